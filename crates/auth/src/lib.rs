@@ -1,0 +1,5 @@
+//! Who a request comes from and what it may do: authenticators and authorizers.
+
+pub mod user;
+
+pub use user::User;

@@ -1,0 +1,328 @@
+//! The value tree that requests are decoded into and changed as. Reads never build one.
+//!
+//! Objects keep their keys sorted: lookups are binary searches, merges are linear walks, and encoding is
+//! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
+
+/// A string that needs no allocation up to 24 bytes: nearly every key and most values of API objects.
+pub type Str = compact_str::CompactString;
+
+/// A JSON value. Numbers are 64-bit integers where they are written as such and fit, else doubles,
+/// which is how Kubernetes reads JSON.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Value {
+    #[default]
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(Str),
+    Array(Vec<Value>),
+    Object(Map),
+}
+
+/// A JSON object: entries sorted by key, each key once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    entries: Vec<(Str, Value)>,
+}
+
+impl Value {
+    pub fn object() -> Value {
+        Value::Object(Map::new())
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(b) = self { Some(*b) } else { None }
+    }
+
+    pub fn as_i64(&self) -> Option<i64> {
+        if let Value::Int(i) = self { Some(*i) } else { None }
+    }
+
+    /// Any number as a double.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(i) => Some(*i as f64),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(s) = self { Some(s) } else { None }
+    }
+
+    pub fn as_array(&self) -> Option<&[Value]> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        if let Value::Array(a) = self { Some(a) } else { None }
+    }
+
+    pub fn as_object(&self) -> Option<&Map> {
+        if let Value::Object(m) = self { Some(m) } else { None }
+    }
+
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        if let Value::Object(m) = self { Some(m) } else { None }
+    }
+
+    /// The member `key` of an object; `None` for anything else.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.as_object_mut()?.get_mut(key)
+    }
+
+    /// Follows object members: `v.at(&["spec", "nodeName"])`.
+    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self, |v, key| v.get(key))
+    }
+
+    pub fn at_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
+        path.iter().try_fold(self, |v, key| v.get_mut(key))
+    }
+
+    /// A string member reached by `path`, or `""`.
+    pub fn str_at(&self, path: &[&str]) -> &str {
+        self.at(path).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Sets the member reached by `path`, making objects on the way. A value on the way that is not an
+    /// object is replaced by one.
+    pub fn set_at(&mut self, path: &[&str], value: Value) {
+        let mut v = self;
+        for key in path {
+            v = v.make_object().entry_or_null(key);
+        }
+        *v = value;
+    }
+
+    /// Removes the member reached by `path`.
+    pub fn remove_at(&mut self, path: &[&str]) -> Option<Value> {
+        let (last, parents) = path.split_last()?;
+        self.at_mut(parents)?.as_object_mut()?.remove(last)
+    }
+
+    /// This value as an object, replaced by an empty one if it is not.
+    pub fn make_object(&mut self) -> &mut Map {
+        if !matches!(self, Value::Object(_)) {
+            *self = Value::object();
+        }
+        match self {
+            Value::Object(m) => m,
+            _ => unreachable!("just made an object"),
+        }
+    }
+
+    /// True for null, false, 0, "", [] and {}: what Go's `omitempty` leaves out.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Value::Null => true,
+            Value::Bool(b) => !b,
+            Value::Int(i) => *i == 0,
+            Value::Float(f) => *f == 0.0,
+            Value::String(s) => s.is_empty(),
+            Value::Array(a) => a.is_empty(),
+            Value::Object(m) => m.is_empty(),
+        }
+    }
+}
+
+impl Map {
+    pub const fn new() -> Map {
+        Map { entries: Vec::new() }
+    }
+
+    pub fn with_capacity(n: usize) -> Map {
+        Map { entries: Vec::with_capacity(n) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+    }
+
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key).ok().map(|i| &self.entries[i].1)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        match self.find(key) {
+            Ok(i) => Some(&mut self.entries[i].1),
+            Err(_) => None,
+        }
+    }
+
+    /// The member `key`, made null first if it is absent.
+    pub fn entry_or_null(&mut self, key: &str) -> &mut Value {
+        let i = match self.find(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.entries.insert(i, (Str::from(key), Value::Null));
+                i
+            }
+        };
+        &mut self.entries[i].1
+    }
+
+    /// Sets a member and returns what was there. Appending in key order costs no search beyond one comparison.
+    pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
+        if self.entries.last().is_none_or(|(last, _)| *last < key) {
+            self.entries.push((key, value));
+            return None;
+        }
+        match self.find(&key) {
+            Ok(i) => Some(std::mem::replace(&mut self.entries[i].1, value)),
+            Err(i) => {
+                self.entries.insert(i, (key, value));
+                None
+            }
+        }
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.find(key).ok().map(|i| self.entries.remove(i).1)
+    }
+
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
+        self.entries.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&str, &mut Value)> + ExactSizeIterator {
+        self.entries.iter_mut().map(|(k, v)| (k.as_str(), v))
+    }
+
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
+        self.entries.iter().map(|(k, _)| k.as_str())
+    }
+
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+        self.entries.iter().map(|(_, v)| v)
+    }
+
+    /// The entry at `index` in key order.
+    pub fn at(&self, index: usize) -> Option<(&str, &Value)> {
+        self.entries.get(index).map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// Makes an object of entries in any order; a later duplicate wins, as in Go's decoder.
+    pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Map {
+        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            // Stable sort keeps duplicates in their order; keep the last of each run.
+            entries.reverse();
+            entries.dedup_by(|a, b| a.0 == b.0);
+            entries.reverse();
+        }
+        Map { entries }
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Str, Value);
+    type IntoIter = std::vec::IntoIter<(Str, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<K: Into<Str>, V: Into<Value>> FromIterator<(K, V)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Map {
+        Map::from_unsorted(iter.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+    }
+}
+
+impl<K: Into<Str>, V: Into<Value>, const N: usize> From<[(K, V); N]> for Value {
+    fn from(entries: [(K, V); N]) -> Value {
+        Value::Object(entries.into_iter().collect())
+    }
+}
+
+macro_rules! value_from {
+    ($($from:ty, $v:ident => $to:expr;)*) => {
+        $(impl From<$from> for Value {
+            fn from($v: $from) -> Value {
+                $to
+            }
+        })*
+    };
+}
+
+value_from! {
+    bool, v => Value::Bool(v);
+    i32, v => Value::Int(v.into());
+    i64, v => Value::Int(v);
+    u32, v => Value::Int(v.into());
+    f64, v => Value::Float(v);
+    &str, v => Value::String(v.into());
+    &String, v => Value::String(v.into());
+    String, v => Value::String(v.into());
+    Str, v => Value::String(v);
+    Map, v => Value::Object(v);
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(v: Vec<T>) -> Value {
+        Value::Array(v.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(v: Option<T>) -> Value {
+        v.map_or(Value::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_and_the_last_duplicate_wins() {
+        let m: Map = [("b", 1i64), ("a", 2), ("b", 3)].into_iter().collect();
+        assert_eq!(m.iter().map(|(k, v)| (k, v.as_i64().unwrap())).collect::<Vec<_>>(), [("a", 2), ("b", 3)]);
+    }
+
+    #[test]
+    fn set_at_makes_the_way() {
+        let mut v = Value::Null;
+        v.set_at(&["spec", "replicas"], 3i64.into());
+        assert_eq!(v.at(&["spec", "replicas"]), Some(&Value::Int(3)));
+        assert_eq!(v.remove_at(&["spec", "replicas"]), Some(Value::Int(3)));
+        assert_eq!(v.at(&["spec", "replicas"]), None);
+    }
+
+    #[test]
+    fn insert_replaces() {
+        let mut m = Map::new();
+        assert_eq!(m.insert("k", 1i64), None);
+        assert_eq!(m.insert("a", 1i64), None);
+        assert_eq!(m.insert("k", 2i64), Some(Value::Int(1)));
+        assert_eq!(m.len(), 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! A resource as the engine serves it.
+
+use crate::TypedSchema;
+use kubelith_meta::{GroupResource, GroupVersionKind, Str};
+
+/// One resource of one API group in all its versions.
+#[derive(Debug, Clone)]
+pub struct Descriptor {
+    pub group: Str,
+    /// Plural in lower case, as in URLs.
+    pub plural: Str,
+    pub singular: Str,
+    pub kind: Str,
+    pub list_kind: Str,
+    pub scope: Scope,
+    pub short_names: Vec<Str>,
+    pub categories: Vec<Str>,
+    /// Served and unserved versions, the preferred one first.
+    pub versions: Vec<Version>,
+    pub storage: Storage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Cluster,
+    Namespaced,
+}
+
+/// A resource in one version.
+#[derive(Debug, Clone)]
+pub struct Version {
+    pub name: Str,
+    pub served: bool,
+    /// Schema of one object, apiVersion, kind and metadata included.
+    pub schema: TypedSchema,
+    /// Sorted. Empty for resources that are only a place for subresources or reviews.
+    pub verbs: Vec<Str>,
+    pub subresources: Vec<Subresource>,
+    pub columns: Vec<Column>,
+    /// Field selectors beyond metadata.name and metadata.namespace.
+    pub selectable: Vec<SelectableField>,
+    pub deprecation: Option<Deprecation>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Subresource {
+    pub name: Str,
+    /// What it takes and answers: the parent's own kind for `status`, `autoscaling/v1 Scale` for `scale`.
+    pub kind: GroupVersionKind,
+    pub verbs: Vec<Str>,
+    /// Kinds that a POST to it takes besides (pods/eviction, serviceaccounts/token).
+    pub accepted: Vec<GroupVersionKind>,
+    /// Schema of `kind` if it is not the parent's.
+    pub schema: Option<TypedSchema>,
+    /// For custom resources with scale: where the numbers are.
+    pub scale: Option<ScalePaths>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ScalePaths {
+    pub spec_replicas: Str,
+    pub status_replicas: Str,
+    pub label_selector: Option<Str>,
+}
+
+/// A column of a Table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: Str,
+    /// OpenAPI type: string, integer, number, boolean, date.
+    pub kind: Str,
+    /// OpenAPI format: `name` for the primary column, or empty.
+    pub format: Str,
+    pub description: Str,
+    /// 0 is always shown; others only with `-o wide`.
+    pub priority: i32,
+    pub cell: Cell,
+}
+
+#[derive(Debug, Clone)]
+pub enum Cell {
+    /// JSONPath in Kubernetes' dialect, without braces (`.spec.replicas`).
+    Path(Str),
+    /// A named function of the kube crate, for cells that no path gives.
+    Function(Str),
+}
+
+#[derive(Debug, Clone)]
+pub struct SelectableField {
+    /// As clients write it: `spec.nodeName`.
+    pub name: Str,
+    /// Where it is, as a simple path: `.spec.nodeName`.
+    pub path: Str,
+    /// Value if the field is absent: "" for strings, "false" for booleans.
+    pub absent: Str,
+}
+
+#[derive(Debug, Clone)]
+pub struct Deprecation {
+    /// The text after `299 - "..."`.
+    pub warning: Str,
+}
+
+/// Where and how objects are kept.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    /// The kind objects are stored as; `events.k8s.io` events are stored as core ones.
+    pub kind: GroupVersionKind,
+    pub resource: GroupResource,
+    /// Key segments below the store's prefix: `pods`, `services/specs`, `apiregistration.k8s.io/apiservices`.
+    pub prefix: Str,
+    pub encoding: Encoding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// `k8s\0` envelope and protobuf: built-in kinds.
+    Protobuf,
+    /// Plain JSON: custom resources, APIServices and CRDs.
+    Json,
+}
+
+impl Descriptor {
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.group.clone(), self.plural.clone())
+    }
+
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|v| v.name == name)
+    }
+
+    pub fn gvk(&self, version: &str) -> GroupVersionKind {
+        GroupVersionKind::new(self.group.clone(), version, self.kind.clone())
+    }
+}
+
+impl Version {
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+
+    pub fn allows(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|v| v == verb)
+    }
+}

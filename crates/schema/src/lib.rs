@@ -1,0 +1,10 @@
+//! What is known of an API as data: the shape of its objects (`types`), the resources that serve them
+//! (`descriptor`), and what follows from the shape alone: canonical form, defaults, pruning, validation.
+//! Built-in resources (from the catalogue) and custom ones (from CustomResourceDefinitions) have the same
+//! types here, and nothing above this crate asks which of the two it has.
+
+pub mod descriptor;
+pub mod types;
+
+pub use descriptor::*;
+pub use types::*;

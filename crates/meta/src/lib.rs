@@ -4,12 +4,14 @@
 pub mod field;
 pub mod gvk;
 pub mod names;
+pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod text;
 pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};
 pub use status::Status;
 pub use value::{Map, Str, Value};

@@ -146,12 +146,15 @@ fn parse_int(parts: &Parts<'_>, unit: &Unit) -> Option<(Quantity, bool)> {
     if room < 0 || scale < NANO {
         return None;
     }
-    let digits = format!("{}{}", parts.whole, parts.fraction);
-    let unsigned: i64 = digits.parse().ok()?;
+    let digits = || parts.whole.bytes().chain(parts.fraction.bytes());
+    let unsigned = digits().fold(0, |n: i64, digit| n * 10 + i64::from(digit - b'0'));
     let value = unsigned.checked_mul(factor)?;
     let plain = match format {
         Format::BinarySi => unsigned & 7 != 0,
-        _ => scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0'),
+        _ => {
+            let ends_in_thousands = digits().rev().take_while(|d| *d == b'0').take(3).count() == 3;
+            scale % 3 == 0 && !ends_in_thousands && !parts.whole.starts_with('0')
+        }
     };
     let value = if parts.negative { -value } else { value };
     Some((Quantity::scaled(value, scale, format), plain))

@@ -1,1 +1,16 @@
+//! Revisioned key-value storage: the [`Store`] trait with etcd's model and everything that implements it.
+//!
+//! Keys and values are bytes here. This crate knows no HTTP and no kinds; the registry above turns its
+//! errors into a `Status`.
 
+mod error;
+mod model;
+mod traits;
+mod watch;
+
+pub use error::{Result, StoreError};
+pub use model::{
+    Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
+};
+pub use traits::Store;
+pub use watch::{Event, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};

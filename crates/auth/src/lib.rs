@@ -1,5 +1,14 @@
 //! Who a request comes from and what it may do: authenticators and authorizers.
 
+pub mod error;
+pub mod forbidden;
+pub mod quote;
+pub mod traits;
 pub mod user;
 
+pub use error::AuthError;
+pub use traits::{
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
+    TokenAuthenticator, Verdict,
+};
 pub use user::User;

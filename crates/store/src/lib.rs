@@ -3,6 +3,7 @@
 //! Keys and values are bytes here. This crate knows no HTTP and no kinds; the registry above turns its
 //! errors into a `Status`.
 
+pub mod cache;
 mod error;
 mod model;
 mod traits;

@@ -2,5 +2,10 @@
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
 
 pub mod http;
+pub mod query;
+pub mod request_info;
+pub mod respond;
+pub mod tls;
 
-pub use http::{Body, Handler, Request, RequestBody, Response};
+pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
+pub use request_info::RequestInfo;

@@ -4,12 +4,19 @@
 //! errors into a `Status`.
 
 pub mod cache;
+mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 mod error;
+mod hub;
+mod memory;
 mod model;
 mod traits;
 mod watch;
 
+pub use clock::{Clock, HistoryLimits, ManualClock, SystemClock};
 pub use error::{Result, StoreError};
+pub use memory::MemoryStore;
 pub use model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
 };

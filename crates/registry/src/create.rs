@@ -132,7 +132,7 @@ impl Resource {
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.
-    pub(crate) fn ensure_namespace(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
+    pub fn ensure_namespace(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         let given = object.str_at(&["metadata", "namespace"]);
         if !self.namespaced() {
             // A namespace given to a cluster-scoped object is dropped, as long as the request has none.

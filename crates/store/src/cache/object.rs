@@ -50,20 +50,19 @@ pub struct CachedObject {
 struct Forms(OnceLock<Mutex<Vec<(u64, Bytes)>>>);
 
 impl Forms {
-    fn get_or_make<E>(&self, id: u64, make: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
-        let forms = self.0.get_or_init(Mutex::default);
-        let find = |forms: &[(u64, Bytes)]| forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone());
-        if let Some(found) = find(&forms.lock().expect("no panic under this lock")) {
-            return Ok(found);
+    fn get(&self, id: u64) -> Option<Bytes> {
+        let forms = self.0.get()?.lock().expect("no panic under this lock");
+        forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone())
+    }
+
+    /// Keeps a form; if another reader was first, theirs stays and is answered.
+    fn keep(&self, id: u64, bytes: Bytes) -> Bytes {
+        let mut forms = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
+        if let Some((_, kept)) = forms.iter().find(|(i, _)| *i == id) {
+            return kept.clone();
         }
-        // Made outside the lock: two readers may make the same form once, nobody waits for an encoder.
-        let made = make()?;
-        let mut forms = forms.lock().expect("no panic under this lock");
-        if let Some(found) = find(&forms) {
-            return Ok(found);
-        }
-        forms.push((id, made.clone()));
-        Ok(made)
+        forms.push((id, bytes.clone()));
+        bytes
     }
 }
 
@@ -125,9 +124,14 @@ impl CachedObject {
         self.frame.slice(self.kind.frame_start().len()..self.frame.len() - FRAME_END.len())
     }
 
-    /// Another encoding of this object: made by the first reader who asks, then shared.
-    pub fn form<E>(&self, id: u64, make: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
-        self.forms.get_or_make(id, make)
+    /// Another encoding of this object, if a reader made it before.
+    pub fn form(&self, id: u64) -> Option<Bytes> {
+        self.forms.get(id)
+    }
+
+    /// Keeps an encoding for later readers. Two may make the same one at once; nobody waits for an encoder.
+    pub fn keep_form(&self, id: u64, bytes: Bytes) -> Bytes {
+        self.forms.keep(id, bytes)
     }
 
     /// A JSON watch frame of this object as `kind`: the stored frame if it is that, else made now.
@@ -191,11 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_made_once() {
+    fn the_first_form_stays() {
         let o = object(EventKind::Added);
-        let first = o.form(1, || Ok::<_, ()>(Bytes::from_static(b"x"))).unwrap();
-        let again = o.form(1, || panic!("made twice")).unwrap_or_else(|()| unreachable!());
-        assert_eq!(first, again);
-        assert_eq!(o.form(2, || Err("no")), Err("no"));
+        assert_eq!(o.form(1), None);
+        assert_eq!(o.keep_form(1, Bytes::from_static(b"x")), "x");
+        assert_eq!(o.keep_form(1, Bytes::from_static(b"y")), "x");
+        assert_eq!(o.form(1).as_deref(), Some(&b"x"[..]));
+        assert_eq!(o.form(2), None);
     }
 }

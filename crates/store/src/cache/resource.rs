@@ -146,6 +146,11 @@ impl ResourceCache {
         self.changed.notify_waiters();
     }
 
+    /// Which of `CachedObject::fields` has an index.
+    pub fn indexed_field(&self) -> Option<usize> {
+        self.indexed_field
+    }
+
     pub fn get(&self, key: &str) -> Option<Arc<CachedObject>> {
         self.state.read().expect("no panic under this lock").objects.get(key).cloned()
     }

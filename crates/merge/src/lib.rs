@@ -7,6 +7,8 @@ mod json;
 pub mod json_patch;
 pub mod merge_patch;
 pub mod strategic;
+#[cfg(test)]
+mod testing;
 
 pub use error::PatchError;
 pub use go_text::go_value;

@@ -1,8 +1,14 @@
 //! Who a request comes from and what it may do: authenticators and authorizers.
 
+pub mod authn;
+pub mod clock;
 pub mod error;
 pub mod forbidden;
+pub mod objects;
 pub mod quote;
+#[cfg(test)]
+mod testing;
+pub mod time;
 pub mod traits;
 pub mod user;
 

@@ -60,11 +60,21 @@ pub struct AuthResponse {
     pub user: Arc<User>,
     /// Audiences the credential is good for; empty if the authenticator does not know of audiences.
     pub audiences: Vec<Str>,
+    pub notes: Notes,
+}
+
+/// What an authenticator has to say besides who the user is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Notes {
+    /// For the client, in `Warning` headers.
+    pub warnings: Vec<String>,
+    /// Annotations of the request's audit event.
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 impl AuthResponse {
     pub fn user(user: impl Into<Arc<User>>) -> AuthResponse {
-        AuthResponse { user: user.into(), audiences: Vec::new() }
+        AuthResponse { user: user.into(), audiences: Vec::new(), notes: Notes::default() }
     }
 }
 

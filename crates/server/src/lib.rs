@@ -1,7 +1,11 @@
 //! The generic API server: TLS and HTTP, the filter chain, verb handlers, discovery, OpenAPI, health,
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
 
+pub mod body;
 pub mod http;
+pub mod lifecycle;
+pub mod listen;
+pub mod loopback;
 pub mod query;
 pub mod request_info;
 pub mod respond;

@@ -1,14 +1,22 @@
 //! `cargo xtask …`: everything that a contributor runs. Depends on next to nothing, so that it builds in seconds.
 
+mod bench;
 mod conformance;
+#[cfg(test)]
+mod layers;
 mod run;
+mod test;
+mod tools;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask <command>
 
+  test [stage|filter]...                 all that CI runs; stages: fmt clippy build unit conformance clients
   conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
+  tools                                  get kubectl, Helm, etcd and the Python client into target/tools
+  bench [arguments]                      measure the server under load (release build)
 ";
 
 fn main() -> ExitCode {
@@ -28,7 +36,10 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
     match command {
-        "conformance" => conformance::run(rest),
+        "test" => test::test(rest),
+        "bench" => bench::run_with(rest),
+        "conformance" => conformance::run_with(rest),
+        "tools" => tools::install(),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

@@ -7,6 +7,7 @@ pub mod cache;
 mod clock;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+pub mod embedded;
 mod error;
 mod hub;
 mod memory;
@@ -15,6 +16,7 @@ mod traits;
 mod watch;
 
 pub use clock::{Clock, HistoryLimits, ManualClock, SystemClock};
+pub use embedded::{EmbeddedOptions, EmbeddedStore};
 pub use error::{Result, StoreError};
 pub use memory::MemoryStore;
 pub use model::{

@@ -5,7 +5,7 @@ mod aggregated;
 mod documents;
 mod serve;
 
-pub use serve::{Discovery, Source};
+pub use serve::{Discovery, Entry, Source};
 
 use kubelith_meta::{GroupVersionKind, Str};
 use kubelith_schema::{Descriptor, Scope};

@@ -3,7 +3,8 @@
 use super::body::Decoder;
 use crate::table::Cells;
 use kubelith_codec::negotiate::Format;
-use kubelith_meta::{GroupVersionKind, Str};
+use kubelith_meta::time::Time;
+use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Resource;
 use kubelith_schema::Version;
 use std::sync::Arc;
@@ -19,8 +20,21 @@ pub struct Endpoint {
     /// Whether apiVersion and kind stand in each item of a list.
     pub items: ListItems,
     pub decoder: Arc<dyn Decoder>,
+    /// Who owns which field; `None` if that is not kept, and then there is no apply.
+    pub fields: Option<Arc<dyn FieldTracker>>,
+    /// Whether strategic merge patches are taken.
+    pub strategic: bool,
     pub cells: Arc<dyn Cells>,
     pub limits: Limits,
+}
+
+/// Keeps metadata.managedFields of one version of a resource, or of one of its subresources.
+pub trait FieldTracker: Send + Sync + 'static {
+    /// The object of a create (`live` is null) or update, with what changed noted under `manager`.
+    fn update(&self, live: &Value, object: Value, manager: &str, now: Time) -> Value;
+
+    /// Server-side apply of `patch` to `live` (null: absent).
+    fn apply(&self, live: &Value, patch: Value, manager: &str, force: bool, now: Time) -> Result<Value, Status>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

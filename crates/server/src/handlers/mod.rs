@@ -22,6 +22,7 @@ pub use body::{Decoded, Decoder};
 pub use context::Context;
 pub use endpoint::{Endpoint, Limits, ListItems};
 pub use options::Query;
+pub use patch::patch_types;
 
 use crate::http::{RequestBody, Response};
 use kubelith_meta::{Status, Value};

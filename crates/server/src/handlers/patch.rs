@@ -3,6 +3,7 @@
 
 use super::body;
 use super::context::Context;
+use super::endpoint::Endpoint;
 use super::create::dedup_owners;
 use super::options::{FieldValidation, Write, WriteOptions};
 use super::update::{admit, code_of};
@@ -17,7 +18,8 @@ use kubelith_codec::yaml;
 use kubelith_merge::json_patch::{self, Checking, JsonPatch};
 use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
-use kubelith_meta::{GroupKind, Status, Value};
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::{GroupKind, GroupResource, Status, Value};
 use kubelith_registry::{Call, Change, IfAbsent};
 use std::sync::Arc;
 
@@ -63,17 +65,17 @@ fn kind_of(cx: &Context) -> Result<Kind, Status> {
         MERGE_PATCH => Ok(Kind::Merge),
         STRATEGIC_MERGE_PATCH if cx.endpoint.strategic => Ok(Kind::Strategic),
         APPLY_PATCH if cx.endpoint.fields.is_some() => Ok(Kind::Apply),
-        _ => Err(Status::unsupported_media_type(&patch_types(cx))),
+        _ => Err(Status::unsupported_media_type(&patch_types(&cx.endpoint))),
     }
 }
 
 /// The patch types of an endpoint, in the order in which errors list them.
-pub fn patch_types(cx: &Context) -> Vec<&'static str> {
+pub fn patch_types(endpoint: &Endpoint) -> Vec<&'static str> {
     let mut types = vec![JSON_PATCH, MERGE_PATCH];
-    if cx.endpoint.strategic {
+    if endpoint.strategic {
         types.push(STRATEGIC_MERGE_PATCH);
     }
-    if cx.endpoint.fields.is_some() {
+    if endpoint.fields.is_some() {
         types.push(APPLY_PATCH);
     }
     types
@@ -195,7 +197,7 @@ impl Patch<'_> {
     /// Server-side apply.
     fn apply_fields(&self, live: &Value) -> Result<Value, Status> {
         let Some(fields) = &self.cx.endpoint.fields else {
-            return Err(Status::unsupported_media_type(&patch_types(self.cx)));
+            return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
         };
         let decoded = yaml::parse(&self.bytes, Strictness::Report)
             .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
@@ -245,7 +247,15 @@ fn patch_status(error: PatchError) -> Status {
     match error {
         PatchError::BadRequest(message) => Status::bad_request(message),
         PatchError::TooLarge(message) => Status::request_entity_too_large(message),
-        PatchError::Unprocessable(_) => Status::generic_unprocessable(),
+        PatchError::Unprocessable(text) => Status::from(ForeignResponse {
+            code: 422,
+            method: "",
+            resource: GroupResource::default(),
+            name: "",
+            body: &text,
+            retry_after_seconds: 0,
+            unexpected: false,
+        }),
         PatchError::Internal(message) => Status::unknown(message),
     }
 }

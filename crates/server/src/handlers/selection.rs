@@ -21,10 +21,14 @@ impl Selection {
         let resource = &cx.endpoint.resource;
         let namespaced = resource.namespaced();
         let selectable = cx.endpoint.version().selectable.clone();
+        let unselectable = &cx.endpoint.version().unselectable;
         let check = |field: Str, value: Str| {
-            let known = matches!(field.as_str(), "metadata.name" | "metadata.namespace")
-                || selectable.iter().any(|s| s.name == field);
-            if known { Ok((field, value)) } else { Err(unknown_field(cx, &field)) }
+            let known = match field.as_str() {
+                "metadata.name" => true,
+                "metadata.namespace" => !unselectable.namespace,
+                other => selectable.iter().any(|s| s.name == other),
+            };
+            if known { Ok((field, value)) } else { Err(Status::bad_request(unselectable.message_for(&field))) }
         };
         let mut fields = options.fields.clone().transform(check)?;
         let name = &cx.info.name;
@@ -89,16 +93,4 @@ impl Fields for Selectable<'_> {
             }
         }
     }
-}
-
-/// The reference's message: most kinds list what they know, some only say no.
-fn unknown_field(cx: &Context, field: &str) -> Status {
-    let version = cx.endpoint.version();
-    if version.selectable.is_empty() {
-        let quoted = kubelith_meta::text::quote(field);
-        return Status::bad_request(format!(
-            "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        ));
-    }
-    Status::bad_request(format!("field label not supported: {field}"))
 }

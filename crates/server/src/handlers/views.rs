@@ -5,6 +5,7 @@ use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
 use kubelith_store::cache::CachedObject;
+pub use kubelith_registry::wire::{object_json, type_prefix};
 
 /// Forms of one version that are kept with a cached object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,35 +82,6 @@ pub fn partial_metadata(object: &Value, version: &str) -> Value {
     partial.insert("kind", "PartialObjectMetadata");
     partial.insert("metadata", object.get("metadata").cloned().unwrap_or_else(Value::object));
     Value::Object(partial)
-}
-
-/// JSON of an object with kind and apiVersion in front. The reference writes them there, and it lets a list cut
-/// them off its items without looking further.
-pub fn object_json(object: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let Some(map) = object.as_object() else {
-        json::write(&mut out, object);
-        return out;
-    };
-    out.push(b'{');
-    let first = ["kind", "apiVersion"];
-    let front = first.iter().filter_map(|k| map.get(k).map(|v| (*k, v)));
-    let rest = map.iter().filter(|(k, _)| !first.contains(k));
-    for (i, (key, value)) in front.chain(rest).enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        json::write_string(&mut out, key);
-        out.push(b':');
-        json::write(&mut out, value);
-    }
-    out.push(b'}');
-    out
-}
-
-/// `{"kind":"Pod","apiVersion":"v1",`: what every typed object's JSON begins with.
-pub fn type_prefix(kind: &GroupVersionKind) -> String {
-    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
 }
 
 fn starts_with_type(json: &[u8], kind: &GroupVersionKind) -> bool {

@@ -9,15 +9,15 @@ use kubelith_schema::{Cell, Column};
 
 /// Computed cells, by name.
 pub trait Cells: Send + Sync + 'static {
-    /// `None` if there is no such function.
-    fn cell(&self, function: &str, object: &Value, now: Time) -> Option<Value>;
+    /// `arguments` are what the column's paths lead to. `None` if the function has nothing to say.
+    fn cell(&self, function: &str, object: &Value, arguments: &[Option<&Value>], now: Time) -> Option<Value>;
 }
 
 /// No computed cells.
 pub struct NoCells;
 
 impl Cells for NoCells {
-    fn cell(&self, _: &str, _: &Value, _: Time) -> Option<Value> {
+    fn cell(&self, _: &str, _: &Value, _: &[Option<&Value>], _: Time) -> Option<Value> {
         None
     }
 }
@@ -59,12 +59,13 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
     ]))
 }
 
-fn parsed(columns: &[Column]) -> Vec<Option<JsonPath>> {
+/// The paths of each column: of its cell, or of its function's arguments.
+fn parsed(columns: &[Column]) -> Vec<Vec<JsonPath>> {
     columns
         .iter()
         .map(|c| match &c.cell {
-            Cell::Path(path) => JsonPath::parse(path).ok(),
-            Cell::Function(_) => None,
+            Cell::Path(path) => JsonPath::parse(path).into_iter().collect(),
+            Cell::Function(_) => c.arguments.iter().filter_map(|path| JsonPath::parse(path).ok()).collect(),
         })
         .collect()
 }
@@ -82,13 +83,13 @@ fn definition(column: &Column) -> Value {
 fn row(
     cx: &Context,
     columns: &[Column],
-    paths: &[Option<JsonPath>],
+    paths: &[Vec<JsonPath>],
     object: &Value,
     include: Include,
     version: &str,
     now: Time,
 ) -> Value {
-    let cells = columns.iter().zip(paths).map(|(column, path)| cell(cx, column, path.as_ref(), object, now)).collect();
+    let cells = columns.iter().zip(paths).map(|(column, path)| cell(cx, column, path, object, now)).collect();
     let object = match include {
         Include::None => Value::Null,
         Include::Metadata => views::partial_metadata(object, version),
@@ -99,29 +100,27 @@ fn row(
     row
 }
 
-fn cell(cx: &Context, column: &Column, path: Option<&JsonPath>, object: &Value, now: Time) -> Value {
-    match &column.cell {
-        Cell::Function(name) => cx.endpoint.cells.cell(name, object, now).unwrap_or(Value::Null),
-        Cell::Path(_) => {
-            let found = path.and_then(|p| p.find(object).into_iter().next().cloned());
-            printed(&column.kind, found, now)
-        }
-    }
+fn cell(cx: &Context, column: &Column, paths: &[JsonPath], object: &Value, now: Time) -> Value {
+    let found: Vec<Option<&Value>> = paths.iter().map(|p| p.find(object).into_iter().next()).collect();
+    let value = match &column.cell {
+        Cell::Function(name) => cx.endpoint.cells.cell(name, object, &found, now),
+        Cell::Path(_) => found.first().copied().flatten().map(|v| printed(&column.kind, v, now)),
+    };
+    value.unwrap_or_else(|| column.absent.clone())
 }
 
 /// A value as its column's type shows it.
-pub fn printed(kind: &str, found: Option<Value>, now: Time) -> Value {
-    let Some(value) = found else { return Value::Null };
+pub fn printed(kind: &str, value: &Value, now: Time) -> Value {
     match (kind, value) {
-        ("date", Value::String(text)) => Value::String(age(&text, now)),
-        (_, value) => value,
+        ("date", Value::String(text)) => Value::String(age(text, now)),
+        (_, value) => value.clone(),
     }
 }
 
 /// How long ago a time was, for people.
 pub fn age(text: &str, now: Time) -> Str {
     match Time::parse(text) {
-        Some(at) => kubelith_meta::time::human_duration(now.since(at)).into(),
-        None => "<invalid>".into(),
+        Ok(at) => at.age(now).into(),
+        Err(_) => "<invalid>".into(),
     }
 }

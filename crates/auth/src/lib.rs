@@ -1,5 +1,20 @@
 //! Who a request comes from and what it may do: authenticators and authorizers.
 
+pub mod authn;
+pub mod clock;
+pub mod error;
+pub mod forbidden;
+pub mod objects;
+pub mod quote;
+#[cfg(test)]
+mod testing;
+pub mod time;
+pub mod traits;
 pub mod user;
 
+pub use error::AuthError;
+pub use traits::{
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
+    TokenAuthenticator, Verdict,
+};
 pub use user::User;

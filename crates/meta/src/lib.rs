@@ -11,6 +11,7 @@ pub mod selector;
 pub mod status;
 pub mod text;
 pub mod time;
+pub mod user;
 pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};

@@ -1,6 +1,19 @@
 //! The generic API server: TLS and HTTP, the filter chain, verb handlers, discovery, OpenAPI, health,
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
 
+pub mod api;
+pub mod body;
+pub mod discovery;
+pub mod handlers;
 pub mod http;
+pub mod lifecycle;
+pub mod listen;
+pub mod loopback;
+pub mod query;
+pub mod request_info;
+pub mod respond;
+pub mod table;
+pub mod tls;
 
-pub use http::{Body, Handler, Request, RequestBody, Response};
+pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
+pub use request_info::RequestInfo;

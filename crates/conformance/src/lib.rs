@@ -1,0 +1,14 @@
+//! Test tooling: replays recorded exchanges with kube-apiserver against a server and shows where its answers differ.
+//! It knows nothing of the crates under test; it speaks HTTP to a process, as every other client does.
+
+pub mod compare;
+pub mod corpus;
+pub mod harness;
+pub mod http;
+pub mod known;
+pub mod normalise;
+pub mod path;
+pub mod replay;
+pub mod report;
+pub mod transcript;
+pub mod variables;

@@ -6,8 +6,15 @@ use super::number::{write_float, write_int};
 use kubelith_meta::{Map, Value};
 use std::io::Write;
 
+/// Values nested deeper are written without recursion.
+const MAX_RECURSION: usize = 128;
+
 /// Appends the compact form.
 pub fn write(out: &mut Vec<u8>, value: &Value) {
+    write_at(out, value, 0);
+}
+
+fn write_at(out: &mut Vec<u8>, value: &Value, depth: usize) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -15,31 +22,86 @@ pub fn write(out: &mut Vec<u8>, value: &Value) {
         Value::Int(i) => write_int(out, *i),
         Value::Float(f) => write_float(out, *f),
         Value::String(s) => write_string(out, s),
+        deep if depth > MAX_RECURSION => write_deep(out, deep),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
-                write(out, item);
+                write_at(out, item, depth + 1);
             }
             out.push(b']');
         }
-        Value::Object(members) => write_map(out, members),
+        Value::Object(members) => {
+            out.push(b'{');
+            for (i, (key, value)) in members.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_at(out, value, depth + 1);
+            }
+            out.push(b'}');
+        }
     }
 }
 
-fn write_map(out: &mut Vec<u8>, members: &Map) {
-    out.push(b'{');
-    for (i, (key, value)) in members.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        write_string(out, key);
-        out.push(b':');
-        write(out, value);
+/// The same with a stack of our own: clients may nest as deep as they like.
+fn write_deep(out: &mut Vec<u8>, value: &Value) {
+    enum Open<'v> {
+        Array(std::slice::Iter<'v, Value>),
+        Object(&'v Map, usize),
     }
-    out.push(b'}');
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut next = Some(value);
+    loop {
+        match next.take() {
+            Some(Value::Array(items)) => {
+                out.push(b'[');
+                open.push(Open::Array(items.iter()));
+            }
+            Some(Value::Object(members)) => {
+                out.push(b'{');
+                open.push(Open::Object(members, 0));
+            }
+            Some(scalar) => write_at(out, scalar, 0),
+            None => {}
+        }
+        // Opening brackets are followed by an element, elements by a comma and another.
+        let first = matches!(out.last(), Some(b'[' | b'{'));
+        match open.last_mut() {
+            None => return,
+            Some(Open::Array(items)) => match items.next() {
+                Some(item) => {
+                    if !first {
+                        out.push(b',');
+                    }
+                    next = Some(item);
+                }
+                None => {
+                    out.push(b']');
+                    open.pop();
+                }
+            },
+            Some(Open::Object(members, at)) => match members.at(*at) {
+                Some((key, value)) => {
+                    if !first {
+                        out.push(b',');
+                    }
+                    *at += 1;
+                    write_string(out, key);
+                    out.push(b':');
+                    next = Some(value);
+                }
+                None => {
+                    out.push(b'}');
+                    open.pop();
+                }
+            },
+        }
+    }
 }
 
 /// The compact form in a buffer of its own.
@@ -61,6 +123,8 @@ pub fn write_pretty(out: &mut Vec<u8>, value: &Value) {
 
 fn pretty(out: &mut Vec<u8>, value: &Value, level: usize) {
     match value {
+        // Nobody reads that deep.
+        deep if level > MAX_RECURSION => write_deep(out, deep),
         Value::Array(items) if !items.is_empty() => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {

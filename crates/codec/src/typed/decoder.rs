@@ -45,8 +45,10 @@ pub(super) enum FrameKind<'s> {
         /// The field whose value is being read.
         field: usize,
         seen: u128,
-        /// The field was there before: its values are merged.
+        /// The field was there before.
         again: bool,
+        /// Some field was there before: its values are merged in the end.
+        repeated: bool,
     },
     Map {
         value: &'s Schema,
@@ -281,7 +283,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_struct(&mut self, ty: &'s StructType, nested: bool) -> Result<Begun<'s>, SyntaxError> {
-        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, again: false };
+        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, again: false, repeated: false };
         self.begin_container(b'{', kind, nested)
     }
 
@@ -326,23 +328,11 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }
             FrameKind::Struct { ty, field, again, .. } => {
                 let field = &ty.fields[*field];
-                if !*again {
-                    if let Some(value) = value {
-                        self.members.push((field.name.clone(), value));
-                    }
-                    return;
-                }
-                let before = self.members[frame.start..].iter().position(|(name, _)| *name == field.name);
-                match (before.map(|i| frame.start + i), value) {
-                    (Some(i), Some(value)) => {
-                        merge::merge(self.table, &field.schema, &mut self.members[i].1, value);
-                    }
-                    (None, Some(value)) => self.members.push((field.name.clone(), value)),
+                match value {
+                    Some(value) => self.members.push((field.name.clone(), value)),
                     // null empties a pointer, a list or a map and leaves other fields as they are.
-                    (Some(i), None) if field.presence.nilable => {
-                        self.members.remove(i);
-                    }
-                    (_, None) => {}
+                    None if *again && field.presence.nilable => self.members.push((field.name.clone(), Value::Null)),
+                    None => {}
                 }
             }
         }
@@ -383,7 +373,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                     }
                     return Ok(Some(place));
                 }
-                FrameKind::Struct { ty, field, seen, again } => {
+                FrameKind::Struct { ty, field, seen, again, repeated } => {
                     if let Some(index) = find(ty, *field, &key) {
                         *field = index;
                         let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
@@ -393,6 +383,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                             *seen & bit != 0
                         };
                         *seen |= bit;
+                        *repeated |= *again;
                         let place = Place::Schema(&ty.fields[index].schema);
                         if *again && report {
                             self.report(StrictError::DuplicateField);
@@ -421,6 +412,9 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 base64::encode(&bytes.collect::<Vec<u8>>()).into()
             }
             Some(Frame { kind: FrameKind::List { .. }, start, .. }) => Value::Array(self.elements.split_off(start)),
+            Some(Frame { kind: FrameKind::Struct { ty, repeated: true, .. }, start, .. }) => {
+                Value::Object(merge::members(self.table, ty, self.members.split_off(start)))
+            }
             Some(Frame { start, .. }) => Value::Object(Map::from_unsorted(self.members.split_off(start))),
             None => Value::Null,
         }

@@ -279,6 +279,8 @@ fn a_field_given_twice_is_merged() {
     for (text, want) in [
         (r#"{"priority":1,"priority":2}"#, r#"{"priority":2}"#),
         (r#"{"priority":1,"priority":null}"#, "{}"),
+        (r#"{"priority":null,"priority":null}"#, "{}"),
+        (r#"{"priority":1,"priority":null,"priority":3}"#, r#"{"priority":3}"#),
         (r#"{"hostNetwork":true,"hostNetwork":null}"#, r#"{"hostNetwork":true}"#),
         (r#"{"overhead":{"a":"1","b":"1"},"overhead":{"b":"2"}}"#, r#"{"overhead":{"a":"1","b":"2"}}"#),
         (

@@ -318,10 +318,15 @@ impl<'n> Decoder<'n> {
 #[derive(Default)]
 struct Entries {
     list: Vec<(Str, Value)>,
+    tags: Vec<Tag>,
+    /// Where keys are in the list, once it is long.
     index: HashMap<(Tag, Str), usize>,
     /// A key that no JSON object can have, with its value.
     unsupported: Option<(Scalar, Value)>,
 }
+
+/// Mappings up to this size are searched key by key.
+const SMALL: usize = 16;
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Tag {
@@ -344,17 +349,27 @@ impl Entries {
             }
         };
         let name = key.key().unwrap_or_default();
-        match self.index.entry((tag, name.clone())) {
-            std::collections::hash_map::Entry::Occupied(at) => {
-                self.list[*at.get()].1 = value;
-                true
-            }
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(self.list.len());
-                self.list.push((name, value));
-                false
-            }
+        if let Some(at) = self.find(tag, &name) {
+            self.list[at].1 = value;
+            return true;
         }
+        if self.list.len() >= SMALL {
+            if self.index.is_empty() {
+                let known = self.tags.iter().zip(&self.list).enumerate();
+                self.index = known.map(|(i, (tag, (name, _)))| ((*tag, name.clone()), i)).collect();
+            }
+            self.index.insert((tag, name.clone()), self.list.len());
+        }
+        self.list.push((name, value));
+        self.tags.push(tag);
+        false
+    }
+
+    fn find(&self, tag: Tag, name: &Str) -> Option<usize> {
+        if !self.index.is_empty() {
+            return self.index.get(&(tag, name.clone())).copied();
+        }
+        self.list.iter().zip(&self.tags).position(|((k, _), t)| *t == tag && k == name)
     }
 
     fn into_map(self) -> (Map, Option<String>) {

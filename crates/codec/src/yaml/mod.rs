@@ -14,6 +14,7 @@ mod parser;
 mod resolve;
 mod scalar;
 mod scanner;
+mod style;
 #[cfg(test)]
 mod tests;
 mod timestamp;

@@ -63,6 +63,13 @@ enum Turn {
     Later,
 }
 
+/// A tag as it is written.
+struct Tag {
+    handle: String,
+    suffix: String,
+    start: Mark,
+}
+
 /// Where a node stands: block collections only begin in block context, and a list may be level with a key only as the
 /// value of a block mapping.
 #[derive(Clone, Copy, PartialEq)]
@@ -225,7 +232,7 @@ impl Parser<'_> {
     }
 
     /// An anchor and a tag, in either order.
-    fn properties(&mut self) -> Result<(Option<String>, Option<(String, String, Mark)>)> {
+    fn properties(&mut self) -> Result<(Option<String>, Option<Tag>)> {
         let (mut anchor, mut tag) = (None, None);
         loop {
             match &self.scanner.peek()?.kind {
@@ -236,7 +243,7 @@ impl Parser<'_> {
                 }
                 TokenKind::Tag { .. } if tag.is_none() => {
                     if let Token { kind: TokenKind::Tag { handle, suffix }, start, .. } = self.scanner.next()? {
-                        tag = Some((handle, suffix, start));
+                        tag = Some(Tag { handle, suffix, start });
                     }
                 }
                 _ => return Ok((anchor, tag)),
@@ -244,14 +251,15 @@ impl Parser<'_> {
         }
     }
 
-    fn resolve_tag(&self, tag: Option<(String, String, Mark)>, start: Mark) -> Result<String> {
-        match tag {
-            None => Ok(String::new()),
-            Some((handle, suffix, _)) if handle.is_empty() => Ok(suffix),
-            Some((handle, suffix, mark)) => match self.tags.get(&handle) {
-                Some(prefix) if !(prefix.is_empty() && suffix.is_empty()) => Ok(format!("{prefix}{suffix}")),
-                _ => Err(YamlError::parser("found undefined tag handle", mark, start)),
-            },
+    /// The whole tag of a node that begins at `node`; empty if it has none.
+    fn resolve_tag(&self, tag: Option<Tag>, node: Mark) -> Result<String> {
+        let Some(Tag { handle, suffix, start }) = tag else { return Ok(String::new()) };
+        if handle.is_empty() {
+            return Ok(suffix);
+        }
+        match self.tags.get(&handle) {
+            Some(prefix) if !(prefix.is_empty() && suffix.is_empty()) => Ok(format!("{prefix}{suffix}")),
+            _ => Err(YamlError::parser("found undefined tag handle", start, node)),
         }
     }
 

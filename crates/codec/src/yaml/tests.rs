@@ -170,3 +170,10 @@ fn round_trip() {
         assert_eq!(read.value, v, "{}", String::from_utf8_lossy(&written));
     }
 }
+
+#[test]
+fn deep_values_end_in_flow_style() {
+    let deep = format!("{}1{}", "{\"a\":[".repeat(300), "]}".repeat(300));
+    let written = yaml(&deep);
+    assert_eq!(json::to_string(&read(written.as_bytes()).unwrap().value), deep);
+}

@@ -33,6 +33,11 @@ impl TypedCodec {
         Some(TypedCodec { catalog, kind, schema, encoding: descriptor.storage.encoding, selectable, strategy })
     }
 
+    /// Where a selectable field stands among the fields that the cache keeps.
+    pub fn selectable_index(&self, name: &str) -> Option<usize> {
+        self.selectable.iter().position(|f| f.name == name)
+    }
+
     /// The object at the storage version, as it would be written today.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let object = if stored.starts_with(proto::MAGIC) {

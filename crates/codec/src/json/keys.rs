@@ -11,7 +11,7 @@ const SMALL: usize = 16;
 #[derive(Default)]
 pub(crate) struct SeenKeys {
     /// Set once a large object turned out not to be sorted.
-    set: Option<Box<HashSet<Str>>>,
+    set: Option<HashSet<Str>>,
     unsorted: bool,
 }
 
@@ -32,7 +32,7 @@ impl SeenKeys {
         if members.len() <= SMALL {
             return members.iter().any(|(k, _)| k == key);
         }
-        let mut set: Box<HashSet<Str>> = Box::new(members.iter().map(|(k, _)| k.clone()).collect());
+        let mut set: HashSet<Str> = members.iter().map(|(k, _)| k.clone()).collect();
         let repeats = !set.insert(Str::from(key));
         self.set = Some(set);
         repeats

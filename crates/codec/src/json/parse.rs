@@ -75,6 +75,10 @@ impl Parser {
         }
     }
 
+    pub fn set_strictness(&mut self, strictness: Strictness) {
+        self.strictness = strictness;
+    }
+
     /// Reads one value that stands inside `depth` containers of the caller's.
     pub fn value(&mut self, lexer: &mut Lexer<'_>, depth: usize) -> Result<Value, SyntaxError> {
         loop {

@@ -34,6 +34,16 @@ impl fmt::Display for StrictError {
     }
 }
 
+impl StrictError {
+    /// The texts of the warnings that a client gets for it: one per line of a YAML error.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            StrictError::Yaml(lines) => lines.clone(),
+            other => vec![other.to_string()],
+        }
+    }
+}
+
 /// Collects complaints in document order, each once, up to the limit.
 #[derive(Debug, Default)]
 pub(crate) struct StrictErrors {
@@ -50,6 +60,10 @@ impl StrictErrors {
         if self.has_room() && !self.list.contains(&error) {
             self.list.push(error);
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     pub fn into_vec(self) -> Vec<StrictError> {

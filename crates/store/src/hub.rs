@@ -131,9 +131,12 @@ impl Hub {
         state.revision = revision;
     }
 
-    /// Ends every watch, present and future.
+    /// Ends every watch, present and future. The first reason stays the reason.
     pub fn end(&self, error: WatchError) {
         let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
         for slot in state.slots.drain(..) {
             slot.lock().ended = Some(error.clone());
             slot.wake.notify.notify_one();

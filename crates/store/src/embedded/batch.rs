@@ -1,6 +1,7 @@
 //! Applying writes inside one transaction: guards, versions, expiry, and the history they leave behind.
 
 use super::engine::failure;
+use super::marks::Mark;
 use super::schema::{EXPIRING, MARKS, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS};
 use super::snapshot::missing;
 use crate::error::{Result, StoreError};
@@ -112,10 +113,12 @@ impl<'txn> Batch<'txn> {
         Ok(first.map(|(id, _)| id.value().0))
     }
 
-    /// Notes how far history was at this time.
-    pub fn mark(&mut self, now: u64) -> Result<()> {
+    /// Writes down how far history was at what time.
+    pub fn mark(&mut self, due: &[Mark]) -> Result<()> {
         let mut marks = self.txn.open_table(MARKS).map_err(failure)?;
-        marks.insert(self.state.revision, (now, self.state.superseded)).map_err(failure)?;
+        for mark in due {
+            marks.insert(mark.revision, (mark.millis, mark.superseded)).map_err(failure)?;
+        }
         Ok(())
     }
 

@@ -8,7 +8,10 @@ mod batch;
 mod checksum;
 mod disk;
 mod engine;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
 mod marks;
+mod overlay;
 mod queue;
 mod schema;
 mod snapshot;
@@ -178,7 +181,7 @@ impl Reopening for WatchError {
 }
 
 impl EmbeddedStore {
-    /// Locks the folder and opens what is in it. Blocks: after a crash the whole file is read once.
+    /// Locks the folder and opens what is in it. Blocks: the whole file is read and checked.
     pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore> {
         let disk = Arc::new(FolderDisk::lock(&options.folder)?);
         EmbeddedStore::open_on(disk, options)

@@ -105,6 +105,11 @@ impl Queue {
         batch
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     /// Refuses further requests and hands out those that wait.
     pub fn abandon(&self) -> Vec<Waiting> {
         let mut state = self.lock();

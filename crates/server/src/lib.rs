@@ -2,13 +2,21 @@
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
 
 pub mod body;
+pub mod chain;
+pub mod context;
+pub mod filters;
+pub mod health;
 pub mod http;
 pub mod lifecycle;
 pub mod listen;
+pub mod logging;
 pub mod loopback;
+pub mod metrics;
 pub mod query;
 pub mod request_info;
 pub mod respond;
+pub mod routes;
+pub mod server;
 pub mod tls;
 
 pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};

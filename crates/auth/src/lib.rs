@@ -1,13 +1,16 @@
 //! Who a request comes from and what it may do: authenticators and authorizers.
 
 pub mod authn;
+pub mod authz;
+pub mod bootstrap;
 pub mod clock;
 pub mod error;
 pub mod forbidden;
 pub mod objects;
-pub mod quote;
+pub mod service_account;
 #[cfg(test)]
 mod testing;
+mod text;
 pub mod time;
 pub mod traits;
 pub mod user;

@@ -1,7 +1,7 @@
 //! Audiences for authenticators that know of none: their credentials count for the server's own.
 
 use crate::error::AuthError;
-use crate::quote::quote_list;
+use crate::text::quote_list;
 use crate::traits::{Answer, AuthRequest, Authentication, Authenticator, TokenAuthenticator};
 use kubelith_meta::Str;
 

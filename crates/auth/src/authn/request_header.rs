@@ -37,7 +37,7 @@ impl RequestHeaderNames {
         let trim = |names: Vec<String>| -> Result<Vec<String>, String> {
             let trimmed: Vec<String> = names.iter().map(|n| n.trim().to_string()).collect();
             match trimmed.iter().position(String::is_empty) {
-                Some(i) => Err(format!("empty header {}", crate::quote::quote(&names[i]))),
+                Some(i) => Err(format!("empty header {}", kubelith_meta::text::quote(&names[i]))),
                 None => Ok(trimmed),
             }
         };

@@ -34,7 +34,7 @@ pub fn verify(
         (true, _) => Err("x509: certificate specifies an incompatible key usage".into()),
         (false, Some(hint)) => Err(format!(
             "x509: certificate signed by unknown authority (possibly because of {} while trying to verify candidate authority certificate)",
-            crate::quote::quote(&hint)
+            kubelith_meta::text::quote(&hint)
         )),
         (false, None) => Err("x509: certificate signed by unknown authority".into()),
     }

@@ -1,0 +1,5 @@
+//! Authorizers, one module per mode, and what joins them.
+
+pub mod builtin;
+pub mod rbac;
+pub mod union;

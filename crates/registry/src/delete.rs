@@ -195,7 +195,7 @@ impl Resource {
             return Grace::None;
         }
         let now = self.clock.now();
-        if let Some(at) = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(Time::parse) {
+        if let Some(at) = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time) {
             let running = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
             let running = if running < 0 { 1 } else { running };
             if running == 0 {
@@ -206,7 +206,7 @@ impl Resource {
                 options.grace_period_seconds = Some(running);
                 return Grace::Pending;
             };
-            let mut ends = at.plus_seconds(wanted - running);
+            let mut ends = plus_seconds(at, wanted - running);
             if ends < now {
                 ends = now;
                 wanted = wanted.min(1);
@@ -219,7 +219,7 @@ impl Resource {
             return Grace::None;
         }
         let period = options.grace_period_seconds.unwrap_or(0);
-        set_deletion(object, now.plus_seconds(period), period);
+        set_deletion(object, plus_seconds(now, period), period);
         count_generation(object);
         Grace::Graceful
     }
@@ -261,13 +261,21 @@ enum Grace {
     Pending,
 }
 
+fn parse_time(text: &str) -> Option<Time> {
+    Time::parse(text).ok()
+}
+
+fn plus_seconds(at: Time, seconds: i64) -> Time {
+    Time::from_unix_nanos(at.unix_seconds().saturating_add(seconds), at.subsec_nanos().into())
+}
+
 fn finalizers(object: &Value) -> Vec<&str> {
     let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or(&[]);
     list.iter().filter_map(Value::as_str).collect()
 }
 
 fn set_deletion(object: &mut Value, at: Time, period: i64) {
-    object.set_at(&["metadata", "deletionTimestamp"], at.to_rfc3339().into());
+    object.set_at(&["metadata", "deletionTimestamp"], at.rfc3339().into());
     object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(period));
 }
 
@@ -278,7 +286,7 @@ fn count_generation(object: &mut Value) {
 }
 
 fn mark_as_deleting(object: &mut Value, now: Time) {
-    let at = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(Time::parse);
+    let at = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time);
     if at.is_none() {
         count_generation(object);
     }

@@ -3,15 +3,23 @@
 
 pub mod api;
 pub mod body;
+pub mod chain;
+pub mod context;
 pub mod discovery;
+pub mod filters;
 pub mod handlers;
+pub mod health;
 pub mod http;
 pub mod lifecycle;
 pub mod listen;
+pub mod logging;
 pub mod loopback;
+pub mod metrics;
 pub mod query;
 pub mod request_info;
 pub mod respond;
+pub mod routes;
+pub mod server;
 pub mod table;
 pub mod tls;
 

@@ -1,10 +1,14 @@
 //! Answers that the frame itself gives: plain text as Go's net/http writes it, JSON documents, and errors.
 //! Verb handlers have their own, negotiated writers.
 
-use crate::http::{Body, Response};
+use crate::context::RequestExt;
+use crate::http::{Body, Request, Response};
+use crate::query;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use kubelith_codec::{json, negotiate};
+use kubelith_meta::Status;
 
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -35,6 +39,29 @@ pub fn error_text(code: StatusCode, message: impl std::fmt::Display) -> Response
 
 pub fn not_found() -> Response {
     error_text(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// A Status as JSON, for answers that are not negotiated.
+pub fn status_json(status: &Status) -> Response {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(code, status.to_json() + "\n")
+}
+
+/// A Status in the format that the client accepts, JSON if it accepts none.
+pub fn status(request: &Request, status: &Status) -> Response {
+    let mut response = status_json(status);
+    let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
+    if retry_after > 0 {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
+    }
+    let pretty = query::first(request.uri().query(), "pretty");
+    if negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent")) {
+        let mut text = Vec::new();
+        json::reindent(&mut text, status.to_json().as_bytes());
+        text.push(b'\n');
+        *response.body_mut() = Body::from(text);
+    }
+    response
 }
 
 /// A 500 for errors that have no Status of their own: `Internal Server Error: "/path": why`.

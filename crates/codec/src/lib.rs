@@ -10,3 +10,6 @@ pub mod typed;
 pub mod yaml;
 
 pub use error::{DecodeError, TypeError};
+
+pub mod frames;
+pub mod proto;

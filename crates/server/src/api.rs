@@ -2,7 +2,7 @@
 //! and passes on what it does not serve.
 
 use crate::handlers::{self, Context, Endpoint, Query, output};
-use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
+use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;

@@ -66,7 +66,7 @@ pub fn status(request: &Request, status: &Status) -> Response {
 
 /// A 500 for errors that have no Status of their own: `Internal Server Error: "/path": why`.
 pub fn internal_error(request_uri: &str, why: impl std::fmt::Display) -> Response {
-    let message = format!("Internal Server Error: {}: {why}", kubelith_auth::quote::quote(request_uri));
+    let message = format!("Internal Server Error: {}: {why}", kubelith_meta::text::quote(request_uri));
     let message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     error_text(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

@@ -105,11 +105,13 @@ fn expired_continue(mut status: Status, start: Option<String>) -> Status {
 impl Page {
     fn cut(&mut self, limit: usize) {
         let mut items = Vec::with_capacity(limit.min(1024));
-        let mut matching = self.matching();
-        items.extend(matching.by_ref().take(limit).cloned());
-        let more = match self.selection.is_everything() {
-            true => matching.count(),
-            false => usize::from(matching.next().is_some()),
+        let more = {
+            let mut matching = self.matching();
+            items.extend(matching.by_ref().take(limit).cloned());
+            match self.selection.is_everything() {
+                true => matching.count(),
+                false => usize::from(matching.next().is_some()),
+            }
         };
         if more > 0 {
             let last = items.last().map_or("", |o| &o.key[self.selection.prefix.len()..]);

@@ -60,11 +60,11 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
             out.into()
         }
         Format::Json => views::object_json(object).into(),
-        Format::Yaml => yaml::to_string(object).into(),
+        Format::Yaml => yaml::to_vec(object).into(),
         Format::Protobuf => {
             let kind = kind_of(object);
             let types = kubelith_catalog::builtin();
-            let schema = types.schema_of(&kind).ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
+            let schema = types.kind_schema(&kind).ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
             let message = kubelith_codec::proto::encode_message(&schema, object).map_err(Status::internal_error)?;
             kubelith_codec::proto::envelope(&kind, &message).into()
         }

@@ -199,18 +199,18 @@ impl Patch<'_> {
         let Some(fields) = &self.cx.endpoint.fields else {
             return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
         };
-        let decoded = yaml::parse(&self.bytes, Strictness::Report)
+        let decoded = yaml::read(&self.bytes)
             .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let strict = decoded.strict_error();
         let force = self.options.force.unwrap_or(false);
         let now = self.cx.endpoint.resource.clock.now();
         let mut object = fields.apply(live, decoded.value, &self.options.field_manager, force, now)?;
-        if !decoded.strict.is_empty() {
-            let all: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        if let Some(problem) = strict {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => all.iter().for_each(|p| self.cx.warnings.add(p.as_str())),
+                FieldValidation::Warn => self.cx.warnings.add(problem.to_string()),
                 FieldValidation::Strict => {
-                    return Err(Status::bad_request(format!("error strict decoding YAML: {}", all.join(", "))));
+                    return Err(Status::bad_request(format!("error strict decoding YAML: {problem}")));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Decoding by built-in types.
 
 use super::body::{Decoded, Decoder, summarize};
-use kubelith_codec::error::DecodeError;
+use kubelith_codec::DecodeError;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::{proto, typed, yaml};
@@ -27,7 +27,7 @@ pub fn decode_builtin(
     strictness: Strictness,
     kind: &GroupVersionKind,
 ) -> Result<Decoded, Status> {
-    let schema = kubelith_catalog::builtin().schema_of(kind);
+    let schema = kubelith_catalog::builtin().kind_schema(kind);
     let schema = schema.ok_or_else(|| Status::internal_error(format!("no such kind: {kind}")))?;
     decode(body, format, strictness, kind, &schema)
 }
@@ -48,9 +48,11 @@ fn decode(
     let text = match format {
         Format::Json | Format::Text => body,
         Format::Yaml => {
-            let converted = yaml::to_json(body, strictness).map_err(|e| unrecognized(&e))?;
-            strict.extend(converted.strict.iter().map(ToString::to_string));
-            json_text = converted.json;
+            let document = yaml::read(body).map_err(|e| unrecognized(&e))?;
+            if strictness == Strictness::Report {
+                strict.extend(document.strict_error().map(|e| e.to_string()));
+            }
+            json_text = json::to_vec(&document.value);
             &json_text
         }
         Format::Protobuf => {
@@ -89,7 +91,7 @@ fn check_kind(given: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), S
         return Ok(());
     }
     let catalog = kubelith_catalog::builtin();
-    let why = match catalog.schema_of(given) {
+    let why = match catalog.kind_schema(given) {
         None => {
             let version = given.group_version();
             // The reference names the file of its scheme.

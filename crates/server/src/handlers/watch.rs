@@ -116,8 +116,13 @@ fn timeout(cx: &Context, options: &ListOptions) -> Duration {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
         Some(seconds) if seconds < 0 => Duration::ZERO,
         // Spread over twice the minimum, so that watches do not all come back at once.
-        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + kubelith_meta::random::unit()),
+        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + random_unit()),
     }
+}
+
+/// From 0 to 1.
+fn random_unit() -> f64 {
+    (kubelith_meta::random::random_bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 fn indexed_field(cx: &Context) -> Option<&str> {
@@ -313,7 +318,7 @@ impl State {
         if mark == Mark::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());
         }
-        kubelith_schema::canonical::canonicalize(&self.cx.endpoint.version().schema, &mut object);
+        self.cx.canonicalize(&mut object);
         self.push_value("BOOKMARK", object);
     }
 

@@ -19,7 +19,11 @@ mod wire;
 pub use api::{Api, Serve};
 pub use catalog::{Catalog, Gate, builtin};
 
-pub fn convert(mut object: kubelith_meta::Value, _from: &kubelith_meta::GroupVersionKind, to: &kubelith_meta::GroupVersionKind) -> Result<kubelith_meta::Value, String> {
+pub fn convert(
+    mut object: kubelith_meta::Value,
+    _from: &kubelith_meta::GroupVersionKind,
+    to: &kubelith_meta::GroupVersionKind,
+) -> Result<kubelith_meta::Value, String> {
     object.set_at(&["apiVersion"], to.api_version().into());
     Ok(object)
 }

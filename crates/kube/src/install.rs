@@ -141,7 +141,8 @@ struct BuiltinConversion;
 
 impl Conversion for BuiltinConversion {
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
-        let from = GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
+        let from =
+            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
         let converted = kubelith_catalog::convert(object, &from, to).map_err(Status::internal_error);
         Box::pin(std::future::ready(converted))
     }

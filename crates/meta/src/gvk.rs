@@ -173,8 +173,12 @@ mod tests {
 
     #[test]
     fn versions_sort_by_stability() {
-        let mut versions = ["v1alpha1", "foo10", "v1", "v10", "v2beta1", "v1beta2", "foo1", "v11alpha2", "v3beta1", "v2"];
+        let mut versions =
+            ["v1alpha1", "foo10", "v1", "v10", "v2beta1", "v1beta2", "foo1", "v11alpha2", "v3beta1", "v2"];
         versions.sort_by(|a, b| compare_versions(b, a));
-        assert_eq!(versions, ["v10", "v2", "v1", "v3beta1", "v2beta1", "v1beta2", "v11alpha2", "v1alpha1", "foo1", "foo10"]);
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v3beta1", "v2beta1", "v1beta2", "v11alpha2", "v1alpha1", "foo1", "foo10"]
+        );
     }
 }

@@ -6,12 +6,12 @@ use crate::call::Call;
 use crate::error;
 use crate::resource::{Resource, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
-use kubelith_meta::status::Status;
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
+use kubelith_meta::status::Status;
 use kubelith_meta::{Str, Value, names, random};
-use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::Encoding;
+use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
 
 /// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
@@ -94,7 +94,8 @@ impl Resource {
         for gone in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             meta.remove(gone);
         }
-        let empty = |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+        let empty =
+            |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
         if !empty("generateName", meta) {
             if empty("name", meta) {
                 let prefix = meta.get("generateName").and_then(Value::as_str).unwrap_or("");

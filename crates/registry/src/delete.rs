@@ -59,7 +59,8 @@ impl Resource {
             let plan = self.plan(call, &mut object, &mut options)?;
             if !matches!(plan, Plan::Already) {
                 // Admission judges the stored object, once for each attempt.
-                let request = Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                let request =
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
                 self.admission.admit(request, &mut Value::Null).await?;
                 self.admission.validate(request, &Value::Null).await?;
             }
@@ -242,7 +243,8 @@ impl Resource {
                 None => (policy == GarbageCollection::OrphanDependents, false),
             },
         };
-        let mut want: Vec<Str> = have.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| Str::from(*f)).collect();
+        let mut want: Vec<Str> =
+            have.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| Str::from(*f)).collect();
         if orphan {
             want.push(ORPHAN.into());
         }

@@ -8,7 +8,9 @@ use kubelith_store::StoreError;
 pub(crate) fn from_store(error: StoreError, resource: &GroupResource, name: &str) -> Status {
     match error {
         StoreError::Conflict { current: None } => Status::not_found(resource, name),
-        StoreError::Conflict { current: Some(_) } => Status::conflict(resource, name, "the object was written meanwhile"),
+        StoreError::Conflict { current: Some(_) } => {
+            Status::conflict(resource, name, "the object was written meanwhile")
+        }
         other => from_read(other),
     }
 }

@@ -29,7 +29,8 @@ impl TypedCodec {
         let kind = descriptor.storage.kind.clone();
         // The fields of the stored version; a group that stores as another's kind selects by that one's.
         let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
-        let selectable = stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
+        let selectable =
+            stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
         let schema = catalog.kind_schema(&kind)?;
         Some(TypedCodec { catalog, kind, schema, encoding: descriptor.storage.encoding, selectable, strategy })
     }
@@ -66,14 +67,17 @@ impl TypedCodec {
         if *kind == self.kind {
             return Ok(self.schema.clone());
         }
-        self.catalog.kind_schema(kind).ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
+        self.catalog
+            .kind_schema(kind)
+            .ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
     }
 
     fn to_storage_version(&self, object: Value) -> Result<Value, String> {
         if object.str_at(&["apiVersion"]) == self.kind.api_version() {
             return Ok(object);
         }
-        let from = GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
+        let from =
+            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
         kubelith_catalog::convert(object, &from, &self.kind).map_err(|e| e.to_string())
     }
 }

@@ -12,8 +12,8 @@ use crate::resource::{Current, Resource, resource_version_of, set_resource_versi
 use crate::strategy::{Generation, Part};
 use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
-use kubelith_meta::status::Status;
 use kubelith_meta::object::validate_object_meta_update;
+use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Str, Value};
 use kubelith_store::{Expect, StoreError};
 
@@ -203,7 +203,11 @@ impl Resource {
             let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
             let path = Path::new("metadata");
             let mut errors = ErrorList::default();
-            errors.push(Error::invalid(&path.child("resourceVersion"), Value::Int(0), "must be specified for an update"));
+            errors.push(Error::invalid(
+                &path.child("resourceVersion"),
+                Value::Int(0),
+                "must be specified for an update",
+            ));
             return Err(Status::invalid(&kind, &call.name, &errors));
         }
         if given != existing {
@@ -238,7 +242,9 @@ impl Resource {
         let key = self.key(&call.namespace, &call.name).unwrap_or_default();
         let key = format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix));
         // The reference prints its storage error: code, key and all.
-        let text = format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}");
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
+        );
         Status::conflict(&call.resource, &call.name, &text)
     }
 

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method};
 use kubelith_codec::negotiate::{self, RouteError};
-use kubelith_meta::user::User;
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, Status, Str};
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
@@ -104,7 +104,10 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
-    let pretty = negotiate::wants_pretty(query.get("pretty"), headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""));
+    let pretty = negotiate::wants_pretty(
+        query.get("pretty"),
+        headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
+    );
     let warnings = Warnings::default();
     let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
     let result = match served {

@@ -10,8 +10,8 @@
 
 use crate::query;
 use http::Method;
-use kubelith_meta::selector::{FieldSelector, LabelSelector};
 use kubelith_meta::Str;
+use kubelith_meta::selector::{FieldSelector, LabelSelector};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {

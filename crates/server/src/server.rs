@@ -258,11 +258,8 @@ impl Server {
     }
 
     fn start_hooks(&mut self) {
-        let context = HookContext {
-            client: self.loopback.clone(),
-            tasks: self.tasks.clone(),
-            stopping: self.tasks.stopping(),
-        };
+        let context =
+            HookContext { client: self.loopback.clone(), tasks: self.tasks.clone(), stopping: self.tasks.stopping() };
         for hook in std::mem::take(&mut self.post_start) {
             hook.start(context.clone());
         }

@@ -82,7 +82,9 @@ impl Facts {
                 P.generation(Own).guarded()
             }
             ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
-            ("resource.k8s.io", "deviceclasses" | "devicetaintrules" | "resourceslices") => P.generation(Spec).returned(),
+            ("resource.k8s.io", "deviceclasses" | "devicetaintrules" | "resourceslices") => {
+                P.generation(Spec).returned()
+            }
             ("resource.k8s.io", _) => P.returned(),
             ("storage.k8s.io", "storageclasses" | "volumeattributesclasses") => P.returned(),
             ("storage.k8s.io", "csinodes" | "csidrivers" | "volumeattachments") => P.guarded().returned(),

@@ -38,7 +38,13 @@ struct Authentication {
 /// `failed` sees requests that could not be authenticated; [`unauthorized`] is its end.
 pub fn layer(options: AuthenticationOptions, metrics: Arc<AuthMetrics>, failed: BoxHandler) -> Layer {
     Layer::new("authentication", |next| Link {
-        inner: Arc::new(Authentication { options, standard_headers: RequestHeaderNames::standard(), metrics, next, failed }),
+        inner: Arc::new(Authentication {
+            options,
+            standard_headers: RequestHeaderNames::standard(),
+            metrics,
+            next,
+            failed,
+        }),
     })
 }
 

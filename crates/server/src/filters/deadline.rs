@@ -18,8 +18,7 @@ pub fn layer(maximum: Duration) -> Layer {
             Some(value) => match kubelith_meta::time::Duration::parse(&value) {
                 Ok(asked) => u64::try_from(asked.as_nanos()).ok().filter(|n| *n > 0).map(Duration::from_nanos),
                 Err(why) => {
-                    let status =
-                        Status::bad_request(format!("invalid timeout specified in the request URL - {why}"));
+                    let status = Status::bad_request(format!("invalid timeout specified in the request URL - {why}"));
                     tracing::error!(URI = %request.uri(), "{}", status.message);
                     let response = respond::status(&request, &status);
                     return Box::pin(async move { response });

@@ -34,7 +34,8 @@ pub fn layer() -> Layer {
 
 /// APIs answer with a Status, other paths with text, as in the reference.
 fn answer_to_panic(path: &str) -> Response {
-    let is_api = ["/api", "/apis"].iter().any(|p| path.strip_prefix(p).is_some_and(|r| r.is_empty() || r.starts_with('/')));
+    let is_api =
+        ["/api", "/apis"].iter().any(|p| path.strip_prefix(p).is_some_and(|r| r.is_empty() || r.starts_with('/')));
     if is_api {
         return respond::status_json(&Status::from(ForeignResponse { code: 500, ..ForeignResponse::default() }));
     }

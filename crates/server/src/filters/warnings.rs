@@ -95,9 +95,8 @@ mod tests {
     fn too_much_is_cut() {
         let long = |c: &str| c.repeat(3000);
         let got = values(&[&long("a"), &long("b"), "c"]);
-        let want: Vec<String> = [("a", 256), ("b", 256), ("c", 1)]
-            .map(|(c, n)| format!("299 - \"{}\"", c.repeat(n)))
-            .into();
+        let want: Vec<String> =
+            [("a", 256), ("b", 256), ("c", 1)].map(|(c, n)| format!("299 - \"{}\"", c.repeat(n))).into();
         assert_eq!(got, want);
         let many: Vec<String> = (0..100).map(|i| format!("{i:0300}")).collect();
         assert_eq!(values(&many.iter().map(String::as_str).collect::<Vec<_>>()).len(), MAX_TOTAL / MAX_CUT);

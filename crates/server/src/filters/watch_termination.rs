@@ -66,7 +66,8 @@ impl Watches {
                 tokio::time::sleep(pause).await;
             }
         }
-        let _ = tokio::time::timeout_at(deadline.max(tokio::time::Instant::now() + LAST_WRITES), self.group.wait()).await;
+        let _ =
+            tokio::time::timeout_at(deadline.max(tokio::time::Instant::now() + LAST_WRITES), self.group.wait()).await;
     }
 }
 

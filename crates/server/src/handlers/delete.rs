@@ -74,7 +74,8 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
     if bytes.is_empty() {
         return options::delete_options(None, &cx.query);
     }
-    let format = negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
+    let format =
+        negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
     let object = decode_options(cx, &bytes, format)?;
     options::delete_options(Some(&object), &cx.query)
 }

@@ -155,14 +155,16 @@ impl Page {
     fn is_native(&self, cx: &Context) -> bool {
         cx.endpoint.resource.descriptor.storage.kind == cx.endpoint.kind
             && self.snapshot.objects.values().next().is_none_or(|o| {
-                cx.endpoint.items == ListItems::WithoutType || o.json().starts_with(views::type_prefix(&cx.endpoint.kind).as_bytes())
+                cx.endpoint.items == ListItems::WithoutType
+                    || o.json().starts_with(views::type_prefix(&cx.endpoint.kind).as_bytes())
             })
     }
 }
 
 fn list_header(cx: &Context, page: &Page) -> Vec<u8> {
     let version = cx.endpoint.kind.group_version();
-    let mut out = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":", cx.endpoint.list_kind()).into_bytes();
+    let mut out =
+        format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":", cx.endpoint.list_kind()).into_bytes();
     kubelith_codec::json::write(&mut out, &page.meta());
     out.extend_from_slice(b",\"items\":[");
     out

@@ -47,7 +47,10 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
 
 fn not_a_list(object: &Value) -> Status {
     let kind = object.str_at(&["kind"]);
-    Status::not_acceptable_conversion(&format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"), &[])
+    Status::not_acceptable_conversion(
+        &format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"),
+        &[],
+    )
 }
 
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
@@ -64,7 +67,9 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
         Format::Protobuf => {
             let kind = kind_of(object);
             let types = kubelith_catalog::builtin();
-            let schema = types.kind_schema(&kind).ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
+            let schema = types
+                .kind_schema(&kind)
+                .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
             let message = kubelith_codec::proto::encode_message(&schema, object).map_err(Status::internal_error)?;
             kubelith_codec::proto::envelope(&kind, &message).into()
         }
@@ -94,11 +99,13 @@ pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Res
 
 /// A Status in the representation the client asked for; JSON if it asked for none that we have.
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
-    let format = negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
+    let format =
+        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
     let value = status.to_value();
     let body = encode(format, &value, pretty).unwrap_or_else(|_| views::object_json(&value).into());
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = if status.code == 0 && status.is_success() { 200 } else { status.code };
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
     if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {

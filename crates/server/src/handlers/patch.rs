@@ -3,8 +3,8 @@
 
 use super::body;
 use super::context::Context;
-use super::endpoint::Endpoint;
 use super::create::dedup_owners;
+use super::endpoint::Endpoint;
 use super::options::{FieldValidation, Write, WriteOptions};
 use super::update::{admit, code_of};
 use super::{output, views};
@@ -161,7 +161,8 @@ impl Patch<'_> {
     }
 
     fn strategic(&self, live: Value) -> Result<Value, Status> {
-        let decoded = json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
+        let decoded =
+            json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
         let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
         let mut patched = live.clone();
         strategic::apply(&mut patched, decoded.value, &self.cx.endpoint.version().schema).map_err(patch_status)?;
@@ -199,8 +200,7 @@ impl Patch<'_> {
         let Some(fields) = &self.cx.endpoint.fields else {
             return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
         };
-        let decoded = yaml::read(&self.bytes)
-            .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let decoded = yaml::read(&self.bytes).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
         let strict = decoded.strict_error();
         let force = self.options.force.unwrap_or(false);
         let now = self.cx.endpoint.resource.clock.now();

@@ -41,7 +41,10 @@ fn decode(
 ) -> Result<Decoded, Status> {
     let unrecognized = |why: &dyn std::fmt::Display| {
         let summary = summarize(body);
-        Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why} ({summary})", kind.kind))
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({summary})",
+            kind.kind
+        ))
     };
     let mut strict = Vec::new();
     let json_text;
@@ -95,7 +98,10 @@ fn check_kind(given: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), S
         None => {
             let version = given.group_version();
             // The reference names the file of its scheme.
-            format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", given.kind)
+            format!(
+                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                given.kind
+            )
         }
         Some(_) => {
             let (from, to) = (go_package(given), internal_package(kind));

@@ -4,8 +4,8 @@ use super::context::Context;
 use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
-use kubelith_store::cache::CachedObject;
 pub use kubelith_registry::wire::{object_json, type_prefix};
+use kubelith_store::cache::CachedObject;
 
 /// Forms of one version that are kept with a cached object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

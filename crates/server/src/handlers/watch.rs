@@ -184,7 +184,9 @@ impl State {
             self.ended = true;
             return;
         };
-        let bookmark_at = self.bookmarks.map_or(self.deadline, |at| at.min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - Instant::now())));
+        let bookmark_at = self.bookmarks.map_or(self.deadline, |at| {
+            at.min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - Instant::now()))
+        });
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
@@ -276,12 +278,14 @@ impl State {
     fn push_value(&mut self, kind: &str, object: Value) {
         match self.event_value(object) {
             Ok(object) => match self.negotiated.format {
-                Format::Protobuf if self.negotiated.convert.is_none() => match views::protobuf_message(&self.cx, &object) {
-                    Ok(message) => {
-                        self.queue.push_back(frames::protobuf(kind, &self.cx.endpoint.kind, &message).into());
+                Format::Protobuf if self.negotiated.convert.is_none() => {
+                    match views::protobuf_message(&self.cx, &object) {
+                        Ok(message) => {
+                            self.queue.push_back(frames::protobuf(kind, &self.cx.endpoint.kind, &message).into());
+                        }
+                        Err(status) => self.push_error(&status),
                     }
-                    Err(status) => self.push_error(&status),
-                },
+                }
                 Format::Protobuf => match super::output::encode(Format::Protobuf, &object, false) {
                     Ok(envelope) => self.queue.push_back(frames::protobuf_raw(kind, &envelope).into()),
                     Err(status) => self.push_error(&status),
@@ -310,10 +314,8 @@ impl State {
 
     async fn push_bookmark(&mut self, mark: Mark) {
         let kind = &self.cx.endpoint.kind;
-        let mut object = Value::from([
-            ("kind", Value::String(kind.kind.clone())),
-            ("apiVersion", Value::from(kind.api_version())),
-        ]);
+        let mut object =
+            Value::from([("kind", Value::String(kind.kind.clone())), ("apiVersion", Value::from(kind.api_version()))]);
         kubelith_registry::set_resource_version(&mut object, self.revision);
         if mark == Mark::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());

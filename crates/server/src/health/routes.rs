@@ -144,7 +144,8 @@ mod tests {
         let routes: HashMap<_, _> = health_routes(checks, ready.clone()).into_iter().collect();
 
         assert_eq!(get(&routes, "/livez").await, (200, "ok".into()), "grace period");
-        let failed = "[+]ping ok\n[+]log ok\n[-]poststarthook/x failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n";
+        let failed =
+            "[+]ping ok\n[+]log ok\n[-]poststarthook/x failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n";
         assert_eq!(get(&routes, "/readyz").await, (500, failed.into()));
         let single = get(&routes, "/readyz/poststarthook/x").await;
         assert_eq!(single, (500, "internal server error: not finished\n".into()));

@@ -17,7 +17,12 @@ impl AuthMetrics {
     pub fn new(registry: &Registry) -> AuthMetrics {
         let buckets = exponential_buckets(0.001, 2.0, 15).expect("a valid series");
         AuthMetrics {
-            users: counters(registry, "authenticated_user_requests", "Authenticated requests by kind of user name.", &["username"]),
+            users: counters(
+                registry,
+                "authenticated_user_requests",
+                "Authenticated requests by kind of user name.",
+                &["username"],
+            ),
             attempts: counters(registry, "authentication_attempts", "Attempts to authenticate by result.", &["result"]),
             duration: histograms(
                 registry,
@@ -26,7 +31,12 @@ impl AuthMetrics {
                 &buckets,
                 &["result"],
             ),
-            decisions: counters(registry, "authorization_attempts_total", "Authorization decisions by result.", &["result"]),
+            decisions: counters(
+                registry,
+                "authorization_attempts_total",
+                "Authorization decisions by result.",
+                &["result"],
+            ),
             decision_duration: histograms(
                 registry,
                 "authorization_duration_seconds",

@@ -25,7 +25,8 @@ impl ProcessMetrics {
         let start = start.expect("a well-formed name");
         start.set(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
         ProcessMetrics {
-            cpu: Counter::new("process_cpu_seconds_total", "Processor time used, in seconds.").expect("a well-formed name"),
+            cpu: Counter::new("process_cpu_seconds_total", "Processor time used, in seconds.")
+                .expect("a well-formed name"),
             open_fds: gauge("process_open_fds", "Open file descriptors."),
             max_fds: gauge("process_max_fds", "Limit of open file descriptors."),
             resident: gauge("process_resident_memory_bytes", "Resident memory, in bytes."),

@@ -18,9 +18,8 @@ const DURATION_BUCKETS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
-const SLI_BUCKETS: &[f64] = &[
-    0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
-];
+const SLI_BUCKETS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
 const FILTER_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0];
 
 const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
@@ -61,7 +60,12 @@ impl RequestMetrics {
         let sizes = exponential_buckets(1000.0, 10.0, 7).expect("a valid series");
         let body_sizes = prometheus::linear_buckets(50_000.0, 100_000.0, 31).expect("a valid series");
         RequestMetrics {
-            total: counters(registry, "apiserver_request_total", "Requests by verb, resource and response code.", &total),
+            total: counters(
+                registry,
+                "apiserver_request_total",
+                "Requests by verb, resource and response code.",
+                &total,
+            ),
             duration: histograms(
                 registry,
                 "apiserver_request_duration_seconds",
@@ -121,7 +125,12 @@ impl RequestMetrics {
                 "Short requests being executed.",
                 &["request_kind"],
             ),
-            in_queue: gauges(registry, "apiserver_current_inqueue_requests", "Short requests waiting.", &["request_kind"]),
+            in_queue: gauges(
+                registry,
+                "apiserver_current_inqueue_requests",
+                "Short requests waiting.",
+                &["request_kind"],
+            ),
             field_validation: histograms(
                 registry,
                 "field_validation_request_duration_seconds",
@@ -181,9 +190,15 @@ impl RequestMetrics {
     /// Counts a long-running request until the guard is dropped.
     pub fn long_running(&self, labels: &Labels) -> LongRunning {
         let (group, version, resource, subresource) = route(&labels.info);
-        let gauge = self
-            .long_running
-            .with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope, COMPONENT]);
+        let gauge = self.long_running.with_label_values(&[
+            labels.verb,
+            group,
+            version,
+            resource,
+            subresource,
+            labels.scope,
+            COMPONENT,
+        ]);
         gauge.inc();
         LongRunning(gauge)
     }
@@ -270,7 +285,8 @@ fn route(info: &RequestInfo) -> (&str, &str, &str, &str) {
     if info.is_resource_request {
         return (&info.group, &info.version, &info.resource, &info.subresource);
     }
-    let known = ["/healthz", "/livez", "/readyz", "/metrics", "/version", "/openapi/v2", "/openapi/v3", "/api", "/apis"];
+    let known =
+        ["/healthz", "/livez", "/readyz", "/metrics", "/version", "/openapi/v2", "/openapi/v3", "/api", "/apis"];
     let path = info.path.trim_end_matches('/');
     ("", "", "", known.into_iter().find(|k| *k == path).unwrap_or(""))
 }

@@ -43,7 +43,12 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
         "" | "Metadata" => Include::Metadata,
         "None" => Include::None,
         "Object" => Include::Object,
-        other => return Err(Status::bad_request(format!("unrecognized includeObject value: {}", kubelith_meta::text::quote(other)))),
+        other => {
+            return Err(Status::bad_request(format!(
+                "unrecognized includeObject value: {}",
+                kubelith_meta::text::quote(other)
+            )));
+        }
     };
     let columns = &cx.endpoint.version().columns;
     let paths = parsed(columns);

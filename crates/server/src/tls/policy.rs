@@ -149,10 +149,7 @@ fn parse_suites(
     Ok(chosen)
 }
 
-fn parse_curves(
-    ids: &[i32],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
+fn parse_curves(ids: &[i32], warnings: &mut Vec<String>) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
     if ids.is_empty() {
         return Ok(aws_lc_rs::DEFAULT_KX_GROUPS.to_vec());
     }

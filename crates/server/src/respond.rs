@@ -9,6 +9,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::{json, negotiate};
 use kubelith_meta::Status;
+use kubelith_meta::text::Quoted;
 
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -66,7 +67,7 @@ pub fn status(request: &Request, status: &Status) -> Response {
 
 /// A 500 for errors that have no Status of their own: `Internal Server Error: "/path": why`.
 pub fn internal_error(request_uri: &str, why: impl std::fmt::Display) -> Response {
-    let message = format!("Internal Server Error: {}: {why}", kubelith_auth::quote::quote(request_uri));
+    let message = format!("Internal Server Error: {}: {why}", Quoted(request_uri));
     let message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     error_text(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

@@ -9,7 +9,7 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsPolicyError {
-    #[error("unknown tls version {}", kubelith_auth::quote::quote(.0))]
+    #[error("unknown tls version {}", kubelith_meta::text::Quoted(.0))]
     UnknownVersion(String),
     #[error("Cipher suite {0} not supported or doesn't exist")]
     UnknownSuite(String),

@@ -21,7 +21,13 @@ pub mod respond;
 pub mod routes;
 pub mod server;
 pub mod table;
+pub mod testing;
 pub mod tls;
 
+#[cfg(test)]
+mod server_tests;
+
 pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
+pub use context::RequestExt;
 pub use request_info::RequestInfo;
+pub use server::{Server, ServerBuilder, ServerConfig};

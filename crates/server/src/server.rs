@@ -287,7 +287,7 @@ impl Server {
         result
     }
 
-    async fn drain(&self) {
+    async fn drain(&mut self) {
         self.in_flight.requests.close();
         let requests = tokio::time::timeout(self.stopping.request_timeout, self.in_flight.requests.wait());
         let (_, ()) = tokio::join!(requests, self.in_flight.watches.end(self.stopping.watch_grace));

@@ -26,6 +26,26 @@ pub struct VersionInfo {
 }
 
 impl VersionInfo {
+    /// This project at the release of the API that it speaks.
+    pub fn kubelith(commit: &str, tree_state: &str, build_date: &str) -> VersionInfo {
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        VersionInfo {
+            major: "1".into(),
+            minor: "36".into(),
+            min_compatibility_minor: "35".into(),
+            git_version: "v1.36.4+kubelith".into(),
+            git_commit: commit.into(),
+            git_tree_state: tree_state.into(),
+            build_date: build_date.into(),
+            compiler: "rustc".into(),
+            platform: format!("{}/{arch}", std::env::consts::OS),
+        }
+    }
+
     /// Members in the reference's order. There is no Go here, so its version is that of no toolchain.
     fn members(&self) -> [(&'static str, &str); 13] {
         [

@@ -37,7 +37,11 @@ fn main() {
         for _ in 0..ROUNDS {
             black_box(authorizer.decide(black_box(&attributes)));
         }
-        println!("{name}: {} ns, {:?}", start.elapsed().as_nanos() / u128::from(ROUNDS), authorizer.decide(&attributes));
+        println!(
+            "{name}: {} ns, {:?}",
+            start.elapsed().as_nanos() / u128::from(ROUNDS),
+            authorizer.decide(&attributes)
+        );
     }
 }
 

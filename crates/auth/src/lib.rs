@@ -6,6 +6,8 @@ pub mod bootstrap;
 pub mod clock;
 pub mod error;
 pub mod forbidden;
+mod json;
+pub mod jwt;
 pub mod objects;
 pub mod service_account;
 #[cfg(test)]

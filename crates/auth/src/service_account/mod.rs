@@ -1,4 +1,14 @@
-//! How service accounts are named as users.
+//! Service accounts: how they are named as users, and their tokens.
+
+pub mod authenticate;
+pub mod issue;
+pub mod keys;
+pub mod legacy;
+
+pub use authenticate::ServiceAccountTokens;
+pub use issue::{BoundTo, IssuedToken, NodeRef, TokenIssuer, TokenSpec};
+pub use keys::KeySet;
+pub use legacy::{LegacyTokenUse, LegacyTokens};
 
 use kubelith_meta::Str;
 use kubelith_meta::names::{is_dns1123_label, is_dns1123_subdomain};

@@ -23,4 +23,4 @@ pub use model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
 };
 pub use traits::Store;
-pub use watch::{Event, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};
+pub use watch::{Event, Previous, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};

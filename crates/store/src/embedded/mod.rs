@@ -23,7 +23,7 @@ pub use engine::LoadProgress;
 use crate::clock::{Clock, HistoryLimits, SystemClock};
 use crate::error::{Result, StoreError};
 use crate::hub::{History, HistoryChunk, Hub};
-use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
 use crate::watch::{Watch, WatchError, WatchRequest};
 use arc_swap::ArcSwapOption;
@@ -328,11 +328,11 @@ impl Store for EmbeddedStore {
 impl History for Shared {
     fn read(
         &self,
-        range: KeyRange,
-        after: Revision,
+        request: &WatchRequest,
         until: Revision,
     ) -> BoxFuture<'_, std::result::Result<HistoryChunk, WatchError>> {
-        Box::pin(Shared::read(self, move |snapshot: &Snapshot| snapshot.history(&range, after, until)))
+        let request = request.clone();
+        Box::pin(Shared::read(self, move |snapshot: &Snapshot| snapshot.history(&request, until)))
     }
 }
 

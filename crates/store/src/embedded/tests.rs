@@ -4,6 +4,7 @@ mod faults;
 
 use super::*;
 use crate::clock::ManualClock;
+use crate::model::KeyRange;
 use crate::watch::Event;
 use fault::FaultyDisk;
 use tempfile::TempDir;

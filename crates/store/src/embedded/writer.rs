@@ -170,7 +170,7 @@ impl Writer {
         let Some(engine) = &mut self.engine else { return Err(StoreError::Closed) };
         let before = engine.state;
         let txn = engine.db.begin_write().map_err(failure)?;
-        let mut batch = Batch::begin(&txn, before)?;
+        let mut batch = Batch::begin(&txn, &self.shared.hub, before)?;
         let mut untouched = requests.into_iter();
         let result = untouched.by_ref().try_for_each(|request| {
             let (done, result) = apply(&mut batch, request, now);
@@ -260,7 +260,7 @@ impl Writer {
     fn read_deadline(&self) -> Result<Option<u64>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         let txn = engine.db.begin_write().map_err(failure)?;
-        let deadline = Batch::begin(&txn, engine.state)?.next_deadline()?;
+        let deadline = Batch::begin(&txn, &self.shared.hub, engine.state)?.next_deadline()?;
         txn.abort().map_err(failure)?;
         Ok(deadline)
     }

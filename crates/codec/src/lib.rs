@@ -11,5 +11,3 @@ pub mod yaml;
 
 pub use error::{DecodeError, TypeError};
 
-pub mod frames;
-pub mod proto;

@@ -5,7 +5,6 @@
 
 pub mod canonical;
 pub mod descriptor;
-pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};

@@ -67,6 +67,18 @@ pub struct Api {
     next: BoxHandler,
 }
 
+impl Routes {
+    /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
+    fn owns(&self, path: &str) -> bool {
+        let mut parts = path.split('/').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => self.versions.keys().any(|gv| gv.group.is_empty()),
+            (Some("apis"), Some(group)) => !group.is_empty() && self.versions.keys().any(|gv| gv.group == group),
+            _ => false,
+        }
+    }
+}
+
 impl Served {
     fn version(&self) -> &Version {
         &self.descriptor.versions[self.version_index]
@@ -89,14 +101,19 @@ impl Api {
 
 impl Handler for Api {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
-        let Some(info) = info.filter(|i| i.is_resource_request) else { return self.next.handle(request) };
         let routes = self.routes.load_full();
-        let version = GroupVersion::new(info.group.clone(), info.version.clone());
-        if !routes.versions.contains_key(&version) {
+        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if routes.versions.contains_key(&version) {
+                return Box::pin(async move { serve(&routes, &version, info, request).await });
+            }
+        }
+        if !routes.owns(request.uri().path()) {
             return self.next.handle(request);
         }
-        Box::pin(async move { serve(&routes, &version, info, request).await })
+        let status = no_such_resource();
+        Box::pin(std::future::ready(output::status(request.headers(), false, &status)))
     }
 }
 
@@ -241,7 +258,7 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
     Ok(())
 }
 
-fn route_error(error: RouteError) -> Status {
+pub(crate) fn route_error(error: RouteError) -> Status {
     let code = match error {
         RouteError::NotAcceptable(_) => 406,
         RouteError::UnsupportedMediaType => 415,

@@ -27,7 +27,7 @@ pub mod tls;
 #[cfg(test)]
 mod server_tests;
 
-pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
 pub use context::RequestExt;
+pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
 pub use request_info::RequestInfo;
 pub use server::{Server, ServerBuilder, ServerConfig};

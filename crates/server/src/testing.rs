@@ -239,9 +239,7 @@ fn test_authenticator(ca: &Path) -> Arc<dyn Authenticator> {
         ],
         OnError::Continue,
     );
-    let anyone = Union::new(
-        vec![Arc::new(AuthenticatedGroupAdder(credentials)), Arc::new(Anonymous::new([]))],
-        OnError::Fail,
-    );
+    let anyone =
+        Union::new(vec![Arc::new(AuthenticatedGroupAdder(credentials)), Arc::new(Anonymous::new([]))], OnError::Fail);
     Arc::new(anyone)
 }

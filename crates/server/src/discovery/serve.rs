@@ -168,6 +168,9 @@ fn pretty(request: &Request) -> bool {
 
 fn plain(request: &Request, value: &Value) -> Response {
     let accept = accept_of(request.headers());
+    if let Err(e) = negotiate::route_accepts(&accept, &negotiate::media_types(negotiate::BUILT_IN)) {
+        return output::status(request.headers(), pretty(request), &crate::api::route_error(e));
+    }
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
         Ok(output) => output,
         Err(e) => {

@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 
 /// Wildcards and recursion multiply: a short path over a deep object can lead to more places than memory holds.
 const MAX_RESULTS: usize = 100_000;
+/// Ranges within ranges; each takes a frame of the stack.
+const MAX_RANGES: usize = 100;
 
 type Values<'a> = Vec<&'a Value>;
 
@@ -55,6 +57,7 @@ impl<'a> Eval<'a> {
         while let Some(node) = self.nodes.get(i) {
             let flow = self.flow(node)?;
             let values = self.walk(vec![object], node).map_err(|f| f.error)?;
+            self.count(values.len() + 1).map_err(|f| f.error)?;
             match flow {
                 Flow::End => {
                     self.ended = i;
@@ -62,6 +65,9 @@ impl<'a> Eval<'a> {
                 }
                 Flow::Range => {
                     self.open += 1;
+                    if self.open > MAX_RANGES {
+                        return Err(JsonPathError("ranges are nested too deeply".into()));
+                    }
                     for value in &values {
                         self.block(i + 1, value, out)?;
                     }
@@ -72,10 +78,7 @@ impl<'a> Eval<'a> {
                     self.open -= 1;
                     i = self.ended.max(i);
                 }
-                Flow::On => {
-                    self.count(values.len() + 1).map_err(|f| f.error)?;
-                    out.push(values);
-                }
+                Flow::On => out.push(values),
             }
             i += 1;
         }

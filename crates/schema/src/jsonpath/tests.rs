@@ -216,6 +216,12 @@ fn results_are_limited() {
     assert_eq!(error.to_string(), "path has too many results");
     let descents = JsonPath::parse(&"...*".repeat(40)).unwrap();
     assert!(descents.results(&deep, MissingKeys::Allowed).is_err());
+    let ranges = JsonPath::parse_template(&"{range [0,0]}".repeat(50)).unwrap();
+    let error = ranges.results(&deep, MissingKeys::Error).unwrap_err();
+    assert_eq!(error.to_string(), "path has too many results");
+    let nested = JsonPath::parse_template(&"{range @}".repeat(100_000)).unwrap();
+    let error = nested.results(&deep, MissingKeys::Error).unwrap_err();
+    assert_eq!(error.to_string(), "ranges are nested too deeply");
 }
 
 #[test]

@@ -56,6 +56,12 @@ pub fn random_bits() -> u64 {
     (bits >> 64) as u64 ^ (bits as u64).rotate_left(32)
 }
 
+/// A number from 0 to just below 1, for jitter.
+pub fn unit() -> f64 {
+    // As many bits as a double holds exactly.
+    (random_bits() >> 11) as f64 / (1u64 << 53) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +97,6 @@ mod tests {
         assert_eq!(uid(|| u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_ne!(uid(random_bits), uid(random_bits));
         assert_ne!(random_bits(), random_bits());
+        assert!((0.0..1.0).contains(&unit()) && unit() != unit());
     }
 }

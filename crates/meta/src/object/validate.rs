@@ -154,7 +154,12 @@ pub fn validate_annotations(annotations: &Map, path: &Path<'_>) -> ErrorList {
     let mut size = 0;
     for (key, value) in annotations.iter() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        let messages = names::is_qualified_name(&key.to_lowercase());
+        // Nearly all keys are in lower case already.
+        let messages = if key.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
+            names::is_qualified_name(key)
+        } else {
+            names::is_qualified_name(&key.to_lowercase())
+        };
         errors.extend(messages.into_iter().map(|m| Error::invalid(path, key, m)));
     }
     if size > ANNOTATIONS_MAX_BYTES {

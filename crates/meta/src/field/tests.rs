@@ -1,4 +1,5 @@
 use super::*;
+use crate::Value;
 
 #[test]
 fn paths_render_as_upstream() {

@@ -3,9 +3,11 @@
 
 pub mod base64;
 pub mod error;
+pub mod frames;
 pub mod gzip;
 pub mod json;
 pub mod negotiate;
+pub mod proto;
 pub mod typed;
 pub mod yaml;
 

@@ -201,9 +201,7 @@ pub(crate) fn deployment() -> TypedSchema {
 
 /// `value` as JSON text, for messages.
 pub(crate) fn text(value: &Value) -> String {
-    let mut out = String::new();
-    crate::json::write(&mut out, value);
-    out
+    kubelith_meta::text::json(value)
 }
 
 /// A random object of `schema`: members come and go, keyed lists have few distinct keys in any order. Two objects of

@@ -3,6 +3,7 @@
 use super::*;
 use crate::json::tests::v;
 use crate::testing::{deployment, random_object, text, types};
+use kubelith_meta::Status;
 use proptest::prelude::*;
 
 /// Wraps pod spec members into a whole object.
@@ -226,7 +227,7 @@ fn errors() {
     ];
     for (patch, code, message) in table {
         let err = patched(pod(containers), pod(patch)).unwrap_err();
-        assert_eq!((err.code(), err.to_string().as_str()), (code, message), "{patch}");
+        assert_eq!((Status::from(err.clone()).code, err.to_string().as_str()), (code, message), "{patch}");
     }
     let err = patched(v("{}"), v("[]")).unwrap_err();
     assert_eq!(

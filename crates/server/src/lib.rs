@@ -4,6 +4,7 @@
 pub mod body;
 pub mod chain;
 pub mod context;
+pub mod features;
 pub mod filters;
 pub mod health;
 pub mod http;

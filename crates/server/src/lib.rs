@@ -6,6 +6,7 @@ pub mod body;
 pub mod chain;
 pub mod context;
 pub mod discovery;
+pub mod features;
 pub mod filters;
 pub mod handlers;
 pub mod health;

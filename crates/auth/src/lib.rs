@@ -6,6 +6,7 @@ pub mod bootstrap;
 pub mod clock;
 pub mod error;
 pub mod forbidden;
+pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;

@@ -66,7 +66,8 @@ impl Engine {
         let txn = self.db.begin_read().map_err(failure)?;
         let versions = txn.open_table(VERSIONS).map_err(failure)?;
         let records = txn.open_table(RECORDS).map_err(failure)?;
-        Ok(Snapshot { state: self.state, versions, records })
+        let expiring = txn.open_table(EXPIRING).map_err(failure)?;
+        Ok(Snapshot { state: self.state, versions, records, expiring })
     }
 }
 
@@ -133,7 +134,8 @@ fn read_state(db: &Database) -> Result<Option<StateRow>> {
     }
 }
 
-fn initialize(db: &Database) -> Result<StateRow> {
+/// Makes the tables of a new store.
+pub(super) fn initialize(db: &Database) -> Result<StateRow> {
     let txn = db.begin_write().map_err(failure)?;
     {
         txn.open_table(VERSIONS).map_err(failure)?;
@@ -148,7 +150,7 @@ fn initialize(db: &Database) -> Result<StateRow> {
     Ok(StateRow::NEW)
 }
 
-fn open_failure(error: DatabaseError) -> StoreError {
+pub(super) fn open_failure(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::Locked("the data file".into()),
         DatabaseError::UpgradeRequired(version) => {

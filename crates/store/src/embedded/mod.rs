@@ -10,6 +10,7 @@ mod disk;
 mod engine;
 #[cfg(any(test, feature = "testing"))]
 pub mod fault;
+mod maintain;
 mod marks;
 mod overlay;
 mod queue;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use disk::Disk;
 pub use engine::LoadProgress;
+pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, restore, stats};
 
 use crate::clock::{Clock, HistoryLimits, SystemClock};
 use crate::error::{Result, StoreError};
@@ -217,6 +219,14 @@ impl EmbeddedStore {
     /// clock; tests with a clock of their own call it.
     pub async fn tick(&self) -> Result<()> {
         self.send(|reply| Request::Tick { reply }).await
+    }
+
+    /// Writes what the store holds now to a new file, while it goes on serving. Answers the revision.
+    pub async fn backup(&self, to: impl Into<PathBuf>) -> Result<Revision> {
+        let snapshot = self.handle.shared.current()?;
+        let to = to.into();
+        let copied = tokio::task::spawn_blocking(move || maintain::copy(&snapshot, &to)).await;
+        copied.map_err(|error| StoreError::Unavailable(format!("the backup ended early: {error}")))?
     }
 
     async fn send<T>(

@@ -15,6 +15,7 @@ pub(super) struct Snapshot {
     pub state: StateRow,
     pub versions: ReadOnlyTable<(&'static [u8], u64), Version>,
     pub records: ReadOnlyTable<u64, &'static [u8]>,
+    pub expiring: ReadOnlyTable<(u64, u64), &'static [u8]>,
 }
 
 /// One key's version as the index has it.

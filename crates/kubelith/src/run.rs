@@ -63,7 +63,8 @@ async fn serve(options: Options) -> Result<(), String> {
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();
 
-    let socket = bind(&options.serving.bind).map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
+    let socket = bind(&options.serving.bind)
+        .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
     let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&options, &pki, &listener)?;
@@ -102,10 +103,15 @@ fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConf
 
 fn open_pki(options: &Options) -> Result<Pki, String> {
     let network = &options.network;
-    let mut names: std::collections::BTreeSet<String> =
-        ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
-            .map(str::to_owned)
-            .into();
+    let mut names: std::collections::BTreeSet<String> = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    .map(str::to_owned)
+    .into();
     names.extend(local_names::hostname());
     let external = &options.generic.external_hostname;
     if !external.is_empty() && external.parse::<IpAddr>().is_err() {

@@ -1,6 +1,8 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
 use crate::access::{self, ClientCas};
+use crate::{apis, roles, storage};
+use kubelith_auth::authz::rbac::RbacIndex;
 use crate::flags::{Effect, Flags};
 use crate::options::{NetworkOptions, Options};
 use crate::version;
@@ -59,7 +61,13 @@ async fn serve(options: Options) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let builder = ServerBuilder::new(server_config(&options, &client_cas)?, Metrics::new());
+    let store = storage::open(&options).await?;
+    let apis = apis::build(&options, store.clone()).await?;
+    let roles = Arc::new(RbacIndex::default());
+    let builder = ServerBuilder::new(server_config(&options, &client_cas, &roles)?, Metrics::new())
+        .delegate(apis.handler.clone())
+        .at_end(move || async move { store.close().await });
+    roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();
 
@@ -71,7 +79,7 @@ async fn serve(options: Options) -> Result<(), String> {
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
-fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConfig, String> {
+fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacIndex>) -> Result<ServerConfig, String> {
     let generic = &options.generic;
     let access = &options.access;
     Ok(ServerConfig {
@@ -81,7 +89,7 @@ fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConf
                 audiences: access.audiences.iter().map(|a| a.as_str().into()).collect(),
                 proxy_headers: None,
             },
-            authorizer: access::authorizer(access)?,
+            authorizer: access::authorizer(access, roles)?,
             audit: None,
             failed_authentication_audit: None,
             impersonation: None,

@@ -4,7 +4,7 @@ use crate::access::{self, ClientCas};
 use crate::{apis, roles, storage};
 use kubelith_auth::authz::rbac::RbacIndex;
 use crate::flags::{Effect, Flags};
-use crate::options::{NetworkOptions, Options};
+use crate::options::Options;
 use crate::version;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::authentication::AuthenticationOptions;
@@ -140,7 +140,7 @@ fn serving_files(options: &Options, pki: &Pki) -> CertKeyFiles {
 
 /// Renews certificates while the server runs; the listener reads them again by itself.
 fn keep_certificates(tasks: &Tasks, pki: Pki, options: &Options) {
-    let (kubeconfig, server) = (kubeconfig_path(options), server_url(&options.network, options));
+    let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
     tasks.spawn_until_stopped("certificate-renewal", async move {
         loop {
@@ -158,7 +158,7 @@ fn kubeconfig_path(options: &Options) -> PathBuf {
 }
 
 /// The URL for clients on this machine.
-fn server_url(_: &NetworkOptions, options: &Options) -> String {
+fn server_url(options: &Options) -> String {
     let bind = &options.serving.bind;
     let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
     format!("https://{}", std::net::SocketAddr::new(address, bind.port))
@@ -172,7 +172,7 @@ fn address_of(options: &Options) -> String {
 fn announce(options: &Options, pki: &Pki, listener: &Listener) -> Result<(), String> {
     let path = kubeconfig_path(options);
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.as_path());
-    pki.write_admin_kubeconfig(&path, &server_url(&options.network, options), ca).map_err(|e| e.to_string())?;
+    pki.write_admin_kubeconfig(&path, &server_url(options), ca).map_err(|e| e.to_string())?;
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
     println!("export KUBECONFIG={}", shell_quoted(&std::path::absolute(&path).unwrap_or(path)));

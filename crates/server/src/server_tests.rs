@@ -155,10 +155,7 @@ async fn hooks_are_checks_until_they_are_done() {
         tokio::task::yield_now().await;
     }
     let verbose = server.get("/readyz?verbose", ADMIN_TOKEN).await;
-    assert_eq!(
-        verbose.text(),
-        "[+]ping ok\n[+]log ok\n[+]poststarthook/slow ok\n[+]shutdown ok\nreadyz check passed\n"
-    );
+    assert_eq!(verbose.text(), "[+]ping ok\n[+]log ok\n[+]poststarthook/slow ok\n[+]shutdown ok\nreadyz check passed\n");
     server.stop().await.unwrap();
 }
 
@@ -242,6 +239,7 @@ async fn new_certificates_are_served_to_new_connections() {
     let names = crate::tls::PkiOptions {
         names: ["localhost".into(), "new".into()].into(),
         addresses: ["127.0.0.1".parse().unwrap()].into(),
+        serving_dir: None,
     };
     crate::tls::Pki::open(server.pki_dir(), names).unwrap();
     server.tls.reload().unwrap();

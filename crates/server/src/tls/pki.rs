@@ -33,6 +33,8 @@ pub struct PkiOptions {
     /// Names and addresses that clients may use.
     pub names: BTreeSet<String>,
     pub addresses: BTreeSet<IpAddr>,
+    /// Where the serving certificate is kept instead of beside the others.
+    pub serving_dir: Option<PathBuf>,
 }
 
 /// The authority and what it has issued, as files.
@@ -56,7 +58,9 @@ impl Pki {
     /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
-        files::make_private_dir(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
+        for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
+            files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
+        }
         if !pki.ca_cert().exists() || !pki.path("ca.key").exists() {
             pki.make_ca()?;
         }
@@ -103,11 +107,18 @@ impl Pki {
         self.path("sa.pub")
     }
 
-    /// Writes the administrator's kubeconfig, unless it already says the same.
-    pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
+    /// Writes the administrator's kubeconfig, unless it already says the same. `serving_cert` is a certificate
+    /// that others issued for this server; clients then trust it instead of our authority.
+    pub fn write_admin_kubeconfig(
+        &self,
+        path: &Path,
+        server: &str,
+        serving_cert: Option<&Path>,
+    ) -> Result<(), PkiError> {
+        let ca = serving_cert.map_or_else(|| self.ca_cert(), Path::to_owned);
         let text = AdminKubeconfig {
             server,
-            ca_pem: &self.read("ca.crt")?,
+            ca_pem: &std::fs::read_to_string(&ca).map_err(|source| PkiError::Io { path: ca, source })?,
             cert_pem: &self.read("admin.crt")?,
             key_pem: &self.read("admin.key")?,
         }
@@ -177,7 +188,10 @@ impl Pki {
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        self.dir.join(file)
+        match &self.options.serving_dir {
+            Some(dir) if file.starts_with("apiserver.") => dir.join(file),
+            _ => self.dir.join(file),
+        }
     }
 
     fn read(&self, file: &str) -> Result<String, PkiError> {
@@ -253,6 +267,7 @@ mod tests {
         PkiOptions {
             names: names.iter().map(|n| n.to_string()).collect(),
             addresses: ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()].into(),
+            serving_dir: None,
         }
     }
 
@@ -264,10 +279,7 @@ mod tests {
         let (ca, serving, admin) = (read("ca.crt"), read("apiserver.crt"), read("admin.crt"));
 
         Pki::open(dir.path(), options(&["localhost"])).unwrap();
-        assert_eq!(
-            (read("ca.crt"), read("apiserver.crt"), read("admin.crt")),
-            (ca.clone(), serving.clone(), admin.clone())
-        );
+        assert_eq!((read("ca.crt"), read("apiserver.crt"), read("admin.crt")), (ca.clone(), serving.clone(), admin.clone()));
 
         Pki::open(dir.path(), options(&["localhost", "other"])).unwrap();
         assert_eq!((read("ca.crt"), read("admin.crt")), (ca, admin));
@@ -292,7 +304,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pki = Pki::open(dir.path().join("pki"), options(&["localhost"])).unwrap();
         let kubeconfig = dir.path().join("admin.kubeconfig");
-        pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443").unwrap();
+        pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443", None).unwrap();
         let pki_dir = dir.path().join("pki");
         let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key"].map(|f| pki_dir.join(f));
         for file in keys.iter().chain([&kubeconfig]) {

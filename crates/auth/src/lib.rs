@@ -1,5 +1,26 @@
 //! Who a request comes from and what it may do: authenticators and authorizers.
 
+pub mod authn;
+pub mod authz;
+pub mod bootstrap;
+pub mod clock;
+pub mod error;
+pub mod forbidden;
+pub mod impersonation;
+mod json;
+pub mod jwt;
+pub mod objects;
+pub mod service_account;
+#[cfg(test)]
+mod testing;
+mod text;
+pub mod time;
+pub mod traits;
 pub mod user;
 
+pub use error::AuthError;
+pub use traits::{
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
+    TokenAuthenticator, Verdict,
+};
 pub use user::User;

@@ -1,25 +1,3 @@
-//! The identity behind a request.
+//! The identity behind a request. It is part of `meta`, since strategies and admission look at it, too.
 
-use kubelith_meta::Str;
-use std::collections::BTreeMap;
-
-pub const ANONYMOUS: &str = "system:anonymous";
-pub const GROUP_AUTHENTICATED: &str = "system:authenticated";
-pub const GROUP_UNAUTHENTICATED: &str = "system:unauthenticated";
-pub const GROUP_MASTERS: &str = "system:masters";
-/// The server's own loopback client.
-pub const API_SERVER: &str = "system:apiserver";
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
-    pub name: Str,
-    pub uid: Str,
-    pub groups: Vec<Str>,
-    pub extra: BTreeMap<Str, Vec<Str>>,
-}
-
-impl User {
-    pub fn in_group(&self, group: &str) -> bool {
-        self.groups.iter().any(|g| g == group)
-    }
-}
+pub use kubelith_meta::user::*;

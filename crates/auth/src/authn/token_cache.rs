@@ -1,0 +1,185 @@
+//! Remembers for a short while who a token belongs to.
+//!
+//! Tokens are kept as keyed hashes only. Lookups of the same token that arrive together share one.
+
+use crate::clock::Clock;
+use crate::error::AuthError;
+use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
+use aws_lc_rs::hmac;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, WeakShared};
+use kubelith_meta::Str;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Stripes of the cache, each with its own lock, so that requests seldom meet.
+const STRIPES: usize = 32;
+/// Entries per stripe; the oldest goes first. 16,384 tokens in all, a few MB at most.
+const MAX_PER_STRIPE: usize = 512;
+
+#[derive(Debug, Clone, Copy)]
+pub struct CachePolicy {
+    /// Zero: not kept.
+    pub success: Duration,
+    /// Zero: not kept.
+    pub failure: Duration,
+    pub errors: CacheErrors,
+}
+
+/// Whether an error counts as a failure to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheErrors {
+    Keep,
+    Retry,
+}
+
+type Key = [u8; 32];
+type Lookup = Shared<BoxFuture<'static, Record>>;
+
+#[derive(Clone)]
+enum Record {
+    Known(Arc<AuthResponse>),
+    Unknown,
+    Failed(AuthError),
+}
+
+impl Record {
+    fn of(result: Authentication) -> Record {
+        match result {
+            Ok(Some(response)) => Record::Known(Arc::new(response)),
+            Ok(None) => Record::Unknown,
+            Err(e) => Record::Failed(e),
+        }
+    }
+
+    fn into_result(self) -> Authentication {
+        match self {
+            Record::Known(response) => Ok(Some((*response).clone())),
+            Record::Unknown => Ok(None),
+            Record::Failed(e) => Err(e),
+        }
+    }
+}
+
+pub struct TokenCache {
+    shared: Arc<Inner>,
+}
+
+struct Inner {
+    tokens: Arc<dyn TokenAuthenticator>,
+    policy: CachePolicy,
+    clock: Arc<dyn Clock>,
+    key: hmac::Key,
+    /// A stripe's lock is held for a lookup or an insertion, never while a token is looked up.
+    stripes: Vec<Mutex<Stripe>>,
+}
+
+#[derive(Default)]
+struct Stripe {
+    records: HashMap<Key, (Instant, Record)>,
+    /// Keys in the order they came, for eviction.
+    order: VecDeque<(Key, Instant)>,
+    /// Lookups under way. A lookup whose callers all left is dropped with them.
+    running: HashMap<Key, WeakShared<BoxFuture<'static, Record>>>,
+}
+
+impl TokenCache {
+    pub fn new(tokens: Arc<dyn TokenAuthenticator>, policy: CachePolicy, clock: Arc<dyn Clock>) -> TokenCache {
+        let mut secret = [0; 32];
+        aws_lc_rs::rand::fill(&mut secret).expect("the system has randomness");
+        let stripes = std::iter::repeat_with(Mutex::default).take(STRIPES).collect();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        TokenCache { shared: Arc::new(Inner { tokens, policy, clock, key, stripes }) }
+    }
+}
+
+impl TokenAuthenticator for TokenCache {
+    fn authenticate_token<'a>(&'a self, token: &'a str, audiences: &'a [Str]) -> Answer<'a, Authentication> {
+        let key = self.shared.key_of(token, audiences);
+        if let Some(record) = self.shared.find(&key) {
+            return Answer::Ready(record.into_result());
+        }
+        let lookup = self.shared.join(key, token, audiences);
+        // Most lookups need nobody else and are done at the first step.
+        match lookup.clone().now_or_never() {
+            Some(record) => Answer::Ready(record.into_result()),
+            None => Answer::pending(lookup.map(Record::into_result)),
+        }
+    }
+}
+
+impl Inner {
+    fn key_of(&self, token: &str, audiences: &[Str]) -> Key {
+        let mut context = hmac::Context::with_key(&self.key);
+        let mut write = |s: &str| {
+            context.update(&(s.len() as u64).to_be_bytes());
+            context.update(s.as_bytes());
+        };
+        write(token);
+        audiences.iter().for_each(|a| write(a));
+        context.sign().as_ref().try_into().expect("HMAC-SHA-256 has 32 bytes")
+    }
+
+    fn stripe(&self, key: &Key) -> std::sync::MutexGuard<'_, Stripe> {
+        self.stripes[key[0] as usize % STRIPES].lock().expect("no panic while held")
+    }
+
+    fn find(&self, key: &Key) -> Option<Record> {
+        let stripe = self.stripe(key);
+        let (until, record) = stripe.records.get(key)?;
+        (self.clock.instant() < *until).then(|| record.clone())
+    }
+
+    /// The lookup of this token: one under way, or a new one.
+    fn join(self: &Arc<Self>, key: Key, token: &str, audiences: &[Str]) -> Lookup {
+        let mut stripe = self.stripe(&key);
+        if let Some(lookup) = stripe.running.get(&key).and_then(WeakShared::upgrade) {
+            return lookup;
+        }
+        stripe.running.retain(|_, lookup| lookup.upgrade().is_some());
+        let (this, token, audiences) = (self.clone(), token.to_string(), audiences.to_vec());
+        let lookup: Lookup = async move {
+            let record = Record::of(this.tokens.authenticate_token(&token, &audiences).await);
+            this.keep(key, &record);
+            record
+        }
+        .boxed()
+        .shared();
+        if let Some(weak) = lookup.downgrade() {
+            stripe.running.insert(key, weak);
+        }
+        lookup
+    }
+
+    fn keep(&self, key: Key, record: &Record) {
+        let ttl = match record {
+            Record::Known(_) => self.policy.success,
+            Record::Failed(_) if self.policy.errors == CacheErrors::Retry => Duration::ZERO,
+            Record::Failed(_) | Record::Unknown => self.policy.failure,
+        };
+        let mut stripe = self.stripe(&key);
+        stripe.running.remove(&key);
+        if !ttl.is_zero() {
+            stripe.insert(key, self.clock.instant() + ttl, record.clone());
+        }
+    }
+}
+
+impl Stripe {
+    fn insert(&mut self, key: Key, until: Instant, record: Record) {
+        self.records.insert(key, (until, record));
+        self.order.push_back((key, until));
+        while self.order.len() > MAX_PER_STRIPE {
+            let Some((oldest, until)) = self.order.pop_front() else { return };
+            // A key that came again since has a newer end, and a newer place in the order.
+            if self.records.get(&oldest).is_some_and(|(u, _)| *u == until) {
+                self.records.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "token_cache_tests.rs"]
+mod tests;

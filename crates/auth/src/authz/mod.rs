@@ -1,0 +1,6 @@
+//! Authorizers, one module per mode, and what joins them.
+
+pub mod builtin;
+pub mod node;
+pub mod rbac;
+pub mod union;

@@ -10,6 +10,7 @@ pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;
+pub mod reviews;
 pub mod service_account;
 #[cfg(test)]
 mod testing;

@@ -4,6 +4,7 @@
 
 mod api;
 mod catalog;
+mod convert;
 mod decode;
 #[cfg(test)]
 mod encode;
@@ -18,12 +19,4 @@ mod wire;
 
 pub use api::{Api, Serve};
 pub use catalog::{Catalog, Gate, builtin};
-
-pub fn convert(
-    mut object: kubelith_meta::Value,
-    _from: &kubelith_meta::GroupVersionKind,
-    to: &kubelith_meta::GroupVersionKind,
-) -> Result<kubelith_meta::Value, String> {
-    object.set_at(&["apiVersion"], to.api_version().into());
-    Ok(object)
-}
+pub use convert::{ConvertError, convert, is_same_kind, normalize};

@@ -35,9 +35,11 @@ pub struct Install {
 pub struct Installed {
     pub routes: Routes,
     pub discovery: Vec<Entry>,
-    /// By group and plural.
-    pub resources: HashMap<(Str, Str), Arc<Resource>>,
+    pub resources: Resources,
 }
+
+/// Stored resources by group and plural.
+pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
 
 impl Install {
     fn is_on(&self, group: &str, version: &str) -> bool {

@@ -8,4 +8,4 @@ pub mod defaults;
 mod install;
 pub mod strategies;
 
-pub use install::{Install, Installed, install};
+pub use install::{Install, Installed, Resources, install};

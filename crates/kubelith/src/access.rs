@@ -9,6 +9,7 @@ use kubelith_auth::authn::token_file::TokenFile;
 use kubelith_auth::authn::union::{OnError, Union};
 use kubelith_auth::authn::x509::{CaPool, ClientCertificate};
 use kubelith_auth::authz::builtin::{AllowedPaths, AlwaysAllow, PrivilegedGroup};
+use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
 use kubelith_auth::authz::union::AuthorizerUnion;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer};
@@ -65,11 +66,15 @@ pub fn authenticator(options: &AccessOptions, client_cas: &ClientCas) -> Result<
 /// Paths that everybody may read; with RBAC the role system:public-info-viewer says the same.
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-pub fn authorizer(options: &AccessOptions) -> Result<Arc<dyn Authorizer>, String> {
+pub fn authorizer(options: &AccessOptions, roles: &Arc<RbacIndex>) -> Result<Arc<dyn Authorizer>, String> {
     let paths = AllowedPaths::new(&PUBLIC).map_err(|e| e.to_string())?;
     let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(PrivilegedGroup), Arc::new(paths)];
-    if options.authorization_modes.iter().any(|m| m == "AlwaysAllow") {
-        members.push(Arc::new(AlwaysAllow));
+    for mode in &options.authorization_modes {
+        match mode.as_str() {
+            "AlwaysAllow" => members.push(Arc::new(AlwaysAllow)),
+            "RBAC" => members.push(Arc::new(RbacAuthorizer::new(roles.clone()))),
+            _ => {}
+        }
     }
     Ok(Arc::new(AuthorizerUnion::new(members)))
 }

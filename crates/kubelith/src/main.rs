@@ -1,6 +1,9 @@
 //! The kubelith program: flags, then options, then the server.
 
 mod access;
+mod apis;
+mod roles;
+mod storage;
 mod flags;
 mod options;
 mod run;

@@ -1,6 +1,8 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
 use crate::access::{self, ClientCas};
+use crate::{apis, roles, storage};
+use kubelith_auth::authz::rbac::RbacIndex;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::version;
@@ -59,18 +61,25 @@ async fn serve(options: Options) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let builder = ServerBuilder::new(server_config(&options, &client_cas)?, Metrics::new());
+    let store = storage::open(&options).await?;
+    let apis = apis::build(&options, store.clone()).await?;
+    let roles = Arc::new(RbacIndex::default());
+    let builder = ServerBuilder::new(server_config(&options, &client_cas, &roles)?, Metrics::new())
+        .delegate(apis.handler.clone())
+        .at_end(move || async move { store.close().await });
+    roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();
 
-    let socket = bind(&options.serving.bind).map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
+    let socket = bind(&options.serving.bind)
+        .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
     let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&options, &pki, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
-fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConfig, String> {
+fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacIndex>) -> Result<ServerConfig, String> {
     let generic = &options.generic;
     let access = &options.access;
     Ok(ServerConfig {
@@ -80,7 +89,7 @@ fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConf
                 audiences: access.audiences.iter().map(|a| a.as_str().into()).collect(),
                 proxy_headers: None,
             },
-            authorizer: access::authorizer(access)?,
+            authorizer: access::authorizer(access, roles)?,
             audit: None,
             failed_authentication_audit: None,
             impersonation: None,
@@ -102,10 +111,15 @@ fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConf
 
 fn open_pki(options: &Options) -> Result<Pki, String> {
     let network = &options.network;
-    let mut names: std::collections::BTreeSet<String> =
-        ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
-            .map(str::to_owned)
-            .into();
+    let mut names: std::collections::BTreeSet<String> = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    .map(str::to_owned)
+    .into();
     names.extend(local_names::hostname());
     let external = &options.generic.external_hostname;
     if !external.is_empty() && external.parse::<IpAddr>().is_err() {

@@ -278,3 +278,8 @@ impl Random {
         Value::Array(labels.iter().map(|l| one(self, l)).collect())
     }
 }
+
+/// `n` random cases; failures are reported, not kept in files.
+pub(crate) fn cases(n: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
+}

@@ -5,6 +5,7 @@
 
 pub mod canonical;
 pub mod descriptor;
+pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};

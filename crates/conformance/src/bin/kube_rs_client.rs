@@ -41,7 +41,10 @@ async fn main() -> Outcome {
 
 async fn namespace(client: &Client, name: &str) -> Result<String, kube::Error> {
     let api: Api<Namespace> = Api::all(client.clone());
-    let namespace = Namespace { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, ..Namespace::default() };
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
     match api.create(&PostParams::default(), &namespace).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(name.to_owned()),
         outcome => outcome.map(|_| name.to_owned()),
@@ -65,7 +68,9 @@ async fn crud(client: Client) -> Outcome {
         Err(kube::Error::Api(status)) => assert!(status.is_already_exists(), "{status:?}"),
         other => panic!("a second creation gave {other:?}"),
     }
-    let replaced = maps.replace("one", &PostParams::default(), &ConfigMap { metadata: created.metadata.clone(), ..map("one", "2") }).await?;
+    let replaced = maps
+        .replace("one", &PostParams::default(), &ConfigMap { metadata: created.metadata.clone(), ..map("one", "2") })
+        .await?;
     assert_ne!(replaced.resource_version(), created.resource_version());
     match maps.replace("one", &PostParams::default(), &created).await {
         Err(kube::Error::Api(status)) => assert!(status.is_conflict(), "{status:?}"),
@@ -86,7 +91,9 @@ async fn crud(client: Client) -> Outcome {
             "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}}}
     }))?;
     deployments.create(&PostParams::default(), &deployment).await?;
-    let scale = deployments.patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}}))).await?;
+    let scale = deployments
+        .patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}})))
+        .await?;
     assert_eq!(scale.spec.and_then(|spec| spec.replicas), Some(4));
     deployments.delete("web", &DeleteParams::background()).await?;
     maps.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -160,7 +167,9 @@ async fn control(client: Client) -> Outcome {
     let namespace = namespace(&client, "clients-kube-rs-controller").await?;
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definition = Greeting::crd();
-    definitions.patch(&definition.name_any(), &PatchParams::apply("kube-rs").force(), &Patch::Apply(&definition)).await?;
+    definitions
+        .patch(&definition.name_any(), &PatchParams::apply("kube-rs").force(), &Patch::Apply(&definition))
+        .await?;
     await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await?;
 
     let greetings: Api<Greeting> = Api::namespaced(client.clone(), &namespace);
@@ -171,9 +180,13 @@ async fn control(client: Client) -> Outcome {
         .for_each(|_| std::future::ready(()));
     let controller = tokio::spawn(controller);
 
-    greetings.create(&PostParams::default(), &Greeting::new("hello", GreetingSpec { words: "good day".to_owned() })).await?;
+    greetings
+        .create(&PostParams::default(), &Greeting::new("hello", GreetingSpec { words: "good day".to_owned() }))
+        .await?;
     let said = |words: &'static str| {
-        move |greeting: Option<&Greeting>| greeting.and_then(|g| g.status.as_ref()).is_some_and(|status| status.said.as_deref() == Some(words))
+        move |greeting: Option<&Greeting>| {
+            greeting.and_then(|g| g.status.as_ref()).is_some_and(|status| status.said.as_deref() == Some(words))
+        }
     };
     await_condition(greetings.clone(), "hello", said("good day")).await?;
     greetings.patch("hello", &PatchParams::default(), &Patch::Merge(json!({"spec": {"words": "good night"}}))).await?;
@@ -181,7 +194,8 @@ async fn control(client: Client) -> Outcome {
     // What the controller owns comes back.
     let old = maps.get("hello").await?.uid();
     maps.delete("hello", &DeleteParams::default()).await?;
-    await_condition(maps.clone(), "hello", move |map: Option<&ConfigMap>| map.is_some_and(|map| map.uid() != old)).await?;
+    await_condition(maps.clone(), "hello", move |map: Option<&ConfigMap>| map.is_some_and(|map| map.uid() != old))
+        .await?;
     controller.abort();
     greetings.delete("hello", &DeleteParams::default()).await?;
     maps.delete("hello", &DeleteParams::default()).await?;

@@ -127,6 +127,8 @@ fn arbitrary_set() -> impl Strategy<Value = Set> {
 }
 
 proptest! {
+    #![proptest_config(crate::testing::cases(256))]
+
     #[test]
     fn algebra(a in arbitrary_set(), b in arbitrary_set()) {
         let (union, common) = (a.union(&b), a.intersection(&b));

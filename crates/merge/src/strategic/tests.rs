@@ -250,7 +250,7 @@ fn types_that_are_not_structs_hold_no_nested_merges() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::testing::cases(400))]
 
     #[test]
     fn an_empty_patch_changes_nothing(seed: u64) {

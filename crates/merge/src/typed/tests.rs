@@ -295,7 +295,7 @@ fn empty_objects_have_the_fields_that_are_never_omitted() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(crate::testing::cases(300))]
 
     #[test]
     fn comparing_finds_the_difference(a: u64, b: u64) {

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::gzip;
+use kubelith_codec::json::TypeMeta;
 use kubelith_codec::negotiate::{Format, Output};
+use kubelith_codec::proto::{self, Envelope, ListFrame};
 use kubelith_meta::{Map, Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Snapshot};
@@ -298,14 +300,33 @@ impl Chunks {
 async fn protobuf(cx: &Context, page: Page) -> Result<Response, Status> {
     let mut messages = Vec::new();
     for object in page.objects() {
-        messages.push(views::protobuf_of(cx, &object).await?);
+        let enveloped = views::protobuf_of(cx, &object).await?;
+        let raw = Envelope::read(&enveloped).map_err(Status::internal_error)?.raw;
+        messages.push(enveloped.slice_ref(raw));
     }
-    let kind = kubelith_meta::GroupVersionKind { kind: cx.endpoint.list_kind().clone(), ..cx.endpoint.kind.clone() };
-    let chunks = kubelith_codec::proto::list_chunks(&kind, &page.meta(), messages).map_err(Status::internal_error)?;
-    let mut response = sized_or_streamed(chunks.into_iter(), cx.wants_gzip());
+    let meta = TypeMeta { api_version: cx.endpoint.kind.api_version().into(), kind: cx.endpoint.list_kind().clone() };
+    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(), messages)?, cx.wants_gzip());
     let media_type = HeaderValue::from_static(Format::Protobuf.media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
     Ok(response)
+}
+
+fn protobuf_chunks(
+    meta: &TypeMeta,
+    list_meta: &Value,
+    messages: Vec<Bytes>,
+) -> Result<impl Iterator<Item = Bytes> + Send + use<>, Status> {
+    let mut metadata = Vec::new();
+    let schema = kubelith_catalog::builtin().type_schema("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta");
+    let schema = schema.ok_or_else(|| Status::internal_error("ListMeta has no type"))?;
+    proto::encode(&mut metadata, list_meta, &schema).map_err(Status::internal_error)?;
+    let begin = ListFrame::new(messages.iter().map(Bytes::len)).begin(meta, &metadata);
+    let items = messages.into_iter().flat_map(|message| {
+        let mut prefix = Vec::with_capacity(8);
+        ListFrame::item_prefix(&mut prefix, message.len());
+        [Bytes::from(prefix), message]
+    });
+    Ok(std::iter::once(Bytes::from(begin)).chain(items).chain([Bytes::from_static(&ListFrame::END)]))
 }
 
 /// Lists that are built as a value first: other versions, tables, metadata only, YAML, indented.

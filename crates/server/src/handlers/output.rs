@@ -18,9 +18,7 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
         return Ok(bytes(cx, StatusCode::OK, Format::Json, views::json_of(cx, object).await?));
     }
     if output.convert.is_none() && output.format == Format::Protobuf {
-        let message = views::protobuf_of(cx, object).await?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, views::protobuf_of(cx, object).await?));
     }
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
@@ -37,9 +35,7 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
         },
     };
     if output.format == Format::Protobuf && output.convert.is_none() {
-        let message = views::protobuf_message(cx, &object)?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, code, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, code, Format::Protobuf, views::protobuf_value(cx, &object)?));
     }
     let body = encode(output.format, &object, cx.pretty() || output.pretty)?;
     Ok(bytes(cx, code, output.format, body))
@@ -70,8 +66,7 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
             let schema = types
                 .kind_schema(&kind)
                 .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
-            let message = kubelith_codec::proto::encode_message(&schema, object).map_err(Status::internal_error)?;
-            kubelith_codec::proto::envelope(&kind, &message).into()
+            kubelith_codec::proto::to_vec(object, &schema).map_err(Status::internal_error)?.into()
         }
         Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
     })

@@ -59,10 +59,10 @@ fn decode(
             &json_text
         }
         Format::Protobuf => {
-            let found = proto::open(body).map_err(|e| unrecognized(&e))?;
+            let found = proto::Envelope::read(body).map_err(|e| unrecognized(&e))?;
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
             check_kind(&given, kind)?;
-            let object = proto::decode_message(schema, found.raw).map_err(|e| cannot_handle(&given, kind, &e))?;
+            let object = proto::decode(found.raw, schema).map_err(|e| cannot_handle(&given, kind, &e))?;
             return Ok(Decoded { object: typed_object(object, kind), strict });
         }
     };

@@ -109,17 +109,11 @@ fn cell(cx: &Context, column: &Column, paths: &[JsonPath], object: &Value, now: 
     let found: Vec<Option<&Value>> = paths.iter().map(|p| p.find(object).into_iter().next()).collect();
     let value = match &column.cell {
         Cell::Function(name) => cx.endpoint.cells.cell(name, object, &found, now),
-        Cell::Path(_) => found.first().copied().flatten().map(|v| printed(&column.kind, v, now)),
+        Cell::Path(_) => {
+            found.first().copied().flatten().map(|v| kubelith_schema::jsonpath::cell(&column.kind, v, now))
+        }
     };
     value.unwrap_or_else(|| column.absent.clone())
-}
-
-/// A value as its column's type shows it.
-pub fn printed(kind: &str, value: &Value, now: Time) -> Value {
-    match (kind, value) {
-        ("date", Value::String(text)) => Value::String(age(text, now)),
-        (_, value) => value.clone(),
-    }
 }
 
 /// How long ago a time was, for people.

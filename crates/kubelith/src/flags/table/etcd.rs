@@ -5,7 +5,12 @@ use super::{flag, later};
 
 pub const FLAGS: &[Flag] = &[
     later("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
-    later("enable-garbage-collector", Bool, "true", "Keep finalizers for the garbage collector. Must match that of the controller manager."),
+    later(
+        "enable-garbage-collector",
+        Bool,
+        "true",
+        "Keep finalizers for the garbage collector. Must match that of the controller manager.",
+    ),
     later("encryption-provider-config", Text, "", "File with the providers that encrypt resources at rest."),
     later("encryption-provider-config-automatic-reload", Bool, "", "Read that file again when it changes."),
     later("etcd-cafile", Text, "", "Authorities that etcd's certificate must come from."),
@@ -27,7 +32,12 @@ pub const FLAGS: &[Flag] = &[
         "Where objects are kept: embedded (in --data-dir, the default), memory (lost at the end), or etcd3 (the \
          default if --etcd-servers is given).",
     ),
-    later("storage-media-type", Text, "application/vnd.kubernetes.protobuf", "Form in which built-in objects are stored: application/json or application/vnd.kubernetes.protobuf."),
+    later(
+        "storage-media-type",
+        Text,
+        "application/vnd.kubernetes.protobuf",
+        "Form in which built-in objects are stored: application/json or application/vnd.kubernetes.protobuf.",
+    ),
     later("watch-cache", Bool, "true", "Serve reads and watches from memory."),
     later("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; only 0 (off) has a meaning."),
 ];

@@ -143,6 +143,10 @@ fn keep_certificates(tasks: &Tasks, pki: Pki, options: &Options) {
     let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
     tasks.spawn_until_stopped("certificate-renewal", async move {
+        let made = pki.clone();
+        if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
+            tracing::warn!(err = %why, "certificates may not be on disk");
+        }
         loop {
             tokio::time::sleep(RENEW_INTERVAL).await;
             let renewed = pki.renew().and_then(|_| pki.write_admin_kubeconfig(&kubeconfig, &server, ca.as_deref()));

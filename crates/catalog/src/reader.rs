@@ -86,7 +86,8 @@ impl<'a> Reader<'a> {
             0 => Value::Bool(false),
             1 => Value::Bool(true),
             2 => Value::Int(self.int()),
-            _ => Value::String(self.text()),
+            3 => Value::String(self.text()),
+            _ => Value::object(),
         }
     }
 }

@@ -92,7 +92,6 @@ fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacInde
             authorizer: access::authorizer(access, roles)?,
             audit: None,
             failed_authentication_audit: None,
-            impersonation: None,
             flow_control: None,
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,

@@ -40,7 +40,6 @@ fn the_order_of_the_filters_is_this() {
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = pass("audit");
-            c.chain.impersonation = pass("impersonation");
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;

@@ -144,7 +144,7 @@ async fn hooks_are_checks_until_they_are_done() {
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
     let hook = PostStartHook::new("slow", |context| async move {
         finished.await.map_err(|e| e.to_string())?;
-        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.to_string())?;
+        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.message)?;
         if answer.status() == 200 { Ok(()) } else { Err("no ping".into()) }
     });
     let server = TestServer::start(|b| b.post_start_hook(hook)).await;

@@ -221,6 +221,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
         livez_grace_period: Duration::ZERO,
         shutdown_delay: Duration::ZERO,
         watch_termination_grace_period: Duration::ZERO,
+        statusz: true,
     }
 }
 

@@ -88,7 +88,7 @@ fn word(field: &mut FieldText, line: &mut Line<'_>) -> Result<(), TextError> {
     Ok(())
 }
 
-/// `"text"`, `12`, `true`.
+/// `"text"`, `12`, `true`, `{}`.
 pub fn literal(line: &mut Line<'_>) -> Result<Value, TextError> {
     let text = line.literal("a value")?;
     if let Some(quoted) = text.strip_prefix('"') {
@@ -97,6 +97,7 @@ pub fn literal(line: &mut Line<'_>) -> Result<Value, TextError> {
     match text {
         "true" => Ok(Value::Bool(true)),
         "false" => Ok(Value::Bool(false)),
+        "{}" => Ok(Value::object()),
         _ => text.parse().map(Value::Int).map_err(|_| line.error(format!("{text:?} is no value"))),
     }
 }

@@ -1,8 +1,8 @@
 //! Kinds whose behaviour is a handful of facts.
 
 use crate::defaults::{self, DefaultFn};
-use kubelith_meta::Value;
-use kubelith_registry::{Call, GarbageCollection, Generation, Strategy};
+use kubelith_meta::{Str, Value};
+use kubelith_registry::{Call, GarbageCollection, Generation, Part, Strategy};
 
 /// What a kind does in the generic life cycles.
 #[derive(Clone, Copy)]
@@ -99,6 +99,14 @@ impl Facts {
 }
 
 impl Strategy for Facts {
+    fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
+        match part {
+            Part::Main => vec![vec!["status".into()]],
+            Part::Status => vec![vec!["spec".into()]],
+            Part::Other(_) => Vec::new(),
+        }
+    }
+
     fn default_object(&self, version: &str, object: &mut Value) {
         (self.default)(version, object);
     }

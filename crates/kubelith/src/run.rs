@@ -11,6 +11,7 @@ use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
+use kubelith_server::routes::{self, Routes};
 use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
 use kubelith_server::{ServerBuilder, ServerConfig, logging};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,7 +28,7 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
     warn(&options, flags);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let outcome = runtime.block_on(serve(options));
+    let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
@@ -46,7 +47,7 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
-async fn serve(options: Options) -> Result<(), String> {
+async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
@@ -64,7 +65,10 @@ async fn serve(options: Options) -> Result<(), String> {
     let store = storage::open(&options).await?;
     let apis = apis::build(&options, store.clone()).await?;
     let roles = Arc::new(RbacIndex::default());
-    let builder = ServerBuilder::new(server_config(&options, &client_cas, &roles)?, Metrics::new())
+    let metrics = Metrics::new();
+    metrics.describe(&version::info(), &options.features);
+    let builder = ServerBuilder::new(server_config(&options, &client_cas, &roles)?, metrics)
+        .routes(|routes| debug_routes(routes, &options, flags))
         .delegate(apis.handler.clone())
         .at_end(move || async move { store.close().await });
     roles::follow(&roles, &apis.resources, &builder.tasks());
@@ -77,6 +81,15 @@ async fn serve(options: Options) -> Result<(), String> {
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&options, &pki, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())
+}
+
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
+    if options.profiling {
+        routes::install_debug(routes);
+    }
+    if options.features.enabled("ComponentFlagz") {
+        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+    }
 }
 
 fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacIndex>) -> Result<ServerConfig, String> {
@@ -92,7 +105,6 @@ fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacInde
             authorizer: access::authorizer(access, roles)?,
             audit: None,
             failed_authentication_audit: None,
-            impersonation: None,
             flow_control: None,
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
@@ -106,6 +118,7 @@ fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacInde
         livez_grace_period: generic.livez_grace_period,
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
+        statusz: options.features.enabled("ComponentStatusz"),
     })
 }
 

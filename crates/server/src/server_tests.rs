@@ -40,7 +40,6 @@ fn the_order_of_the_filters_is_this() {
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = pass("audit");
-            c.chain.impersonation = pass("impersonation");
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;
@@ -145,7 +144,7 @@ async fn hooks_are_checks_until_they_are_done() {
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
     let hook = PostStartHook::new("slow", |context| async move {
         finished.await.map_err(|e| e.to_string())?;
-        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.to_string())?;
+        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.message)?;
         if answer.status() == 200 { Ok(()) } else { Err("no ping".into()) }
     });
     let server = TestServer::start(|b| b.post_start_hook(hook)).await;

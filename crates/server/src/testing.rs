@@ -212,7 +212,6 @@ fn test_config(pki: &Pki) -> ServerConfig {
             authorizer: Arc::new(PrivilegedGroup),
             audit: None,
             failed_authentication_audit: None,
-            impersonation: None,
             flow_control: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
@@ -226,6 +225,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
         livez_grace_period: Duration::ZERO,
         shutdown_delay: Duration::ZERO,
         watch_termination_grace_period: Duration::ZERO,
+        statusz: true,
     }
 }
 

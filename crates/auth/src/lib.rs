@@ -5,11 +5,13 @@ pub mod authz;
 pub mod bootstrap;
 pub mod clock;
 pub mod error;
+mod expiring;
 pub mod forbidden;
 pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;
+pub mod remote;
 pub mod reviews;
 pub mod service_account;
 #[cfg(test)]

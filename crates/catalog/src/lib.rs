@@ -1,1 +1,22 @@
+//! Every built-in API as data: `api/*.api` are texts for people, compiled by the build script into bytes that
+//! load within a few milliseconds. Nothing here knows behaviour; conversion between versions is the one thing
+//! that data does not say.
 
+mod api;
+mod catalog;
+mod convert;
+mod decode;
+#[cfg(test)]
+mod encode;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod text;
+#[cfg(test)]
+mod wire;
+
+pub use api::{Api, Serve};
+pub use catalog::{Catalog, Gate, builtin};
+pub use convert::{ConvertError, convert, is_same_kind, normalize};

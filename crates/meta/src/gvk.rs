@@ -133,3 +133,52 @@ impl fmt::Display for GroupVersionResource {
         write!(f, "{}/{}, Resource={}", self.group, self.version, self.resource)
     }
 }
+
+/// Orders API versions as Kubernetes prefers them: v2 over v1 over v1beta2 over v1alpha1, and those that are no such
+/// version last, by name. Greater is preferred.
+pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
+    match (version_rank(a), version_rank(b)) {
+        (Some(x), Some(y)) => x.cmp(&y),
+        (Some(_), None) => std::cmp::Ordering::Greater,
+        (None, Some(_)) => std::cmp::Ordering::Less,
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// Stability, major, minor.
+fn version_rank(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let major = positive(&rest[..end])?;
+    let rest = &rest[end..];
+    if rest.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, minor) = match (rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
+        (Some(minor), _) => (1, minor),
+        (_, Some(minor)) => (0, minor),
+        _ => return None,
+    };
+    Some((stability, major, positive(minor)?))
+}
+
+/// A number without leading zeros, from 1 on.
+fn positive(digits: &str) -> Option<u64> {
+    if digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) { None } else { digits.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_by_stability() {
+        let mut versions =
+            ["v1alpha1", "foo10", "v1", "v10", "v2beta1", "v1beta2", "foo1", "v11alpha2", "v3beta1", "v2"];
+        versions.sort_by(|a, b| compare_versions(b, a));
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v3beta1", "v2beta1", "v1beta2", "v11alpha2", "v1alpha1", "foo1", "foo10"]
+        );
+    }
+}

@@ -1,15 +1,26 @@
 //! The words every other crate speaks: JSON-like values, group/version/kind, object metadata, Status,
-//! selectors, quantities, times and names. Pure: no I/O, no clock, no global state.
+//! selectors, quantities, times and names. Pure: no I/O, no global state; the time comes
+//! through a [`Clock`] that callers are handed.
 
 pub mod field;
 pub mod gvk;
+pub mod intstr;
 pub mod names;
+pub mod object;
+pub mod quantity;
+pub mod random;
 pub mod selector;
 pub mod status;
 pub mod text;
+pub mod time;
+pub mod user;
 pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use intstr::IntOrString;
+pub use object::ObjectMeta;
+pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};
 pub use status::Status;
+pub use time::{Clock, Duration, Time};
 pub use value::{Map, Str, Value};

@@ -1,1 +1,24 @@
+//! One generic create, read, update and delete over the store, for every resource.
+//!
+//! `create.rs`, `update.rs` and `delete.rs` each fix the order of one life cycle; what a kind does differently
+//! is its `Strategy`. Only this crate turns errors of the store into Statuses.
 
+pub mod admission;
+mod call;
+mod create;
+mod delete;
+mod error;
+mod options;
+mod resource;
+mod strategy;
+mod typed;
+mod update;
+pub mod wire;
+
+pub use call::{Call, Mode, Warnings};
+pub use delete::{DeleteOutcome, DeleteResult};
+pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
+pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
+pub use strategy::{Begun, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
+pub use typed::{TypedCodec, render, select};
+pub use update::{Change, IfAbsent, OPTIMISTIC_LOCK, Outcome, Updated};

@@ -1,7 +1,7 @@
 //! A resource as the engine serves it.
 
 use crate::TypedSchema;
-use kubelith_meta::{GroupResource, GroupVersionKind, Str};
+use kubelith_meta::{GroupResource, GroupVersionKind, Str, Value};
 
 /// One resource of one API group in all its versions.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub struct Version {
     pub columns: Vec<Column>,
     /// Field selectors beyond metadata.name and metadata.namespace.
     pub selectable: Vec<SelectableField>,
+    /// What a field selector on any other label is answered with.
+    pub unselectable: Unselectable,
     pub deprecation: Option<Deprecation>,
 }
 
@@ -75,9 +77,14 @@ pub struct Column {
     /// 0 is always shown; others only with `-o wide`.
     pub priority: i32,
     pub cell: Cell,
+    /// Paths that a `Cell::Function` reads; empty if it looks at the whole object.
+    pub arguments: Vec<Str>,
+    /// The cell if the path leads nowhere, or the function has nothing to say.
+    pub absent: Value,
 }
 
-#[derive(Debug, Clone)]
+/// Where a cell comes from. It is read from the object in the version that the request asked for.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// JSONPath in Kubernetes' dialect, without braces (`.spec.replicas`).
     Path(Str),
@@ -89,10 +96,21 @@ pub enum Cell {
 pub struct SelectableField {
     /// As clients write it: `spec.nodeName`.
     pub name: Str,
-    /// Where it is, as a simple path: `.spec.nodeName`.
+    /// Where it is, as a simple path: `.spec.nodeName`. Empty for a label that is accepted and never has a value.
     pub path: Str,
+    /// Where it is looked for if `path` gives nothing (the `source` of events).
+    pub fallback: Option<Str>,
     /// Value if the field is absent: "" for strings, "false" for booleans.
     pub absent: Str,
+}
+
+/// How labels outside of `selectable` are refused.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Unselectable {
+    /// `metadata.namespace` is one of them, too.
+    pub namespace: bool,
+    /// The message, with `{}` for the label and `{:?}` for the label in quotes. Empty for the usual one.
+    pub message: Str,
 }
 
 #[derive(Debug, Clone)]
@@ -108,6 +126,7 @@ pub struct Storage {
     pub kind: GroupVersionKind,
     pub resource: GroupResource,
     /// Key segments below the store's prefix: `pods`, `services/specs`, `apiregistration.k8s.io/apiservices`.
+    /// Empty for resources of which nothing is kept (reviews, bindings).
     pub prefix: Str,
     pub encoding: Encoding,
 }
@@ -131,6 +150,23 @@ impl Descriptor {
 
     pub fn gvk(&self, version: &str) -> GroupVersionKind {
         GroupVersionKind::new(self.group.clone(), version, self.kind.clone())
+    }
+}
+
+impl Storage {
+    /// False for resources of which nothing is kept.
+    pub fn keeps_objects(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+}
+
+impl Unselectable {
+    /// The error for `label`, as the reference words it.
+    pub fn message_for(&self, label: &str) -> String {
+        if self.message.is_empty() {
+            return format!(r#"{label:?} is not a known field selector: only "metadata.name", "metadata.namespace""#);
+        }
+        self.message.replace("{:?}", &format!("{label:?}")).replace("{}", label)
     }
 }
 

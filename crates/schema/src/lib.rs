@@ -3,8 +3,11 @@
 //! Built-in resources (from the catalogue) and custom ones (from CustomResourceDefinitions) have the same
 //! types here, and nothing above this crate asks which of the two it has.
 
+pub mod canonical;
 pub mod descriptor;
+pub mod jsonpath;
 pub mod types;
 
+pub use canonical::{Empties, canonicalize};
 pub use descriptor::*;
 pub use types::*;

@@ -33,10 +33,18 @@ pub struct Schema {
     /// `null` is a value of its own here (custom resources); elsewhere null means absent.
     pub nullable: bool,
     pub default: Option<Value>,
+    /// The server fills `default` in, but OpenAPI does not publish it.
+    pub default_hidden: bool,
     /// How lists are merged and owned. Only for `Shape::List`.
     pub list: ListKind,
+    /// The list kind was declared, so OpenAPI publishes it. A list that declares nothing is atomic, too.
+    pub list_declared: bool,
+    /// In protobuf this list is a message of its own, with the elements as field 1 (`ExtraValue`, `Verbs`).
+    pub boxed: bool,
     /// The map or struct is owned and replaced as a whole (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
+    /// `x-kubernetes-map-type: granular` is said here; it overrides the struct's own `atomic`.
+    pub granular: bool,
     /// Strategic merge patch: strategy and merge key, built-in types only.
     pub patch: Option<PatchHint>,
     /// Value rules: enum, bounds, pattern, format, oneOf... `None` for most.
@@ -237,6 +245,34 @@ impl TypedSchema {
     /// The struct of the root; `None` for schemas that are not objects.
     pub fn root_struct(&self) -> Option<&StructType> {
         self.table.resolve(&self.root)
+    }
+}
+
+impl Schema {
+    /// Whether the map or struct here is owned and replaced as a whole, by what is said here or by its type.
+    pub fn is_atomic(&self, table: &TypeTable) -> bool {
+        !self.granular && (self.atomic || table.resolve(self).is_some_and(|t| t.atomic))
+    }
+}
+
+impl Field {
+    /// The default that OpenAPI publishes: the declared one, else the zero value that a Go field without
+    /// `omitempty` has (structs show theirs in any case). Pointers, lists, maps and the scalar structs
+    /// (Time, Quantity and so on) publish none.
+    pub fn published_default(&self) -> Option<Value> {
+        match &self.schema.default {
+            Some(value) if !self.schema.default_hidden => return Some(value.clone()),
+            _ if self.presence.nilable => return None,
+            _ => {}
+        }
+        match self.schema.shape {
+            Shape::Named(_) | Shape::Struct(_) => Some(Value::object()),
+            _ if self.presence.omit != Omit::Never => None,
+            Shape::Bool => Some(Value::Bool(false)),
+            Shape::Int32 | Shape::Int64 | Shape::Float => Some(Value::Int(0)),
+            Shape::String => Some(Value::String(Str::default())),
+            _ => None,
+        }
     }
 }
 

@@ -1,6 +1,34 @@
 //! The generic API server: TLS and HTTP, the filter chain, verb handlers, discovery, OpenAPI, health,
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
 
+pub mod api;
+pub mod body;
+pub mod chain;
+pub mod context;
+pub mod discovery;
+pub mod features;
+pub mod filters;
+pub mod handlers;
+pub mod health;
 pub mod http;
+pub mod lifecycle;
+pub mod listen;
+pub mod logging;
+pub mod loopback;
+pub mod metrics;
+pub mod query;
+pub mod request_info;
+pub mod respond;
+pub mod routes;
+pub mod server;
+pub mod table;
+pub mod testing;
+pub mod tls;
 
-pub use http::{Body, Handler, Request, RequestBody, Response};
+#[cfg(test)]
+mod server_tests;
+
+pub use context::RequestExt;
+pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
+pub use request_info::RequestInfo;
+pub use server::{Server, ServerBuilder, ServerConfig};

@@ -1,1 +1,30 @@
+//! Revisioned key-value storage: the [`Store`] trait with etcd's model and everything that implements it.
+//!
+//! Keys and values are bytes here. This crate knows no HTTP and no kinds; the registry above turns its
+//! errors into a `Status`.
 
+pub mod cache;
+mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+pub mod embedded;
+mod error;
+pub mod etcd;
+mod grpc;
+mod hub;
+mod memory;
+mod model;
+mod traits;
+mod watch;
+
+pub use clock::{Clock, HistoryLimits, ManualClock, SystemClock};
+pub use embedded::{EmbeddedOptions, EmbeddedStore};
+pub use error::{Result, StoreError};
+pub use etcd::{EtcdOptions, EtcdStore};
+pub use grpc::TlsFiles;
+pub use memory::MemoryStore;
+pub use model::{
+    Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
+};
+pub use traits::{ProgressRequests, Store};
+pub use watch::{Event, Previous, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};

@@ -1,1 +1,51 @@
-fn main() {}
+//! `cargo xtask …`: everything that a contributor runs. Depends on next to nothing, so that it builds in seconds.
+
+mod bench;
+mod conformance;
+#[cfg(test)]
+mod layers;
+mod run;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test [stage|filter]...                 all that CI runs; stages: fmt clippy build unit conformance clients
+  conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
+  clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
+  tools                                  get kubectl, Helm, etcd and the Python client into target/tools
+  bench [arguments]                      measure the server under load (release build)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((command, rest)) => dispatch(command, rest),
+        None => Err(HELP.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
+    match command {
+        "test" => test::test(rest),
+        "bench" => bench::run_with(rest),
+        "conformance" => conformance::run_with(rest),
+        "clients" => conformance::clients(rest),
+        "tools" => tools::install(),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command {other:?}\n\n{HELP}")),
+    }
+}

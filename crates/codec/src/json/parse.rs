@@ -1,0 +1,173 @@
+//! JSON text to a `Value`, for places without a schema.
+//!
+//! Iterative: 10,000 levels of nesting cost heap, not stack.
+
+use super::keys::SeenKeys;
+use super::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
+use super::number;
+use super::strict::{StrictError, StrictErrors, Strictness};
+use super::{DecodeError, SyntaxError};
+use kubelith_meta::{Map, Str, Value};
+use std::fmt::Write;
+
+/// A value and what strict decoding has to say about it.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    pub value: Value,
+    pub strict: Vec<StrictError>,
+}
+
+/// Reads one JSON document. A repeated key keeps its last value.
+pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
+    parse_document(data, Strictness::Lenient).map(|d| d.value)
+}
+
+/// Reads one JSON document and reports repeated keys.
+pub fn parse_strict(data: &[u8]) -> Result<Decoded, DecodeError> {
+    parse_document(data, Strictness::Report)
+}
+
+/// Reads one JSON document; repeated keys are reported if `strictness` asks for it.
+pub fn parse_document(data: &[u8], strictness: Strictness) -> Result<Decoded, DecodeError> {
+    let mut lexer = Lexer::new(data);
+    let mut parser = Parser::new(strictness);
+    let value = parser.value(&mut lexer, 0)?;
+    lexer.end()?;
+    match parser.bad_number {
+        Some(text) => Err(DecodeError::number(&text)),
+        None => Ok(Decoded { value, strict: parser.strict.into_vec() }),
+    }
+}
+
+/// Checks that `data` is one JSON document.
+pub fn validate(data: &[u8]) -> Result<(), SyntaxError> {
+    let mut lexer = Lexer::new(data);
+    lexer.skip_value(0)?;
+    lexer.end()
+}
+
+/// The containers that are open, and their members so far on shared stacks: a finished container takes its
+/// members in one allocation of the right size.
+pub(crate) struct Parser {
+    open: Vec<Open>,
+    elements: Vec<Value>,
+    members: Vec<(Str, Value)>,
+    strictness: Strictness,
+    pub strict: StrictErrors,
+    /// The first number that no double can hold. Syntax errors behind it come first.
+    pub bad_number: Option<String>,
+}
+
+enum Open {
+    Array { start: usize },
+    Object { start: usize, key: Str, seen: SeenKeys },
+}
+
+impl Parser {
+    pub fn new(strictness: Strictness) -> Parser {
+        Parser {
+            open: Vec::new(),
+            elements: Vec::new(),
+            members: Vec::new(),
+            strictness,
+            strict: StrictErrors::default(),
+            bad_number: None,
+        }
+    }
+
+    pub fn set_strictness(&mut self, strictness: Strictness) {
+        self.strictness = strictness;
+    }
+
+    /// Reads one value that stands inside `depth` containers of the caller's.
+    pub fn value(&mut self, lexer: &mut Lexer<'_>, depth: usize) -> Result<Value, SyntaxError> {
+        loop {
+            let value = match lexer.value(depth + self.open.len())? {
+                Token::Null => Value::Null,
+                Token::Bool(b) => Value::Bool(b),
+                Token::String(s) => Value::String(Str::from(s)),
+                Token::Number(n) => number::untyped(n).unwrap_or_else(|| {
+                    self.bad_number.get_or_insert_with(|| n.text.to_owned());
+                    Value::Null
+                }),
+                Token::BeginArray if lexer.empty_array()? => Value::Array(Vec::new()),
+                Token::BeginArray => {
+                    self.open.push(Open::Array { start: self.elements.len() });
+                    continue;
+                }
+                Token::BeginObject if lexer.empty_object()? => Value::object(),
+                Token::BeginObject => {
+                    let key = Str::from(lexer.key()?);
+                    self.open.push(Open::Object { start: self.members.len(), key, seen: SeenKeys::default() });
+                    continue;
+                }
+            };
+            if let Some(value) = self.finish(lexer, value)? {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Puts a finished value into its container, and containers that end with it into theirs. Returns the
+    /// value if nothing is open any more, `None` if another value follows.
+    fn finish(&mut self, lexer: &mut Lexer<'_>, mut value: Value) -> Result<Option<Value>, SyntaxError> {
+        loop {
+            match self.open.last_mut() {
+                None => return Ok(Some(value)),
+                Some(Open::Array { start }) => {
+                    let start = *start;
+                    self.elements.push(value);
+                    if lexer.more(b']', AFTER_ELEMENT)? {
+                        return Ok(None);
+                    }
+                    value = Value::Array(self.elements.split_off(start));
+                }
+                Some(Open::Object { start, key, .. }) => {
+                    let start = *start;
+                    self.members.push((std::mem::take(key), value));
+                    if lexer.more(b'}', AFTER_MEMBER)? {
+                        self.next_key(lexer)?;
+                        return Ok(None);
+                    }
+                    value = Value::Object(Map::from_unsorted(self.members.split_off(start)));
+                }
+            }
+            self.open.pop();
+        }
+    }
+
+    fn next_key(&mut self, lexer: &mut Lexer<'_>) -> Result<(), SyntaxError> {
+        let next = lexer.key()?;
+        let Some(Open::Object { start, key, seen }) = self.open.last_mut() else { return Ok(()) };
+        let repeats = self.strictness == Strictness::Report && seen.repeats(&self.members[*start..], &next);
+        *key = Str::from(next);
+        if repeats && self.strict.has_room() {
+            let path = self.path();
+            self.strict.add(StrictError::DuplicateField(path));
+        }
+        Ok(())
+    }
+
+    /// Where the parser is: `spec.list[3].key`.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for (i, open) in self.open.iter().enumerate() {
+            match open {
+                Open::Object { key, .. } => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                }
+                Open::Array { start } => {
+                    let end = self.open[i + 1..]
+                        .iter()
+                        .find_map(|o| if let Open::Array { start } = o { Some(*start) } else { None })
+                        .unwrap_or(self.elements.len());
+                    write!(path, "[{}]", end - start).expect("writing to a String cannot fail");
+                }
+            }
+        }
+        path
+    }
+}

@@ -1,0 +1,25 @@
+//! JSON decoded against a schema of built-in types, in one pass over the text.
+//!
+//! The result is pruned and type-correct: unknown fields are gone, nulls mean absent, quantities, times and
+//! base64 are in the form that the reference would print. Custom resources have no Go types behind them; their
+//! schemas are applied elsewhere, to what [`crate::json::parse`] gives.
+//!
+//! As in the reference, a wrong type does not stop decoding: a syntax error anywhere comes first, then an error
+//! of a value that parses itself (a quantity, a time), then the first wrong type.
+
+mod context;
+mod decoder;
+mod go_names;
+mod merge;
+mod special;
+#[cfg(test)]
+mod tests;
+
+use crate::error::DecodeError;
+use crate::json::{Decoded, Strictness};
+use kubelith_schema::TypedSchema;
+
+/// Decodes one JSON document as a value of `schema`.
+pub fn decode(data: &[u8], schema: &TypedSchema, strictness: Strictness) -> Result<Decoded, DecodeError> {
+    decoder::Decoder::new(data, &schema.table, strictness).document(&schema.root)
+}

@@ -1,0 +1,437 @@
+//! A value as the YAML that kube-apiserver answers: block style, two spaces, lists level with their keys, long
+//! lines folded at 80 columns, strings quoted only where they would be read as something else.
+
+use super::order;
+use super::resolve::{Resolved, resolve};
+use super::scalar::whole;
+use kubelith_meta::{Map, Value, text};
+
+/// Lines are broken at the first single space behind this column.
+const WIDTH: usize = 80;
+const INDENT: usize = 2;
+
+/// Longer keys are written as `? key` and `: value`.
+const MAX_SIMPLE_KEY_BYTES: usize = 128;
+
+/// Appends one document with its newline.
+pub fn write(out: &mut Vec<u8>, value: &Value) {
+    let mut w = Writer { out, column: 0, whitespace: true, indention: true };
+    w.node(value, Position::Root, None);
+    w.line_start(0);
+}
+
+pub fn to_vec(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    write(&mut out, value);
+    out
+}
+
+struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    /// Characters on the line so far.
+    column: usize,
+    /// The last character was white space.
+    whitespace: bool,
+    /// Only indentation (and list dashes) on the line so far.
+    indention: bool,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Position {
+    Root,
+    Item,
+    /// The value of a key, or a key that is no simple one.
+    Member,
+    SimpleKey,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Style {
+    Plain,
+    SingleQuoted,
+    DoubleQuoted,
+    Literal,
+}
+
+impl Writer<'_> {
+    /// `indent` is that of the collection around; `None` at the root.
+    fn node(&mut self, value: &Value, position: Position, indent: Option<usize>) {
+        match value {
+            Value::Null => self.plain("null"),
+            Value::Bool(b) => self.plain(if *b { "true" } else { "false" }),
+            Value::Int(i) => self.plain(itoa::Buffer::new().format(*i)),
+            Value::Float(f) => self.plain(&float(*f)),
+            Value::String(s) => self.string(s, position, indent),
+            Value::Array(items) if items.is_empty() => self.indicator("[]", Before::Space, false),
+            Value::Object(members) if members.is_empty() => self.indicator("{}", Before::Space, false),
+            Value::Array(items) => self.sequence(items, position, indent),
+            Value::Object(members) => self.mapping(members, indent),
+        }
+    }
+
+    fn sequence(&mut self, items: &[Value], position: Position, indent: Option<usize>) {
+        // A list in a mapping is not indented; one in a list is.
+        let level = match indent {
+            None => 0,
+            Some(level) if position == Position::Member && !self.indention => level,
+            Some(level) => level + INDENT,
+        };
+        for item in items {
+            self.line_start(level);
+            self.indicator("-", Before::Space, true);
+            self.node(item, Position::Item, Some(level));
+        }
+    }
+
+    fn mapping(&mut self, members: &Map, indent: Option<usize>) {
+        let level = indent.map_or(0, |level| level + INDENT);
+        for (key, value) in order::sort(members.iter().collect()) {
+            self.line_start(level);
+            if key.len() <= MAX_SIMPLE_KEY_BYTES && !key.chars().any(is_break) {
+                self.string(key, Position::SimpleKey, Some(level));
+                self.indicator(":", Before::Nothing, false);
+            } else {
+                self.indicator("?", Before::Space, true);
+                self.string(key, Position::Member, Some(level));
+                self.line_start(level);
+                self.indicator(":", Before::Space, true);
+            }
+            self.node(value, Position::Member, Some(level));
+        }
+    }
+
+    fn string(&mut self, s: &str, position: Position, indent: Option<usize>) {
+        // Continuation lines stand one level deeper than what is around.
+        let level = indent.map_or(INDENT, |level| level + INDENT);
+        let fold = if position == Position::SimpleKey { Fold::Never } else { Fold::At(level) };
+        match style(s, position) {
+            Style::Plain => {
+                self.space();
+                self.folded(s, fold, |_, _| false);
+            }
+            Style::SingleQuoted => {
+                self.indicator("'", Before::Space, false);
+                self.folded(s, fold, |w, c| {
+                    if c == '\'' {
+                        w.put('\'');
+                    }
+                    false
+                });
+                self.indicator("'", Before::Nothing, false);
+            }
+            Style::DoubleQuoted => {
+                self.indicator("\"", Before::Space, false);
+                self.double_quoted(s, fold);
+                self.indicator("\"", Before::Nothing, false);
+            }
+            Style::Literal => self.literal(s, level),
+        }
+    }
+
+    fn plain(&mut self, s: &str) {
+        self.space();
+        self.out.extend_from_slice(s.as_bytes());
+        self.column += s.len();
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    /// Plain and single-quoted text. Line breaks double; `special` writes what stands before a character.
+    fn folded(&mut self, s: &str, fold: Fold, special: fn(&mut Self, char) -> bool) {
+        let quoted = self.out.last() == Some(&b'\'');
+        let last = s.chars().count().saturating_sub(1);
+        let mut after_space = false;
+        let mut after_break = false;
+        let mut chars = s.chars().enumerate().peekable();
+        while let Some((i, c)) = chars.next() {
+            if c == ' ' {
+                let next_is_space = chars.peek().is_some_and(|(_, c)| *c == ' ');
+                // Quotes keep a space at either end of the text.
+                let inside = !quoted || (i > 0 && i < last);
+                match fold {
+                    Fold::At(level) if !after_space && self.column > WIDTH && inside && !next_is_space => {
+                        self.line_start(level);
+                    }
+                    _ => self.put(' '),
+                }
+                after_space = true;
+            } else if is_break(c) {
+                if !after_break && c == '\n' {
+                    self.newline();
+                }
+                self.put_break(c);
+                self.indention = true;
+                after_break = true;
+            } else {
+                if after_break && let Fold::At(level) = fold {
+                    self.line_start(level);
+                }
+                special(self, c);
+                self.put(c);
+                self.indention = false;
+                after_space = false;
+                after_break = false;
+            }
+        }
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn double_quoted(&mut self, s: &str, fold: Fold) {
+        let last = s.chars().count().saturating_sub(1);
+        let mut after_space = false;
+        let mut chars = s.chars().enumerate().peekable();
+        while let Some((i, c)) = chars.next() {
+            if c == ' ' {
+                match fold {
+                    Fold::At(level) if !after_space && self.column > WIDTH && i > 0 && i < last => {
+                        self.line_start(level);
+                        if chars.peek().is_some_and(|(_, c)| *c == ' ') {
+                            self.put('\\');
+                        }
+                    }
+                    _ => self.put(' '),
+                }
+                after_space = true;
+                continue;
+            }
+            after_space = false;
+            if is_plain_in_quotes(c) {
+                self.put(c);
+            } else {
+                self.escape(c);
+            }
+        }
+    }
+
+    fn escape(&mut self, c: char) {
+        let code = c as u32;
+        let letter = match c {
+            '\0' => '0',
+            '\x07' => 'a',
+            '\x08' => 'b',
+            '\t' => 't',
+            '\n' => 'n',
+            '\x0b' => 'v',
+            '\x0c' => 'f',
+            '\r' => 'r',
+            '\x1b' => 'e',
+            '"' | '\\' => c,
+            '\u{85}' => 'N',
+            '\u{a0}' => '_',
+            '\u{2028}' => 'L',
+            '\u{2029}' => 'P',
+            _ if code <= 0xff => return self.put_all(&format!("\\x{code:02X}")),
+            _ if code <= 0xffff => return self.put_all(&format!("\\u{code:04X}")),
+            _ => return self.put_all(&format!("\\U{code:08X}")),
+        };
+        self.put('\\');
+        self.put(letter);
+    }
+
+    fn literal(&mut self, s: &str, level: usize) {
+        self.indicator("|", Before::Space, false);
+        if s.starts_with([' ', '\n']) || s.starts_with(is_break) {
+            self.indicator("2", Before::Nothing, false);
+        }
+        let mut from_end = s.chars().rev();
+        let chomp = match (from_end.next(), from_end.next()) {
+            (Some(c), _) if !is_break(c) => "-",
+            (Some(_), Some(c)) if !is_break(c) => "",
+            (None, _) => "-",
+            _ => "+",
+        };
+        if !chomp.is_empty() {
+            self.indicator(chomp, Before::Nothing, false);
+        }
+        self.newline();
+        self.indention = true;
+        self.whitespace = true;
+        let mut after_break = true;
+        for c in s.chars() {
+            if is_break(c) {
+                self.put_break(c);
+                self.indention = true;
+                after_break = true;
+            } else {
+                if after_break {
+                    self.line_start(level);
+                }
+                self.put(c);
+                self.indention = false;
+                after_break = false;
+            }
+        }
+    }
+
+    /// Goes to column `level` of a line that has nothing else on it yet.
+    fn line_start(&mut self, level: usize) {
+        if !self.indention || self.column > level || (self.column == level && !self.whitespace) {
+            self.newline();
+        }
+        while self.column < level {
+            self.put(' ');
+        }
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn indicator(&mut self, s: &str, before: Before, indention: bool) {
+        if before == Before::Space {
+            self.space();
+        }
+        self.put_all(s);
+        self.whitespace = false;
+        self.indention = self.indention && indention;
+    }
+
+    fn space(&mut self) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+    }
+
+    fn put(&mut self, c: char) {
+        self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        self.column += 1;
+    }
+
+    fn put_all(&mut self, s: &str) {
+        self.out.extend_from_slice(s.as_bytes());
+        self.column += s.len();
+    }
+
+    fn put_break(&mut self, c: char) {
+        if c == '\n' {
+            self.newline();
+        } else {
+            self.put(c);
+            self.column = 0;
+        }
+    }
+
+    fn newline(&mut self) {
+        self.out.push(b'\n');
+        self.column = 0;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    Space,
+    Nothing,
+}
+
+#[derive(Clone, Copy)]
+enum Fold {
+    Never,
+    /// The indentation of continuation lines.
+    At(usize),
+}
+
+/// A double: as an integer if JSON prints it as one, else with Go's shortest digits.
+fn float(f: f64) -> String {
+    if let Some(i) = whole(f) {
+        return i.to_string();
+    }
+    // Between i64 and u64 the digits come back as an integer, too.
+    if f.fract() == 0.0 && (0.0..18_446_744_073_709_551_616.0).contains(&f) {
+        return format!("{f}");
+    }
+    text::float_v(f)
+}
+
+fn style(s: &str, position: Position) -> Style {
+    let a = Analysis::of(s);
+    let wanted = if s.contains('\n') {
+        Style::Literal
+    } else if matches!(resolve("", s), Ok(Resolved::Str)) && !is_base60(s) {
+        Style::Plain
+    } else {
+        Style::DoubleQuoted
+    };
+    match wanted {
+        _ if position == Position::SimpleKey && a.multiline => Style::DoubleQuoted,
+        Style::Plain if a.plain_allowed => Style::Plain,
+        Style::Plain if a.single_quoted_allowed => Style::SingleQuoted,
+        Style::Literal if a.block_allowed && position != Position::SimpleKey => Style::Literal,
+        _ => Style::DoubleQuoted,
+    }
+}
+
+/// `1:30:00`, a number to other YAML 1.1 readers.
+fn is_base60(s: &str) -> bool {
+    let rest = s.strip_prefix(['+', '-']).unwrap_or(s);
+    if !rest.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains(':') {
+        return false;
+    }
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let mut parts = whole.split(':');
+    let sexagesimal = |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
+    parts.next().is_some_and(digits) && parts.all(sexagesimal) && digits(fraction)
+}
+
+/// Which styles can hold a text.
+struct Analysis {
+    multiline: bool,
+    plain_allowed: bool,
+    single_quoted_allowed: bool,
+    block_allowed: bool,
+}
+
+impl Analysis {
+    fn of(s: &str) -> Analysis {
+        let mut indicators = s.starts_with("---") || s.starts_with("...");
+        let (mut breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
+        let mut previous = '\0';
+        let mut chars = s.chars().peekable();
+        let mut first = true;
+        while let Some(c) = chars.next() {
+            let before_blank = chars.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
+            indicators |= match c {
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+                    if first =>
+                {
+                    true
+                }
+                '?' | '-' if first => before_blank,
+                ':' => before_blank,
+                '#' => matches!(previous, ' ' | '\t') || is_break(previous),
+                _ => false,
+            };
+            special |= !is_printable(c);
+            if c == ' ' {
+                break_space |= !first && is_break(previous);
+            } else if is_break(c) {
+                breaks = true;
+                space_break |= previous == ' ';
+            }
+            previous = c;
+            first = false;
+        }
+        let edge = |c: char| c == ' ' || is_break(c);
+        let ragged = s.starts_with(edge) || s.ends_with(edge);
+        let quotable = !break_space && !space_break && !special;
+        Analysis {
+            multiline: breaks,
+            plain_allowed: !ragged && quotable && !breaks && !indicators,
+            single_quoted_allowed: quotable,
+            block_allowed: !s.is_empty() && !s.ends_with(' ') && !space_break && !special,
+        }
+    }
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// What the reference's library writes as it is. Tabs and characters beyond the basic plane are escaped.
+fn is_printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
+}
+
+fn is_plain_in_quotes(c: char) -> bool {
+    is_printable(c) && !is_break(c) && !matches!(c, '"' | '\\')
+}

@@ -1,0 +1,199 @@
+//! Starts the server under test, and etcd where it needs one, as processes on free loopback ports; they end with their handles.
+
+use crate::http::{Address, Client, Request};
+use crate::replay::Tokens;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longer than any start takes, also of a debug build on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    Memory,
+    Embedded,
+    Etcd,
+}
+
+impl Store {
+    pub fn parse(text: &str) -> Result<Store, String> {
+        match text {
+            "memory" => Ok(Store::Memory),
+            "embedded" => Ok(Store::Embedded),
+            "etcd" => Ok(Store::Etcd),
+            other => Err(format!("unknown store {other:?}: memory, embedded or etcd")),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::Memory => "memory",
+            Store::Embedded => "embedded",
+            Store::Etcd => "etcd",
+        }
+    }
+}
+
+/// A child process that is killed and reaped when the handle goes.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub struct Server {
+    process: Process,
+    pub address: Address,
+    pub url: String,
+    pub dir: TempDir,
+}
+
+impl Server {
+    /// Starts the binary with the flags that the transcripts assume and waits until it is ready.
+    pub fn start(
+        binary: &Path,
+        store: Store,
+        etcd: Option<&Etcd>,
+        tokens: &Tokens,
+        extra: &[String],
+    ) -> Result<Server, String> {
+        let dir = TempDir::new().map_err(|error| format!("temporary directory: {error}"))?;
+        let token_file = dir.path().join("tokens.csv");
+        std::fs::write(&token_file, tokens.auth_file())
+            .map_err(|error| format!("{}: {error}", token_file.display()))?;
+        let port = free_port().map_err(|error| format!("free port: {error}"))?;
+        let mut flags = vec![
+            format!("--data-dir={}", dir.path().join("data").display()),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--token-auth-file={}", token_file.display()),
+            "--authorization-mode=Node,RBAC".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            "--enable-aggregator-routing".to_owned(),
+            "--allow-privileged".to_owned(),
+        ];
+        match store {
+            Store::Memory | Store::Embedded => flags.push(format!("--storage-backend={}", store.name())),
+            Store::Etcd => {
+                let etcd = etcd.ok_or("the etcd store needs an etcd")?;
+                flags.push(format!("--etcd-servers={}", etcd.url));
+                flags.push(format!("--etcd-prefix=/on-{port}"));
+            }
+        }
+        flags.extend_from_slice(extra);
+        let log = dir.path().join("server.log");
+        let process = spawn(binary, &flags, &log)?;
+        let url = format!("https://127.0.0.1:{port}");
+        let mut server = Server { process, address: Address::parse(&url)?, url, dir };
+        server.wait_ready(tokens)?;
+        Ok(server)
+    }
+
+    /// Where the server writes the credentials of its administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("data").join("admin.kubeconfig")
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
+    }
+
+    /// Whether the process still runs; a test run that ends with a dead server has found a crash.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.process.0.try_wait(), Ok(None))
+    }
+
+    fn wait_ready(&mut self, tokens: &Tokens) -> Result<(), String> {
+        let request = Request {
+            method: "GET".to_owned(),
+            path: "/readyz".to_owned(),
+            headers: vec![("Authorization".to_owned(), format!("Bearer {}", tokens.admin))],
+            body: None,
+        };
+        let end = Instant::now() + START_LIMIT;
+        loop {
+            let answer = Client::new(self.address.clone()).send(&request);
+            if answer.is_ok_and(|response| response.status == 200) {
+                return Ok(());
+            }
+            if !self.is_alive() {
+                return Err(format!("the server ended before it was ready; its log ends with:\n{}", tail(&self.log())));
+            }
+            if Instant::now() > end {
+                return Err(format!(
+                    "the server was not ready in {START_LIMIT:?}; its log ends with:\n{}",
+                    tail(&self.log())
+                ));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// One etcd member without fsync: the data is gone with the handle anyway.
+pub struct Etcd {
+    _process: Process,
+    _dir: TempDir,
+    pub url: String,
+}
+
+impl Etcd {
+    pub fn start(binary: &Path) -> Result<Etcd, String> {
+        let dir = TempDir::new().map_err(|error| format!("temporary directory: {error}"))?;
+        let client = free_port().map_err(|error| format!("free port: {error}"))?;
+        let peer = free_port().map_err(|error| format!("free port: {error}"))?;
+        let (url, peer_url) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let flags = [
+            format!("--data-dir={}", dir.path().join("etcd").display()),
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            format!("--listen-peer-urls={peer_url}"),
+            format!("--initial-advertise-peer-urls={peer_url}"),
+            format!("--initial-cluster=default={peer_url}"),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        let log = dir.path().join("etcd.log");
+        let process = spawn(binary, &flags, &log)?;
+        let etcd = Etcd { _process: process, _dir: dir, url };
+        let request = Request { method: "GET".to_owned(), path: "/health".to_owned(), ..Request::default() };
+        let address = Address::parse(&etcd.url)?;
+        let end = Instant::now() + START_LIMIT;
+        while !Client::new(address.clone()).send(&request).is_ok_and(|response| response.status == 200) {
+            if Instant::now() > end {
+                return Err(format!(
+                    "etcd was not ready in {START_LIMIT:?}: {}",
+                    std::fs::read_to_string(&log).unwrap_or_default()
+                ));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(etcd)
+    }
+}
+
+fn spawn(binary: &Path, flags: &[String], log: &Path) -> Result<Process, String> {
+    let open = || std::fs::File::options().create(true).append(true).open(log);
+    let outputs = open().and_then(|out| Ok((out, open()?)));
+    let (out, err) = outputs.map_err(|error| format!("{}: {error}", log.display()))?;
+    let child = Command::new(binary).args(flags).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+    child.map(Process).map_err(|error| format!("{}: {error}", binary.display()))
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> io::Result<u16> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.port())
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

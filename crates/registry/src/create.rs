@@ -1,0 +1,212 @@
+//! The life of a create, in order:
+//! system metadata and name → reservations → strategy prepares → validation → validating admission → store.
+
+use crate::admission::{Operation, Request};
+use crate::call::Call;
+use crate::error;
+use crate::resource::{Resource, resource_version_of, set_resource_version};
+use crate::strategy::{Begun, Generation, Part};
+use kubelith_meta::field::{ErrorList, Path};
+use kubelith_meta::object::{Namespacing, validate_object_meta};
+use kubelith_meta::status::Status;
+use kubelith_meta::{Str, Value, names, random};
+use kubelith_schema::Encoding;
+use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_store::{Expect, StoreError};
+
+/// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
+/// fail once in a thousand creates.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Resource {
+    /// Creates `object`, which is at the working version, defaulted and admitted by mutating admission.
+    /// The answer has its resourceVersion, unless it is a dry run.
+    ///
+    /// Dropping the future may or may not undo the create; spawn it if it must not depend on the client.
+    pub async fn create(&self, call: &Call, object: Value, options: Option<&Value>) -> Result<Value, Status> {
+        let meta = object.get("metadata");
+        let member = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("");
+        if !member("name").is_empty() || member("generateName").is_empty() {
+            return self.create_once(call, object, options).await;
+        }
+        for _ in 1..NAME_ATTEMPTS {
+            match self.create_once(call, object.clone(), options).await {
+                Err(status) if status.is_already_exists() => continue,
+                done => return done,
+            }
+        }
+        self.create_once(call, object, options).await
+    }
+
+    async fn create_once(&self, call: &Call, mut object: Value, options: Option<&Value>) -> Result<Value, Status> {
+        let generated = self.fill_system_metadata(&mut object);
+        let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
+        self.before_create(call, &mut object)?;
+        let request = Request { call, operation: Operation::Create, old: None, options };
+        self.admission.validate(request, &object).await?;
+
+        let name = Str::from(object.str_at(&["metadata", "name"]));
+        let key = self.key(&call.namespace, &name)?;
+        if resource_version_of(&object)? != 0 {
+            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+        }
+        let bytes = self.encode(&object).await?;
+        if call.dry_run() {
+            return match self.current(call, &key).await? {
+                Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
+                None => Ok(object),
+            };
+        }
+        let ttl = self.strategy.time_to_live(&object);
+        match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
+            Ok(revision) => {
+                reservation.commit();
+                set_resource_version(&mut object, revision.0);
+                Ok(object)
+            }
+            Err(StoreError::Conflict { current }) => {
+                let found = match &current {
+                    Some(kv) => self.current_of_kv(call, kv).await.ok().map(|c| c.object),
+                    None => None,
+                };
+                Err(self.already_exists(call, &name, generated, found.as_ref()))
+            }
+            Err(e) => Err(error::from_store(e, &call.resource, &name)),
+        }
+    }
+
+    fn already_exists(&self, call: &Call, name: &str, generated: Generated, found: Option<&Value>) -> Status {
+        let mut status = match generated {
+            Generated::Yes => Status::generate_name_conflict(&call.resource, name, 1),
+            Generated::No => Status::already_exists(&call.resource, name),
+        };
+        if found.is_some_and(|f| f.at(&["metadata", "deletionTimestamp"]).is_some()) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        status
+    }
+
+    /// creationTimestamp, uid and, below a generateName, the name.
+    pub(crate) fn fill_system_metadata(&self, object: &mut Value) -> Generated {
+        let meta = object.make_object().entry_or_null("metadata").make_object();
+        meta.insert("creationTimestamp", self.clock.now().rfc3339());
+        meta.insert("uid", random::uid(random::random_bits));
+        for gone in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            meta.remove(gone);
+        }
+        let empty =
+            |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+        if !empty("generateName", meta) {
+            if empty("name", meta) {
+                let prefix = meta.get("generateName").and_then(Value::as_str).unwrap_or("");
+                let name = random::generate_name(prefix, random::random_bits);
+                meta.insert("name", name);
+            }
+            return Generated::Yes;
+        }
+        Generated::No
+    }
+
+    /// What every create goes through before validating admission.
+    pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
+        self.ensure_namespace(call, object)?;
+        let version = self.working_kind(call).version;
+        if self.strategy.owns_status(self.has_status(&version)) {
+            object.make_object().remove("status");
+        }
+        match self.strategy.generation() {
+            Generation::None | Generation::Own => {}
+            _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
+        }
+        self.strategy.prepare_for_create(call, object);
+        self.normalize(call, object);
+
+        let name = Str::from(object.str_at(&["metadata", "name"]));
+        let errors = self.strategy.validate(call, object);
+        if !errors.is_empty() {
+            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+        }
+        let errors = self.validate_metadata(object);
+        if !errors.is_empty() {
+            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+        }
+        for warning in self.strategy.warnings_on_create(call, object) {
+            call.warn(warning);
+        }
+        self.strategy.canonicalize(object);
+        Ok(())
+    }
+
+    /// The object's namespace is the request's: filled in if absent, refused if it is another.
+    pub fn ensure_namespace(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
+        let given = object.str_at(&["metadata", "namespace"]);
+        if !self.namespaced() {
+            // A namespace given to a cluster-scoped object is dropped, as long as the request has none.
+            if !given.is_empty() {
+                object.remove_at(&["metadata", "namespace"]);
+            }
+            return Ok(());
+        }
+        if given.is_empty() {
+            object.set_at(&["metadata", "namespace"], Value::String(call.namespace.clone()));
+        } else if given != call.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Brings the object into its canonical form after strategies changed it.
+    pub(crate) fn normalize(&self, call: &Call, object: &mut Value) {
+        let version = self.working_kind(call).version;
+        if let Some(version) = self.descriptor.version(&version) {
+            let schema = &version.schema;
+            canonicalize(&schema.table, &schema.root, object, self.empties());
+        }
+    }
+
+    /// How empty lists and maps look once they are stored.
+    pub fn empties(&self) -> Empties {
+        match self.descriptor.storage.encoding {
+            Encoding::Protobuf => Empties::Absent,
+            Encoding::Json => Empties::Distinct,
+        }
+    }
+
+    /// The rules that metadata of every kind must obey.
+    pub(crate) fn validate_metadata(&self, object: &Value) -> ErrorList {
+        let namespacing = if self.namespaced() { Namespacing::Required } else { Namespacing::Forbidden };
+        validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
+    }
+
+    pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {
+        Part::of(&call.subresource)
+    }
+}
+
+/// Whether the name was (or would have been) made from generateName.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generated {
+    Yes,
+    No,
+}
+
+/// Reverts a reservation unless the write it is for was done.
+pub(crate) struct Reserved(pub(crate) Begun);
+
+impl Reserved {
+    pub(crate) fn commit(&mut self) {
+        if let Some(r) = self.0.take() {
+            r.commit();
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(r) = self.0.take() {
+            r.revert();
+        }
+    }
+}

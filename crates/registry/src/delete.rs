@@ -1,0 +1,296 @@
+//! The life of a delete: preconditions → grace period → finalizers of the garbage collector → admission → store.
+
+use crate::admission::{Operation, Request};
+use crate::call::Call;
+use crate::error;
+use crate::options::{DeleteOptions, Propagation};
+use crate::resource::{Current, Resource, set_resource_version};
+use crate::strategy::GarbageCollection;
+use kubelith_meta::status::Status;
+use kubelith_meta::time::Time;
+use kubelith_meta::{GroupResource, Str, Value};
+use kubelith_store::{Expect, Revision, StoreError};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a delete did.
+#[derive(Debug)]
+pub struct DeleteResult {
+    /// The object as it was deleted, or as it is marked for deletion.
+    pub object: Value,
+    pub outcome: DeleteOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteOutcome {
+    /// It is gone.
+    Gone,
+    /// It waits for a grace period or finalizers.
+    Pending,
+}
+
+/// How a delete proceeds, given the stored object.
+enum Plan {
+    /// Remove it now.
+    Now,
+    /// Write this first. Then remove it if nothing is left to wait for.
+    Mark(Value, DeleteOutcome),
+    /// A graceful deletion is under way already.
+    Already,
+}
+
+impl Resource {
+    pub async fn delete(
+        &self,
+        call: &Call,
+        options: &DeleteOptions,
+        options_object: Option<&Value>,
+    ) -> Result<DeleteResult, Status> {
+        let key = self.key(&call.namespace, &call.name)?;
+        let mut current = match self.current(call, &key).await {
+            Err(_) if options.ignore_read_error => return self.delete_unreadable(call, &key).await,
+            read => read?,
+        };
+        loop {
+            let Some(found) = current else { return Err(Status::not_found(&call.resource, &call.name)) };
+            let mut options = options.clone();
+            let mut object = found.object.clone();
+            let plan = self.plan(call, &mut object, &mut options)?;
+            if !matches!(plan, Plan::Already) {
+                // Admission judges the stored object, once for each attempt.
+                let request =
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                self.admission.admit(request, &mut Value::Null).await?;
+                self.admission.validate(request, &Value::Null).await?;
+            }
+            match self.carry_out(call, &key, found, plan).await? {
+                Ok(done) => return Ok(done),
+                Err(overtaken) => current = overtaken,
+            }
+        }
+    }
+
+    /// `Err` inside: the object was changed meanwhile, and this is what it is now.
+    async fn carry_out(
+        &self,
+        call: &Call,
+        key: &str,
+        found: Current,
+        plan: Plan,
+    ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        let (mut object, outcome) = match plan {
+            Plan::Already => {
+                return Ok(Ok(DeleteResult { object: found.object, outcome: DeleteOutcome::Pending }));
+            }
+            Plan::Now => (found.object, DeleteOutcome::Gone),
+            Plan::Mark(object, outcome) => (object, outcome),
+        };
+        if call.dry_run() {
+            return Ok(Ok(DeleteResult { object, outcome }));
+        }
+        let expect = Expect::At(Revision(found.revision));
+        let overtaken = match outcome {
+            DeleteOutcome::Pending => {
+                let bytes = self.encode(&object).await?;
+                let ttl = self.strategy.time_to_live(&object);
+                match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
+                    Ok(revision) => {
+                        set_resource_version(&mut object, revision.0);
+                        None
+                    }
+                    Err(e) => Some(e),
+                }
+            }
+            DeleteOutcome::Gone => match self.hub.store().delete(self.store_key(key), expect).await {
+                Ok(deleted) => {
+                    set_resource_version(&mut object, deleted.revision.0);
+                    self.strategy.after_delete(call, &object).await;
+                    None
+                }
+                Err(e) => Some(e),
+            },
+        };
+        match overtaken {
+            None => Ok(Ok(DeleteResult { object, outcome })),
+            Some(StoreError::Conflict { current: Some(kv) }) => Ok(Err(Some(self.current_of_kv(call, &kv).await?))),
+            Some(StoreError::Conflict { current: None }) => Ok(Err(None)),
+            Some(e) => Err(error::from_store(e, &call.resource, &call.name)),
+        }
+    }
+
+    /// Deletes what cannot be read, because the client insists.
+    async fn delete_unreadable(&self, call: &Call, key: &str) -> Result<DeleteResult, Status> {
+        if !call.dry_run() {
+            let deleted = self.hub.store().delete(self.store_key(key), Expect::Any).await;
+            deleted.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        }
+        let mut object = Value::object();
+        object.set_at(&["metadata", "name"], Value::String(call.name.clone()));
+        Ok(DeleteResult { object, outcome: DeleteOutcome::Gone })
+    }
+
+    fn plan(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Result<Plan, Status> {
+        self.check_delete_preconditions(call, object, options)?;
+        let graceful = match self.grace(call, object, options) {
+            Grace::Pending => return Ok(Plan::Already),
+            Grace::Graceful => true,
+            Grace::None => false,
+        };
+        if let Some(finalizers) = self.collector_finalizers(call, object, options) {
+            if finalizers.is_empty() {
+                object.remove_at(&["metadata", "finalizers"]);
+            } else {
+                object.set_at(&["metadata", "finalizers"], finalizers.into());
+            }
+        }
+        let waiting = !finalizers(object).is_empty();
+        if graceful {
+            // A grace period of zero with nothing to wait for ends at once.
+            let ends_now = options.grace_period_seconds == Some(0) && !waiting;
+            if ends_now {
+                return Ok(Plan::Mark(std::mem::take(object), DeleteOutcome::Gone));
+            }
+            return Ok(Plan::Mark(std::mem::take(object), DeleteOutcome::Pending));
+        }
+        if waiting || !self.strategy.may_vanish(object) {
+            mark_as_deleting(object, self.clock.now());
+            return Ok(Plan::Mark(std::mem::take(object), DeleteOutcome::Pending));
+        }
+        Ok(Plan::Now)
+    }
+
+    fn check_delete_preconditions(&self, call: &Call, object: &Value, options: &DeleteOptions) -> Result<(), Status> {
+        // The reference names the kind where the resource should stand.
+        let resource = GroupResource::new(call.kind.group.clone(), call.kind.kind.clone());
+        let name = object.str_at(&["metadata", "name"]);
+        if let Some(uid) = &options.preconditions.uid {
+            let found = object.str_at(&["metadata", "uid"]);
+            if *uid != found {
+                let text = format!(
+                    "the UID in the precondition ({uid}) does not match the UID in record ({found}). \
+                     The object might have been deleted and then recreated"
+                );
+                return Err(Status::conflict(&resource, name, &text));
+            }
+        }
+        if let Some(version) = &options.preconditions.resource_version {
+            let found = object.str_at(&["metadata", "resourceVersion"]);
+            if *version != found {
+                let text = format!(
+                    "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                     ({found}). The object might have been modified"
+                );
+                return Err(Status::conflict(&resource, name, &text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides about the grace period and, if there is one, writes it into the object.
+    fn grace(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Grace {
+        if options.grace_period_seconds.is_some_and(|s| s < 0) {
+            options.grace_period_seconds = Some(1);
+        }
+        if !self.strategy.is_graceful() {
+            return Grace::None;
+        }
+        let now = self.clock.now();
+        if let Some(at) = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time) {
+            let running = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
+            let running = if running < 0 { 1 } else { running };
+            if running == 0 {
+                return Grace::None;
+            }
+            // Only a shorter period than the one under way changes anything.
+            let Some(mut wanted) = options.grace_period_seconds.filter(|wanted| *wanted < running) else {
+                options.grace_period_seconds = Some(running);
+                return Grace::Pending;
+            };
+            let mut ends = plus_seconds(at, wanted - running);
+            if ends < now {
+                ends = now;
+                wanted = wanted.min(1);
+            }
+            set_deletion(object, ends, wanted);
+            options.grace_period_seconds = Some(wanted);
+            return Grace::Graceful;
+        }
+        if !self.strategy.graceful_delete(call, object, options) {
+            return Grace::None;
+        }
+        let period = options.grace_period_seconds.unwrap_or(0);
+        set_deletion(object, plus_seconds(now, period), period);
+        count_generation(object);
+        Grace::Graceful
+    }
+
+    /// The finalizers the object should have for the garbage collector's sake; `None` if it has them.
+    fn collector_finalizers(&self, call: &Call, object: &Value, options: &DeleteOptions) -> Option<Vec<Str>> {
+        if !self.garbage_collection {
+            return None;
+        }
+        let have = finalizers(object);
+        let policy = self.strategy.garbage_collection(call);
+        let has = |name: &str| have.iter().any(|f| *f == name);
+        let (orphan, foreground) = match (policy, options.orphan_dependents, options.propagation) {
+            (GarbageCollection::Unsupported, ..) => (false, false),
+            (_, Some(orphan), _) => (orphan, false),
+            (_, None, Some(p)) => (p == Propagation::Orphan, p == Propagation::Foreground),
+            // Earlier finalizers decide, whichever comes first in the list.
+            (_, None, None) => match have.iter().find(|f| **f == ORPHAN || **f == FOREGROUND) {
+                Some(f) => (*f == ORPHAN, has(FOREGROUND) && *f == FOREGROUND),
+                None => (policy == GarbageCollection::OrphanDependents, false),
+            },
+        };
+        let mut want: Vec<Str> =
+            have.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| Str::from(*f)).collect();
+        if orphan {
+            want.push(ORPHAN.into());
+        }
+        if foreground {
+            want.push(FOREGROUND.into());
+        }
+        let same = want.len() == have.len() && want.iter().all(|f| has(f));
+        (!same).then_some(want)
+    }
+}
+
+enum Grace {
+    None,
+    Graceful,
+    /// Under way already.
+    Pending,
+}
+
+fn parse_time(text: &str) -> Option<Time> {
+    Time::parse(text).ok()
+}
+
+fn plus_seconds(at: Time, seconds: i64) -> Time {
+    Time::from_unix_nanos(at.unix_seconds().saturating_add(seconds), at.subsec_nanos().into())
+}
+
+fn finalizers(object: &Value) -> Vec<&str> {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or(&[]);
+    list.iter().filter_map(Value::as_str).collect()
+}
+
+fn set_deletion(object: &mut Value, at: Time, period: i64) {
+    object.set_at(&["metadata", "deletionTimestamp"], at.rfc3339().into());
+    object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(period));
+}
+
+fn count_generation(object: &mut Value) {
+    if let Some(generation) = object.at(&["metadata", "generation"]).and_then(Value::as_i64).filter(|g| *g > 0) {
+        object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+    }
+}
+
+fn mark_as_deleting(object: &mut Value, now: Time) {
+    let at = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time);
+    if at.is_none() {
+        count_generation(object);
+    }
+    set_deletion(object, at.filter(|at| *at <= now).unwrap_or(now), 0);
+}

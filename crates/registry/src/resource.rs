@@ -1,0 +1,219 @@
+//! One resource, ready to be served: its descriptor, its behaviour, its place in the store.
+
+use crate::admission::Admission;
+use crate::call::Call;
+use crate::error;
+use crate::options::ReadAt;
+use crate::strategy::Strategy;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use kubelith_meta::names::{self, NameUse};
+use kubelith_meta::status::Status;
+use kubelith_meta::time::Clock;
+use kubelith_meta::{GroupVersionKind, Str, Value};
+use kubelith_schema::{Descriptor, Scope};
+use kubelith_store::cache::{CachedObject, Hub, Renderer, ResourceCache, Snapshot};
+use kubelith_store::{KeyRange, RangeRequest, Revision, StoreError};
+use std::sync::Arc;
+
+/// Brings objects from one version of their kind to another.
+pub trait Conversion: Send + Sync + 'static {
+    /// `object` says by its apiVersion what it is. Only called if it is not `to` already.
+    fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>>;
+}
+
+/// Turns objects into stored bytes; the other direction is the cache's `Renderer`.
+pub trait Encoder: Send + Sync + 'static {
+    /// `object` is at the storage version and has no resourceVersion.
+    fn encode(&self, object: &Value) -> Result<Bytes, Status>;
+}
+
+/// The version at which strategies and admission see objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Working {
+    /// One version for all requests: built-in kinds.
+    Storage,
+    /// Each request's own: custom resources, whose schemas differ by version.
+    Request,
+}
+
+pub struct Resource {
+    pub descriptor: Arc<Descriptor>,
+    pub strategy: Arc<dyn Strategy>,
+    pub conversion: Arc<dyn Conversion>,
+    pub encoder: Arc<dyn Encoder>,
+    pub renderer: Arc<dyn Renderer>,
+    pub admission: Arc<dyn Admission>,
+    pub hub: Arc<Hub>,
+    pub cache: Arc<ResourceCache>,
+    pub clock: Arc<dyn Clock>,
+    pub working: Working,
+    /// `--enable-garbage-collector`: whether deletes may leave finalizers for it.
+    pub garbage_collection: bool,
+}
+
+/// An object as it is stored now, at the working version of the call that reads it.
+#[derive(Debug, Clone)]
+pub struct Current {
+    /// metadata.resourceVersion is set.
+    pub object: Value,
+    pub revision: i64,
+    /// The stored bytes are not what would be written today: write even if nothing changes.
+    pub stale: bool,
+}
+
+impl Resource {
+    pub fn namespaced(&self) -> bool {
+        self.descriptor.scope == Scope::Namespaced
+    }
+
+    pub fn has_status(&self, version: &str) -> bool {
+        self.descriptor.version(version).is_some_and(|v| v.subresource("status").is_some())
+    }
+
+    /// The version strategies see for a call.
+    pub fn working_kind(&self, call: &Call) -> GroupVersionKind {
+        match self.working {
+            Working::Storage => self.descriptor.storage.kind.clone(),
+            Working::Request => self.descriptor.gvk(&call.kind.version),
+        }
+    }
+
+    pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {
+        let is = |key: &str, want: &str| object.get(key).and_then(Value::as_str) == Some(want);
+        if is("apiVersion", &to.api_version()) && is("kind", &to.kind) {
+            return Ok(object);
+        }
+        self.conversion.convert(object, to).await
+    }
+
+    /// The key below the resource's prefix, with the reference's complaints about names.
+    pub fn key(&self, namespace: &str, name: &str) -> Result<String, Status> {
+        if self.namespaced() && namespace.is_empty() {
+            return Err(Status::bad_request("Namespace parameter required."));
+        }
+        if name.is_empty() {
+            return Err(Status::bad_request("Name parameter required."));
+        }
+        if let Some(problem) = names::name_is_path_segment(name, NameUse::Full).first() {
+            return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {problem}")));
+        }
+        Ok(if self.namespaced() { format!("{namespace}/{name}") } else { name.to_owned() })
+    }
+
+    pub(crate) fn store_key(&self, key: &str) -> Bytes {
+        Bytes::from(format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix)))
+    }
+
+    /// Stored bytes of an object at the working version.
+    pub(crate) async fn encode(&self, object: &Value) -> Result<Bytes, Status> {
+        let mut object = self.convert(object.clone(), &self.descriptor.storage.kind).await?;
+        object.remove_at(&["metadata", "resourceVersion"]);
+        object.remove_at(&["metadata", "selfLink"]);
+        self.encoder.encode(&object)
+    }
+
+    /// The newest state of one object.
+    pub(crate) async fn current(&self, call: &Call, key: &str) -> Result<Option<Current>, Status> {
+        self.hub.fresh().await.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        let Some(cached) = self.cache.get(key) else { return Ok(None) };
+        self.current_of(call, &cached).await.map(Some)
+    }
+
+    /// The state that a failed guard reported.
+    pub(crate) async fn current_of_kv(&self, call: &Call, kv: &kubelith_store::KeyValue) -> Result<Current, Status> {
+        let revision = kv.mod_revision.0;
+        let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal_error)?;
+        let mut current = self.parse(call, &rendered.json, revision).await?;
+        current.stale = kv.stale;
+        Ok(current)
+    }
+
+    async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
+        if let Some(why) = &cached.broken {
+            return Err(error::broken(why));
+        }
+        self.parse(call, &cached.json(), cached.revision).await
+    }
+
+    async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
+        let object = kubelith_codec::json::parse(json).map_err(Status::internal_error)?;
+        let object = self.convert(object, &self.working_kind(call)).await?;
+        Ok(Current { object, revision, stale: false })
+    }
+
+    /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is
+    /// consistent with its absence.
+    pub async fn get(&self, call: &Call, at: ReadAt) -> Result<Option<Arc<CachedObject>>, Status> {
+        let key = self.key(&call.namespace, &call.name)?;
+        self.wait(at).await?;
+        Ok(self.cache.get(&key))
+    }
+
+    /// The objects of the resource as `at` demands, and the revision to report for them.
+    pub async fn snapshot(&self, at: ReadAt) -> Result<Snapshot, Status> {
+        if let ReadAt::Exact(revision) = at {
+            return self.snapshot_at(revision).await;
+        }
+        // The revision is read before the objects: they may be newer, never older, than it says. The
+        // resource's own last change corrects it, so that a watch from here repeats nothing.
+        let applied = self.wait(at).await?;
+        let mut snapshot = self.cache.snapshot();
+        snapshot.revision = snapshot.revision.max(applied);
+        Ok(snapshot)
+    }
+
+    async fn wait(&self, at: ReadAt) -> Result<i64, Status> {
+        match at {
+            ReadAt::Latest => self.hub.fresh().await.map_err(error::from_read),
+            ReadAt::AnyAge => Ok(self.hub.applied()),
+            ReadAt::NotOlderThan(revision) | ReadAt::Exact(revision) => {
+                if self.hub.wait_for(revision).await {
+                    Ok(self.hub.applied())
+                } else {
+                    Err(error::too_large(revision, self.hub.applied()))
+                }
+            }
+        }
+    }
+
+    async fn snapshot_at(&self, revision: i64) -> Result<Snapshot, Status> {
+        self.wait(ReadAt::Exact(revision)).await?;
+        if let Ok(snapshot) = self.cache.snapshot_at(revision) {
+            return Ok(snapshot);
+        }
+        // Older than the cache: the store may still have it.
+        let prefix = self.hub.key_prefix(&self.descriptor.storage.prefix);
+        let skip = prefix.len();
+        let request = RangeRequest::new(KeyRange::prefix(prefix)).at(Revision(revision));
+        let response = match self.hub.store().range(request).await {
+            Ok(response) => response,
+            Err(StoreError::Compacted { .. }) => return Err(error::list_expired()),
+            Err(e) => return Err(error::from_read(e)),
+        };
+        let mut objects = kubelith_store::cache::Objects::new();
+        for kv in response.items {
+            let Ok(key) = std::str::from_utf8(&kv.key) else { continue };
+            let key: Arc<str> = key[skip..].into();
+            let revision = kv.mod_revision.0;
+            let object = match self.renderer.render(&kv.value, revision) {
+                Ok(r) => CachedObject::new(key.clone(), revision, kubelith_store::cache::EventKind::Added, r),
+                Err(why) => CachedObject::broken(key.clone(), revision, why),
+            };
+            objects.insert(key, Arc::new(object));
+        }
+        Ok(Snapshot { objects, revision })
+    }
+}
+
+/// metadata.resourceVersion as a number; empty and "0" are 0. The error is the reference's.
+pub fn resource_version_of(object: &Value) -> Result<i64, Status> {
+    match object.str_at(&["metadata", "resourceVersion"]) {
+        "" | "0" => Ok(0),
+        text => text.parse::<u64>().map(|v| v as i64).map_err(|_| error::bad_resource_version(text)),
+    }
+}
+
+pub fn set_resource_version(object: &mut Value, revision: i64) {
+    object.set_at(&["metadata", "resourceVersion"], Value::String(Str::from(revision.to_string())));
+}

@@ -1,0 +1,179 @@
+//! What data cannot say about a kind. Every hook has a default; most kinds override none.
+//!
+//! Hooks see objects at the resource's working version: the storage version for built-in kinds, the
+//! request's version for custom ones. The order in which they run is fixed in `create.rs`, `update.rs` and `delete.rs`.
+
+use crate::call::Call;
+use crate::options::DeleteOptions;
+use futures::future::BoxFuture;
+use kubelith_meta::field::ErrorList;
+use kubelith_meta::status::Status;
+use kubelith_meta::{Str, Value};
+use std::time::Duration;
+
+/// The part of an object that a request writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// The resource itself.
+    Main,
+    Status,
+    /// Any other subresource that updates the object, by name.
+    Other(&'a str),
+}
+
+impl<'a> Part<'a> {
+    pub fn of(subresource: &'a str) -> Part<'a> {
+        match subresource {
+            "" => Part::Main,
+            "status" => Part::Status,
+            other => Part::Other(other),
+        }
+    }
+}
+
+/// What happens to dependents if a delete says nothing about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GarbageCollection {
+    DeleteDependents,
+    OrphanDependents,
+    /// The kind has no dependents; propagation policies are ignored.
+    Unsupported,
+}
+
+/// Undoes or confirms what `begin_create` or `begin_update` reserved.
+pub trait Reservation: Send {
+    /// The write is done.
+    fn commit(self: Box<Self>);
+    /// The write did not happen.
+    fn revert(self: Box<Self>);
+}
+
+pub type Begun = Option<Box<dyn Reservation>>;
+
+pub trait Strategy: Send + Sync + 'static {
+    /// Fills in what the client left out, at the version it speaks. Also runs on objects read in that version.
+    fn default_object(&self, _version: &str, _object: &mut Value) {}
+
+    /// Clears what clients may not set and sets what the server knows. Runs after mutating admission.
+    fn prepare_for_create(&self, _call: &Call, _object: &mut Value) {}
+
+    fn validate(&self, _call: &Call, _object: &Value) -> ErrorList {
+        ErrorList::default()
+    }
+
+    fn warnings_on_create(&self, _call: &Call, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// `object` has the metadata of the request; `old` is what is stored. The generic part (status kept on
+    /// main updates, everything but status kept on status updates) ran before.
+    fn prepare_for_update(&self, _call: &Call, _part: Part<'_>, _object: &mut Value, _old: &Value) {}
+
+    fn validate_update(&self, _call: &Call, _part: Part<'_>, _object: &Value, _old: &Value) -> ErrorList {
+        ErrorList::default()
+    }
+
+    fn warnings_on_update(&self, _call: &Call, _part: Part<'_>, _object: &Value, _old: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Brings a valid object into its stored form.
+    fn canonicalize(&self, _object: &mut Value) {}
+
+    /// Whether metadata.generation counts changes, and of what.
+    fn generation(&self) -> Generation {
+        Generation::None
+    }
+
+    /// PUT to an absent name creates.
+    fn creates_on_update(&self) -> bool {
+        false
+    }
+
+    /// PUT without a resourceVersion overwrites whatever is there.
+    fn updates_unconditionally(&self) -> bool {
+        true
+    }
+
+    /// The answer to DELETE is the object instead of a Status.
+    fn delete_returns_object(&self) -> bool {
+        false
+    }
+
+    fn garbage_collection(&self, _call: &Call) -> GarbageCollection {
+        GarbageCollection::DeleteDependents
+    }
+
+    /// Whether deletion waits for a grace period, which is then in `options` (set it if the client gave none).
+    fn graceful_delete(&self, _call: &Call, _object: &Value, _options: &mut DeleteOptions) -> bool {
+        false
+    }
+
+    /// Whether the kind takes part in graceful deletion at all. Without it a second delete is immediate.
+    fn is_graceful(&self) -> bool {
+        false
+    }
+
+    /// Whether an object that is being deleted and has no finalizer left may go now. Namespaces also wait for
+    /// spec.finalizers.
+    fn may_vanish(&self, _object: &Value) -> bool {
+        true
+    }
+
+    /// How long objects live.
+    fn time_to_live(&self, _object: &Value) -> Option<Duration> {
+        None
+    }
+
+    /// Fields that a write to `part` cannot change, as field paths: they are nobody's in managedFields.
+    fn reset_fields(&self, _part: Part<'_>) -> Vec<Vec<Str>> {
+        Vec::new()
+    }
+
+    /// Makes `object.status` absent from creates and kept on main updates. True wherever there is a status subresource.
+    fn owns_status(&self, has_status_subresource: bool) -> bool {
+        has_status_subresource
+    }
+
+    /// Reserves what the object needs from elsewhere (addresses, ports), after its metadata is complete.
+    fn begin_create<'a>(&'a self, _call: &'a Call, _object: &'a mut Value) -> BoxFuture<'a, Result<Begun, Status>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn begin_update<'a>(
+        &'a self,
+        _call: &'a Call,
+        _object: &'a mut Value,
+        _old: &'a Value,
+    ) -> BoxFuture<'a, Result<Begun, Status>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Runs after an object is gone from the store.
+    fn after_delete<'a>(&'a self, _call: &'a Call, _object: &'a Value) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What makes metadata.generation grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// It is not kept.
+    None,
+    /// 1 at first, one more with each change of `spec`.
+    Spec,
+    /// As `Spec`, and with changes of metadata.annotations (Deployments).
+    SpecAndAnnotations,
+    /// With each change of anything but metadata and status (custom resources).
+    AllButMetadataAndStatus,
+    /// With each change of anything but metadata (custom resources without status subresource).
+    AllButMetadata,
+    /// The strategy sets it itself.
+    Own,
+}
+
+/// A kind without behaviour of its own.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Plain;
+
+impl Strategy for Plain {}

@@ -1,0 +1,142 @@
+//! Stored bytes of built-in kinds: protobuf in kube-apiserver's envelope, or JSON.
+
+use crate::resource::{Encoder, set_resource_version};
+use crate::strategy::Strategy;
+use crate::wire::object_json;
+use bytes::Bytes;
+use kubelith_catalog::Catalog;
+use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::{proto, typed};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
+use kubelith_store::cache::{Rendered, Renderer};
+use std::sync::Arc;
+
+/// Encodes and renders the objects of one built-in resource.
+pub struct TypedCodec {
+    catalog: &'static Catalog,
+    kind: GroupVersionKind,
+    schema: TypedSchema,
+    encoding: Encoding,
+    selectable: Vec<SelectableField>,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl TypedCodec {
+    /// `None` if the storage version has no type in the catalogue.
+    pub fn new(catalog: &'static Catalog, descriptor: &Descriptor, strategy: Arc<dyn Strategy>) -> Option<TypedCodec> {
+        let kind = descriptor.storage.kind.clone();
+        // The fields of the stored version; a group that stores as another's kind selects by that one's.
+        let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
+        let selectable =
+            stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
+        let schema = catalog.kind_schema(&kind)?;
+        Some(TypedCodec { catalog, kind, schema, encoding: descriptor.storage.encoding, selectable, strategy })
+    }
+
+    /// Where a selectable field stands among the fields that the cache keeps.
+    pub fn selectable_index(&self, name: &str) -> Option<usize> {
+        self.selectable.iter().position(|f| f.name == name)
+    }
+
+    /// The object at the storage version, as it would be written today.
+    fn decode(&self, stored: &[u8]) -> Result<Value, String> {
+        let object = if stored.starts_with(proto::PREFIX) {
+            let envelope = proto::Envelope::read(stored).map_err(|e| e.to_string())?;
+            let kind = envelope.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
+            let schema = self.schema_of(&kind)?;
+            typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
+        } else {
+            let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
+            let schema = self.schema_of(&kind)?;
+            let decoded = typed::decode(stored, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;
+            typed_object(decoded.value, &kind)
+        };
+        let mut object = self.to_storage_version(object)?;
+        self.strategy.default_object(&self.kind.version, &mut object);
+        let empties = match self.encoding {
+            Encoding::Protobuf => Empties::Absent,
+            Encoding::Json => Empties::Distinct,
+        };
+        canonicalize(&self.schema.table, &self.schema.root, &mut object, empties);
+        Ok(object)
+    }
+
+    fn schema_of(&self, kind: &GroupVersionKind) -> Result<TypedSchema, String> {
+        if *kind == self.kind {
+            return Ok(self.schema.clone());
+        }
+        self.catalog
+            .kind_schema(kind)
+            .ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
+    }
+
+    fn to_storage_version(&self, object: Value) -> Result<Value, String> {
+        if object.str_at(&["apiVersion"]) == self.kind.api_version() {
+            return Ok(object);
+        }
+        let from =
+            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
+        kubelith_catalog::convert(object, &from, &self.kind).map_err(|e| e.to_string())
+    }
+}
+
+/// apiVersion and kind are not part of the messages.
+fn typed_object(mut object: Value, kind: &GroupVersionKind) -> Value {
+    let map = object.make_object();
+    map.insert("apiVersion", kind.api_version());
+    map.insert("kind", kind.kind.clone());
+    object
+}
+
+impl Renderer for TypedCodec {
+    fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
+        let mut object = self.decode(value)?;
+        set_resource_version(&mut object, revision);
+        Ok(render(&object, &self.selectable))
+    }
+}
+
+impl Encoder for TypedCodec {
+    fn encode(&self, object: &Value) -> Result<Bytes, Status> {
+        match self.encoding {
+            Encoding::Protobuf => Ok(proto::to_vec(object, &self.schema).map_err(Status::internal_error)?.into()),
+            // Go's encoder ends a document with a line feed.
+            Encoding::Json => {
+                let mut json = object_json(object);
+                json.push(b'\n');
+                Ok(json.into())
+            }
+        }
+    }
+}
+
+/// What the cache keeps of an object.
+pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let labels = labels.into_iter().flat_map(|m| m.iter());
+    Rendered {
+        json: object_json(object),
+        labels: labels.filter_map(|(k, v)| Some((Str::from(k), Str::from(v.as_str()?)))).collect(),
+        fields: selectable.iter().map(|field| select(object, field)).collect(),
+    }
+}
+
+/// The value of a selectable field as text.
+pub fn select(object: &Value, field: &SelectableField) -> Str {
+    let found = |path: &str| {
+        if path.is_empty() {
+            return None;
+        }
+        let value = path.trim_start_matches('.').split('.').try_fold(object, |v, key| v.get(key))?;
+        match value {
+            Value::String(s) if s.is_empty() => None,
+            Value::String(s) => Some(s.clone()),
+            Value::Bool(b) => Some(Str::from(if *b { "true" } else { "false" })),
+            Value::Int(i) => Some(Str::from(i.to_string())),
+            _ => None,
+        }
+    };
+    found(&field.path).or_else(|| field.fallback.as_deref().and_then(found)).unwrap_or_else(|| field.absent.clone())
+}

@@ -1,0 +1,33 @@
+//! The JSON that goes on the wire for an object, and what follows from how it begins.
+
+use kubelith_codec::json;
+use kubelith_meta::{GroupVersionKind, Value};
+
+/// JSON of an object with kind and apiVersion in front. The reference writes them there, and it lets a list cut
+/// them off its items without looking further.
+pub fn object_json(object: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    let Some(map) = object.as_object() else {
+        json::write(&mut out, object);
+        return out;
+    };
+    out.push(b'{');
+    let first = ["kind", "apiVersion"];
+    let front = first.iter().filter_map(|k| map.get(k).map(|v| (*k, v)));
+    let rest = map.iter().filter(|(k, _)| !first.contains(k));
+    for (i, (key, value)) in front.chain(rest).enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        json::write_string(&mut out, key);
+        out.push(b':');
+        json::write(&mut out, value);
+    }
+    out.push(b'}');
+    out
+}
+
+/// `{"kind":"Pod","apiVersion":"v1",`: what every object's JSON of that kind begins with.
+pub fn type_prefix(kind: &GroupVersionKind) -> String {
+    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
+}

@@ -1,0 +1,200 @@
+//! The form in which the reference prints a built-in object: what decoding into Go structs and encoding them
+//! again makes of it.
+//!
+//! Unknown fields and nulls go, empty values go where `omitempty` says so, zero values appear where it does not.
+//! A struct that is no pointer is always printed, be it `{}`. Scalars are taken to be decoded already: quantities,
+//! times and base64 have the text that the decoder gave them. Structs without a name belong to custom resources:
+//! nothing is added to them or taken away, but built-in types inside of them (their metadata) are walked.
+//!
+//! One walk in place. An object that is canonical already costs no allocation.
+
+use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
+use kubelith_meta::{Map, Value};
+
+/// How `[]` and `{}` are told from absent ones in fields that are always printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empties {
+    /// As JSON does: `[]` stays, an absent list is `null`.
+    Distinct,
+    /// As protobuf does: an empty list or map is an absent one. Objects that came from the store look like this.
+    Absent,
+}
+
+/// Brings `value`, of the shape `schema`, to the form in which it is printed.
+pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) {
+    Walk { table, empties }.value(schema, value);
+}
+
+struct Walk<'a> {
+    table: &'a TypeTable,
+    empties: Empties,
+}
+
+impl Walk<'_> {
+    fn value(&self, schema: &Schema, value: &mut Value) {
+        match (&schema.shape, &mut *value) {
+            (Shape::Named(id), Value::Object(map)) => self.go_struct(self.table.get(*id), map),
+            (Shape::Struct(t), Value::Object(map)) => self.custom_struct(t, map),
+            (Shape::List(item), Value::Array(items)) => {
+                for v in items {
+                    self.element(item, v);
+                }
+            }
+            (Shape::Map(item), Value::Object(map)) => {
+                for (_, v) in map.iter_mut() {
+                    self.element(item, v);
+                }
+            }
+            (Shape::Quantity, Value::Int(number)) => *value = Value::from(number.to_string()),
+            (Shape::Time | Shape::MicroTime, Value::String(text)) if is_zero_time(text) => *value = Value::Null,
+            (
+                Shape::JsonSchemaOrBool(id) | Shape::JsonSchemaOrArray(id) | Shape::JsonSchemaOrStrings(id),
+                Value::Object(map),
+            ) => self.go_struct(self.table.get(*id), map),
+            (Shape::JsonSchemaOrArray(id), Value::Array(items)) => {
+                for item in items.iter_mut() {
+                    match item {
+                        Value::Object(map) => self.go_struct(self.table.get(*id), map),
+                        _ => *item = Value::Object(self.zero_struct(self.table.get(*id))),
+                    }
+                }
+                // An empty list of schemas is no schema at all, and prints as that.
+                if items.is_empty() {
+                    *value = Value::Null;
+                }
+            }
+            (Shape::JsonSchemaOrStrings(_), Value::Array(items)) if !items.is_empty() => {}
+            (Shape::JsonSchemaOrArray(_) | Shape::JsonSchemaOrStrings(_), _) => *value = Value::Null,
+            _ => {}
+        }
+    }
+
+    /// Lists and maps of Go hold zero values where JSON has null; protobuf cannot leave a map's value away.
+    fn element(&self, schema: &Schema, value: &mut Value) {
+        if !value.is_null() || schema.nullable {
+            return self.value(schema, value);
+        }
+        *value = match (&schema.shape, self.empties) {
+            (Shape::Bytes, Empties::Absent) => "".into(),
+            (Shape::List(_), Empties::Absent) => Value::Array(Vec::new()),
+            _ => self.zero(schema),
+        };
+    }
+
+    fn custom_struct(&self, t: &StructType, map: &mut Map) {
+        for f in &t.fields {
+            if let Some(v) = map.get_mut(&f.name) {
+                self.value(&f.schema, v);
+            }
+        }
+    }
+
+    /// Keys and fields are both sorted, so one pass finds what is there, what is unknown and what is missing.
+    fn go_struct(&self, t: &StructType, map: &mut Map) {
+        let mut fields = t.fields.iter().peekable();
+        let mut missing: Vec<&Field> = Vec::new();
+        map.retain(|key, value| {
+            while let Some(skipped) = fields.next_if(|f| f.name.as_str() < key) {
+                missing.extend(is_always_printed(skipped).then_some(skipped));
+            }
+            match fields.next_if(|f| f.name == key) {
+                None => t.unknown == Unknown::Preserve,
+                Some(field) => {
+                    let keep = self.field(field, value);
+                    missing.extend((!keep && is_always_printed(field)).then_some(field));
+                    keep
+                }
+            }
+        });
+        missing.extend(fields.filter(|f| is_always_printed(f)));
+        for field in missing {
+            map.insert(field.name.clone(), self.zero_field(field));
+        }
+    }
+
+    /// Whether the field is printed as it is then.
+    fn field(&self, field: &Field, value: &mut Value) -> bool {
+        if value.is_null() {
+            return false;
+        }
+        self.value(&field.schema, value);
+        let presence = field.presence;
+        if presence.pointer {
+            return true;
+        }
+        match (&field.schema.shape, presence.omit) {
+            (Shape::List(_) | Shape::Map(_), Omit::Never) => self.empties == Empties::Distinct || !value.is_empty(),
+            (_, Omit::Never) => true,
+            (Shape::Named(_), Omit::Zero) => !is_zero_struct(value),
+            (Shape::Named(_), Omit::Empty) => true,
+            (shape, Omit::Empty) if is_scalar_struct(shape) => true,
+            (Shape::Struct(_), _) => true,
+            _ => !value.is_empty(),
+        }
+    }
+
+    fn zero_field(&self, field: &Field) -> Value {
+        if field.presence.nilable { Value::Null } else { self.zero(&field.schema) }
+    }
+
+    /// What Go prints for the zero value of this shape.
+    fn zero(&self, schema: &Schema) -> Value {
+        match &schema.shape {
+            Shape::Bool => Value::Bool(false),
+            Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString => Value::Int(0),
+            Shape::String => "".into(),
+            Shape::Quantity => "0".into(),
+            Shape::Duration => "0s".into(),
+            Shape::Named(id) => Value::Object(self.zero_struct(self.table.get(*id))),
+            _ => Value::Null,
+        }
+    }
+
+    fn zero_struct(&self, t: &StructType) -> Map {
+        let mut map = Map::new();
+        for f in t.fields.iter().filter(|f| is_always_printed(f)) {
+            map.insert(f.name.clone(), self.zero_field(f));
+        }
+        map
+    }
+}
+
+/// Whether the field is printed even if nothing is known of it.
+fn is_always_printed(field: &Field) -> bool {
+    let is_struct = matches!(field.schema.shape, Shape::Named(_)) || is_scalar_struct(&field.schema.shape);
+    match field.presence.omit {
+        Omit::Never => true,
+        Omit::Empty => is_struct && !field.presence.nilable,
+        Omit::Zero => false,
+    }
+}
+
+/// Structs in Go, scalars in JSON: for `omitempty` they are never empty.
+fn is_scalar_struct(shape: &Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Time
+            | Shape::MicroTime
+            | Shape::Duration
+            | Shape::Quantity
+            | Shape::IntOrString
+            | Shape::RawExtension
+            | Shape::FieldsV1
+            | Shape::Json
+    )
+}
+
+fn is_zero_time(text: &str) -> bool {
+    matches!(text, "0001-01-01T00:00:00Z" | "0001-01-01T00:00:00.000000Z")
+}
+
+fn is_zero_struct(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().all(is_zero_struct),
+        other => other.is_empty(),
+    }
+}
+
+#[cfg(test)]
+#[path = "canonical_tests.rs"]
+mod tests;

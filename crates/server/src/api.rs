@@ -1,0 +1,313 @@
+//! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
+//! and passes on what it does not serve.
+
+use crate::handlers::{self, Context, Endpoint, Query, output};
+use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::request_info::RequestInfo;
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, Method};
+use kubelith_codec::negotiate::{self, RouteError};
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupResource, GroupVersion, Status, Str};
+use kubelith_registry::Warnings;
+use kubelith_schema::{Descriptor, Scope, Version};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const WARNING: HeaderName = http::header::WARNING;
+/// Warnings beyond this many bytes together are dropped, as in the reference.
+const WARNINGS_MAX: usize = 4 * 1024;
+/// If they are too many, each is cut to this many bytes.
+const WARNING_CUT: usize = 256;
+
+/// Work that is not a verb on a stored object: reviews, bindings, evictions, tokens, proxies.
+pub trait Action: Send + Sync + 'static {
+    fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>>;
+}
+
+/// A request for an action.
+pub struct ActionCall {
+    pub info: Arc<RequestInfo>,
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub method: Method,
+    pub warnings: Warnings,
+    pub request: Request,
+    /// The resource it belongs to, if that is stored.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
+
+/// One resource of a group version.
+pub struct Served {
+    pub descriptor: Arc<Descriptor>,
+    pub version_index: usize,
+    /// `None` for resources of which nothing is stored.
+    pub endpoint: Option<Arc<Endpoint>>,
+    /// What the resource itself does if it is not stored.
+    pub action: Option<Arc<dyn Action>>,
+    /// By subresource.
+    pub actions: HashMap<Str, Arc<dyn Action>>,
+    /// Endpoints of subresources that are an object of their own (scale).
+    pub subresources: HashMap<Str, Arc<Endpoint>>,
+}
+
+/// All resources of a set of group versions.
+#[derive(Default)]
+pub struct Routes {
+    pub versions: HashMap<GroupVersion, HashMap<Str, Served>>,
+}
+
+/// Serves `Routes` and passes on the rest.
+pub struct Api {
+    routes: ArcSwap<Routes>,
+    next: BoxHandler,
+}
+
+impl Routes {
+    /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
+    fn owns(&self, path: &str) -> bool {
+        let mut parts = path.split('/').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => self.versions.keys().any(|gv| gv.group.is_empty()),
+            (Some("apis"), Some(group)) => !group.is_empty() && self.versions.keys().any(|gv| gv.group == group),
+            _ => false,
+        }
+    }
+}
+
+impl Served {
+    fn version(&self) -> &Version {
+        &self.descriptor.versions[self.version_index]
+    }
+}
+
+impl Api {
+    pub fn new(routes: Routes, next: BoxHandler) -> Arc<Api> {
+        Arc::new(Api { routes: ArcSwap::from_pointee(routes), next })
+    }
+
+    pub fn routes(&self) -> Arc<Routes> {
+        self.routes.load_full()
+    }
+
+    pub fn set_routes(&self, routes: Routes) {
+        self.routes.store(Arc::new(routes));
+    }
+}
+
+impl Handler for Api {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let routes = self.routes.load_full();
+        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if routes.versions.contains_key(&version) {
+                return Box::pin(async move { serve(&routes, &version, info, request).await });
+            }
+        }
+        if !routes.owns(request.uri().path()) {
+            return self.next.handle(request);
+        }
+        let status = no_such_resource();
+        Box::pin(std::future::ready(output::status(request.headers(), false, &status)))
+    }
+}
+
+async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
+    let headers = request.headers().clone();
+    let query = Query::parse(request.uri().query());
+    let pretty = negotiate::wants_pretty(
+        query.get("pretty"),
+        headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
+    );
+    let warnings = Warnings::default();
+    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
+    let result = match served {
+        None => Err(no_such_resource()),
+        Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
+    };
+    let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
+    add_warnings(&mut response, warnings.take());
+    response
+}
+
+async fn dispatch(
+    served: &Served,
+    info: Arc<RequestInfo>,
+    user: Arc<User>,
+    query: Query,
+    headers: HeaderMap,
+    warnings: Warnings,
+    request: Request,
+) -> Result<Response, Status> {
+    let route = route(served, &info, request.method())?;
+    check_media_types(&route, &headers, request.method())?;
+    if let Some(deprecation) = &served.version().deprecation {
+        warnings.add(deprecation.warning.as_str());
+    }
+    match route {
+        Route::Verb(endpoint, verb) => {
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            handlers::serve(cx, verb, request.into_body()).await
+        }
+        Route::Action(action) => {
+            let method = request.method().clone();
+            let endpoint = served.endpoint.clone();
+            action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }).await
+        }
+    }
+}
+
+enum Route {
+    Verb(Arc<Endpoint>, &'static str),
+    Action(Arc<dyn Action>),
+}
+
+/// Finds what a path and method mean, by the descriptor alone.
+fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
+    let namespaced = served.descriptor.scope == Scope::Namespaced;
+    let in_namespace = !info.namespace.is_empty();
+    // A namespace path for a cluster resource, but for `/namespaces/x` itself, leads nowhere.
+    if !namespaced && in_namespace && served.descriptor.plural != "namespaces" {
+        return Err(no_such_resource());
+    }
+    let named = info.parts.len() > 1;
+    if namespaced && !in_namespace && named {
+        return Err(no_such_resource());
+    }
+    let watch_prefix = info.verb == "watch" && info.path.contains("/watch/");
+    if info.parts.len() > 2 {
+        return subresource_route(served, info, method);
+    }
+    let verb = match (method, named, watch_prefix) {
+        (&Method::GET, _, true) => "watch",
+        (_, _, true) => return Err(no_such_method()),
+        (&Method::GET, true, _) => "get",
+        (&Method::GET, false, _) => "list",
+        (&Method::POST, false, _) => "create",
+        (&Method::PUT, true, _) => "update",
+        (&Method::PATCH, true, _) => "patch",
+        (&Method::DELETE, true, _) => "delete",
+        (&Method::DELETE, false, _) => "deletecollection",
+        _ => return Err(no_such_method()),
+    };
+    // Across all namespaces one can only look.
+    if namespaced && !in_namespace && verb != "list" && verb != "watch" {
+        return Err(no_such_method());
+    }
+    if let Some(action) = &served.action {
+        if !served.version().allows(verb) {
+            return Err(no_such_method());
+        }
+        return Ok(Route::Action(action.clone()));
+    }
+    if !served.version().allows(verb) {
+        return Err(no_such_method());
+    }
+    let endpoint = served.endpoint.clone().ok_or_else(no_such_method)?;
+    Ok(Route::Verb(endpoint, verb))
+}
+
+fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
+    let subresource = served.version().subresource(&info.subresource).ok_or_else(no_such_resource)?;
+    let verb = match *method {
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        // Proxies also take what no verb is named after.
+        ref other if subresource.name == "proxy" && matches!(other.as_str(), "HEAD" | "OPTIONS") => "get",
+        _ => return Err(no_such_method()),
+    };
+    if let Some(action) = served.actions.get(&info.subresource) {
+        if !subresource.verbs.iter().any(|v| v == verb) {
+            return Err(no_such_method());
+        }
+        return Ok(Route::Action(action.clone()));
+    }
+    if info.parts.len() > 3 {
+        return Err(no_such_resource());
+    }
+    if !subresource.verbs.iter().any(|v| v == verb) {
+        return Err(no_such_method());
+    }
+    let own = served.subresources.get(&info.subresource).or(served.endpoint.as_ref());
+    Ok(Route::Verb(own.cloned().ok_or_else(no_such_method)?, verb))
+}
+
+/// What the route as a whole sends and takes, before the verb looks closer.
+fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Result<(), Status> {
+    let Route::Verb(endpoint, verb) = route else { return Ok(()) };
+    let mut produces: Vec<&str> = endpoint.formats.iter().map(|f| f.media_type()).collect();
+    if matches!(*verb, "list" | "watch") {
+        produces.extend(endpoint.formats.iter().filter_map(|f| f.stream_media_type()));
+    }
+    let accept = handlers::context::accept_of(headers);
+    negotiate::route_accepts(&accept, &produces).map_err(route_error)?;
+    if *verb == "patch" {
+        let types = handlers::patch_types(endpoint);
+        let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn route_error(error: RouteError) -> Status {
+    let code = match error {
+        RouteError::NotAcceptable(_) => 406,
+        RouteError::UnsupportedMediaType => 415,
+    };
+    generic(code, &error.to_string())
+}
+
+/// An error of routing, which knows no resource yet.
+fn generic(code: u16, text: &str) -> Status {
+    Status::from(ForeignResponse {
+        code,
+        method: "",
+        resource: GroupResource::default(),
+        name: "",
+        body: text,
+        retry_after_seconds: 0,
+        unexpected: false,
+    })
+}
+
+fn no_such_resource() -> Status {
+    generic(404, "404: Page Not Found")
+}
+
+pub(crate) fn no_such_method() -> Status {
+    generic(405, "405: Method Not Allowed")
+}
+
+/// `Warning: 299 - "text"`, one header each.
+fn add_warnings(response: &mut Response, texts: Vec<String>) {
+    let total: usize = texts.iter().map(String::len).sum();
+    let mut left = WARNINGS_MAX;
+    for text in texts {
+        let text = if total > WARNINGS_MAX { cut(&text, WARNING_CUT) } else { &text };
+        let header = format!("299 - {}", kubelith_meta::text::quote(text));
+        if header.len() > left {
+            break;
+        }
+        left -= header.len();
+        if let Ok(value) = HeaderValue::from_bytes(header.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}
+
+fn cut(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

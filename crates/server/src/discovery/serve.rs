@@ -1,0 +1,239 @@
+//! Discovery as a link of the server chain. What there is comes from several sources, is merged on every change
+//! and kept encoded.
+
+use super::{Group, aggregated, documents};
+use crate::handlers::context::accept_of;
+use crate::handlers::output;
+use crate::http::{Body, BoxHandler, Handler, Request, Response};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderValue, Method, StatusCode};
+use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
+use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Who adds groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    BuiltIn,
+    CustomResources,
+    Aggregated,
+}
+
+/// A group version with its place among the others.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub group: Str,
+    pub version: super::GroupVersion,
+    pub group_priority: i32,
+    pub version_priority: i32,
+}
+
+pub struct Discovery {
+    sources: Mutex<BTreeMap<Source, Vec<Entry>>>,
+    merged: ArcSwap<Merged>,
+    /// `host:port` that `/api` names.
+    address: Str,
+    next: BoxHandler,
+}
+
+/// The groups of all sources and their aggregated documents, encoded on first use.
+#[derive(Default)]
+struct Merged {
+    groups: Vec<Group>,
+    aggregated: [OnceLock<Aggregated>; 2],
+}
+
+struct Aggregated {
+    json: Bytes,
+    etag: HeaderValue,
+}
+
+impl Discovery {
+    pub fn new(address: impl Into<Str>, next: BoxHandler) -> Arc<Discovery> {
+        Arc::new(Discovery { sources: Mutex::default(), merged: ArcSwap::default(), address: address.into(), next })
+    }
+
+    /// Replaces what a source contributes.
+    pub fn set(&self, source: Source, entries: Vec<Entry>) {
+        let mut sources = self.sources.lock().expect("no panic under this lock");
+        sources.insert(source, entries);
+        let groups = merge(sources.values().flatten().cloned().collect());
+        self.merged.store(Arc::new(Merged { groups, ..Merged::default() }));
+    }
+
+    pub fn groups(&self) -> Vec<Group> {
+        self.merged.load().groups.clone()
+    }
+}
+
+/// Groups by the highest priority of their versions, then by name; versions by priority, then as Kubernetes sorts them.
+fn merge(mut entries: Vec<Entry>) -> Vec<Group> {
+    let mut priority: BTreeMap<Str, i32> = BTreeMap::new();
+    for e in &entries {
+        let best = priority.entry(e.group.clone()).or_insert(e.group_priority);
+        *best = (*best).max(e.group_priority);
+    }
+    entries.sort_by(|a, b| {
+        (Reverse(priority[&a.group]), &a.group, Reverse(a.version_priority))
+            .cmp(&(Reverse(priority[&b.group]), &b.group, Reverse(b.version_priority)))
+            .then_with(|| kubelith_meta::gvk::compare_versions(&b.version.name, &a.version.name))
+    });
+    let mut groups: Vec<Group> = Vec::new();
+    for e in entries {
+        match groups.last_mut() {
+            Some(group) if group.name == e.group => {
+                // Two sources may serve one version: their resources are listed together.
+                match group.versions.iter_mut().find(|v| v.name == e.version.name) {
+                    Some(known) => {
+                        known.resources = known.resources.iter().chain(e.version.resources.iter()).cloned().collect();
+                    }
+                    None => group.versions.push(e.version),
+                }
+            }
+            _ => groups.push(Group { name: e.group, versions: vec![e.version] }),
+        }
+    }
+    groups
+}
+
+impl Handler for Discovery {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let path = request.uri().path();
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let merged = self.merged.load_full();
+        let group = |name: &str| merged.groups.iter().find(|g| g.name == name);
+        let found = match parts.as_slice() {
+            ["api"] => Some(Document::Legacy),
+            ["apis"] => Some(Document::Groups),
+            ["apis", name] if !name.is_empty() => group(name).map(|g| Document::Value(documents::group(g))),
+            ["apis", name, version] => {
+                let found = group(name).and_then(|g| g.versions.iter().find(|v| v.name == *version));
+                found.map(|v| Document::Value(documents::resource_list(name, v)))
+            }
+            ["api", version] => {
+                let found = group("").and_then(|g| g.versions.iter().find(|v| v.name == *version));
+                found.map(|v| Document::Value(documents::resource_list("", v)))
+            }
+            _ => None,
+        };
+        let Some(document) = found else { return self.next.handle(request) };
+        // Only `/api` and the version documents mind the method.
+        let minds = !matches!(parts.as_slice(), ["apis"] | ["apis", _]);
+        if minds && request.method() != Method::GET {
+            let status = crate::api::no_such_method();
+            return Box::pin(std::future::ready(output::status(request.headers(), false, &status)));
+        }
+        let response = match document {
+            Document::Value(value) => plain(&request, &value),
+            Document::Legacy => {
+                aggregatable(&request, &merged, 0, || documents::legacy_versions(&merged.groups, &self.address))
+            }
+            Document::Groups => aggregatable(&request, &merged, 1, || documents::group_list(&merged.groups)),
+        };
+        Box::pin(std::future::ready(response))
+    }
+}
+
+enum Document {
+    Legacy,
+    Groups,
+    Value(Value),
+}
+
+struct AggregatedEndpoint;
+
+impl Endpoint for AggregatedEndpoint {
+    fn allows_transform(&self, format: Format, target: Option<&GroupVersionKind>) -> bool {
+        match target {
+            None => true,
+            Some(t) => {
+                format != Format::Yaml
+                    && t.group == "apidiscovery.k8s.io"
+                    && t.version == "v2"
+                    && t.kind == "APIGroupDiscoveryList"
+            }
+        }
+    }
+}
+
+fn pretty(request: &Request) -> bool {
+    let agent = request.headers().get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    negotiate::wants_pretty(crate::query::first(request.uri().query(), "pretty").as_deref(), agent)
+}
+
+fn plain(request: &Request, value: &Value) -> Response {
+    let accept = accept_of(request.headers());
+    if let Err(e) = negotiate::route_accepts(&accept, &negotiate::media_types(negotiate::BUILT_IN)) {
+        return output::status(request.headers(), pretty(request), &crate::api::route_error(e));
+    }
+    let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
+        Ok(output) => output,
+        Err(e) => {
+            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
+        }
+    };
+    encoded(request, &output, value)
+}
+
+fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
+    match output::encode(output.format, value, pretty(request)) {
+        Ok(body) => {
+            crate::respond::with_type(StatusCode::OK, HeaderValue::from_static(output.format.media_type()), body)
+        }
+        Err(status) => output::status(request.headers(), pretty(request), &status),
+    }
+}
+
+/// `/api` and `/apis`: the old document, or the aggregated one if the client asks for it.
+fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOnce() -> Value) -> Response {
+    let accept = accept_of(request.headers());
+    let output = match negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint) {
+        Ok(output) => output,
+        Err(e) => {
+            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
+        }
+    };
+    let mut response = if output.convert.is_none() {
+        encoded(request, &output, &old())
+    } else {
+        match aggregated_response(request, merged, which, &output) {
+            Ok(response) => response,
+            Err(status) => output::status(request.headers(), pretty(request), &status),
+        }
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+fn aggregated_response(request: &Request, merged: &Merged, which: usize, output: &Output) -> Result<Response, Status> {
+    let core = which == 0;
+    let document = || aggregated::discovery_list(merged.groups.iter().filter(|g| g.name.is_empty() == core));
+    let cached = merged.aggregated[which].get_or_init(|| {
+        let json = Bytes::from(kubelith_registry::wire::object_json(&document()));
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &json);
+        let hex: String = digest.as_ref().iter().map(|b| format!("{b:02X}")).collect();
+        let etag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hex is a header value");
+        Aggregated { json, etag }
+    });
+    let known = request.headers().get(IF_NONE_MATCH).is_some_and(|tag| *tag == cached.etag);
+    let mut response = if known {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        let body = match output.format {
+            Format::Json => cached.json.clone(),
+            format => output::encode(format, &document(), false)?,
+        };
+        Response::new(Body::from(body))
+    };
+    let media_type = HeaderValue::from_str(&output.media_type_with_kind()).expect("media types are header values");
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response.headers_mut().insert(ETAG, cached.etag.clone());
+    Ok(response)
+}

@@ -1,0 +1,97 @@
+//! What a verb knows about its request.
+
+use super::endpoint::Endpoint;
+use super::options::Query;
+use crate::request_info::RequestInfo;
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
+use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
+use kubelith_meta::user::User;
+use kubelith_meta::{Status, Str};
+use kubelith_registry::{Call, Mode, Warnings};
+use std::sync::Arc;
+
+pub struct Context {
+    pub endpoint: Arc<Endpoint>,
+    pub info: Arc<RequestInfo>,
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub warnings: Warnings,
+}
+
+impl Context {
+    pub fn header(&self, name: HeaderName) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
+    }
+
+    /// All Accept headers as one.
+    pub fn accept(&self) -> String {
+        accept_of(&self.headers)
+    }
+
+    pub fn pretty(&self) -> bool {
+        negotiate::wants_pretty(self.query.get("pretty"), self.header(USER_AGENT))
+    }
+
+    pub fn wants_gzip(&self) -> bool {
+        kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
+    }
+
+    /// How the client wants objects of this endpoint.
+    pub fn negotiate(&self) -> Result<Output, Status> {
+        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };
+        negotiate::output(&self.accept(), negotiate::BUILT_IN, &endpoint).map_err(negotiation_error)
+    }
+
+    pub fn negotiate_stream(&self) -> Result<Output, Status> {
+        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };
+        negotiate::output_stream(&self.accept(), negotiate::BUILT_IN, &endpoint).map_err(negotiation_error)
+    }
+
+    pub fn call(&self, mode: Mode) -> Call {
+        let descriptor = &self.endpoint.resource.descriptor;
+        let namespaced = self.endpoint.resource.namespaced();
+        Call {
+            user: self.user.clone(),
+            resource: descriptor.group_resource(),
+            kind: self.endpoint.kind.clone(),
+            namespace: if namespaced { self.info.namespace.clone() } else { Str::default() },
+            name: self.info.name.clone(),
+            subresource: self.info.subresource.clone(),
+            mode,
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// The field manager of a write: as given, else the client's program name.
+    pub fn manager(&self, given: &str) -> Str {
+        if !given.is_empty() {
+            return given.into();
+        }
+        prefix_of_user_agent(self.header(USER_AGENT))
+    }
+}
+
+/// `kubectl/v1.36.0 (linux/amd64)` is `kubectl`; cut at the length limit of manager names, at a printable prefix.
+fn prefix_of_user_agent(agent: &str) -> Str {
+    let program = agent.split('/').next().unwrap_or("");
+    let mut end = program.len().min(128);
+    while !program.is_char_boundary(end) {
+        end -= 1;
+    }
+    let program = &program[..end];
+    if program.chars().all(kubelith_meta::text::is_printable) { program.into() } else { "".into() }
+}
+
+pub fn accept_of(headers: &HeaderMap) -> String {
+    let all: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
+    all.join(",")
+}
+
+pub fn negotiation_error(error: negotiate::NegotiationError) -> Status {
+    match error {
+        negotiate::NegotiationError::NotAcceptable(types) => Status::not_acceptable(&types),
+        negotiate::NegotiationError::UnsupportedMediaType(types) => Status::unsupported_media_type(&types),
+    }
+}

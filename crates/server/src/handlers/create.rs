@@ -1,0 +1,78 @@
+//! POST of a new object.
+
+use super::body;
+use super::context::Context;
+use super::options::{Write, WriteOptions};
+use super::output;
+use crate::http::{RequestBody, Response};
+use http::StatusCode;
+use kubelith_meta::{Status, Str, Value};
+use kubelith_registry::Call;
+use kubelith_registry::admission::{Operation, Request};
+use std::sync::Arc;
+
+pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
+    let negotiated = cx.negotiate()?;
+    let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
+    let options = WriteOptions::parse(&cx.query, Write::Create)?;
+    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let mut call = cx.call(options.mode);
+    call.name = Str::from(object.str_at(&["metadata", "name"]));
+    cx.endpoint.resource.strategy.default_object(cx.endpoint.version_name(), &mut object);
+    cx.canonicalize(&mut object);
+    check_metadata(&cx, &call, &mut object)?;
+
+    // From here on the write runs to its end, whether or not the client waits for it.
+    let task = {
+        let cx = cx.clone();
+        async move {
+            let object = cx.track_create(object, &options)?;
+            let created = create_object(&cx, &call, object, &options.object).await?;
+            cx.to_request_version(created).await
+        }
+    };
+    let object = super::run_to_end(task).await?;
+    output::value(&cx, &negotiated, StatusCode::CREATED, object)
+}
+
+/// Mutating admission and the registry, for an object at the request's version.
+pub async fn create_object(cx: &Context, call: &Call, object: Value, options: &Value) -> Result<Value, Status> {
+    let resource = &cx.endpoint.resource;
+    let mut object = resource.convert(object, &resource.working_kind(call)).await?;
+    let request = Request { call, operation: Operation::Create, old: None, options: Some(options) };
+    resource.admission.admit(request, &mut object).await?;
+    resource.create(call, object, Some(options)).await
+}
+
+/// The namespace of the object is the request's.
+fn check_metadata(cx: &Context, call: &Call, object: &mut Value) -> Result<(), Status> {
+    let resource = &cx.endpoint.resource;
+    resource.ensure_namespace(call, object)?;
+    dedup_owners(cx, object);
+    Ok(())
+}
+
+/// Owner references that occur twice are kept once, with a warning.
+pub fn dedup_owners(cx: &Context, object: &mut Value) {
+    let Some(owners) = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_array_mut) else { return };
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut repeated: Vec<Str> = Vec::new();
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            let uid = Str::from(owner.str_at(&["uid"]));
+            if !repeated.contains(&uid) {
+                repeated.push(uid);
+            }
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !repeated.is_empty() {
+        cx.warnings.add(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        ));
+    }
+}

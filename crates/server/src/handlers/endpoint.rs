@@ -1,0 +1,75 @@
+//! One resource at one version, as the verbs serve it.
+
+use super::body::Decoder;
+use crate::table::Cells;
+use kubelith_codec::negotiate::Format;
+use kubelith_meta::time::Time;
+use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use kubelith_registry::Resource;
+use kubelith_schema::Version;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub struct Endpoint {
+    pub resource: Arc<Resource>,
+    /// Index into the descriptor's versions.
+    pub version_index: usize,
+    pub kind: GroupVersionKind,
+    /// What objects can be sent and received as.
+    pub formats: &'static [Format],
+    /// Whether apiVersion and kind stand in each item of a list.
+    pub items: ListItems,
+    pub decoder: Arc<dyn Decoder>,
+    /// Who owns which field; `None` if that is not kept, and then there is no apply.
+    pub fields: Option<Arc<dyn FieldTracker>>,
+    /// Whether strategic merge patches are taken.
+    pub strategic: bool,
+    pub cells: Arc<dyn Cells>,
+    pub limits: Limits,
+}
+
+/// Keeps metadata.managedFields of one version of a resource, or of one of its subresources.
+pub trait FieldTracker: Send + Sync + 'static {
+    /// The object of a create (`live` is null) or update, with what changed noted under `manager`.
+    fn update(&self, live: &Value, object: Value, manager: &str, now: Time) -> Value;
+
+    /// Server-side apply of `patch` to `live` (null: absent).
+    fn apply(&self, live: &Value, patch: Value, manager: &str, force: bool, now: Time) -> Result<Value, Status>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListItems {
+    /// Typed lists: the list's kind says what its items are.
+    WithoutType,
+    /// Custom resources.
+    WithType,
+}
+
+/// Settings that verbs share.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// `--max-request-body-bytes`: 3 MiB as in the reference.
+    pub body_bytes: usize,
+    /// `--min-request-timeout`: a watch without timeoutSeconds lasts this to twice this long.
+    pub min_request_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800) }
+    }
+}
+
+impl Endpoint {
+    pub fn version(&self) -> &Version {
+        &self.resource.descriptor.versions[self.version_index]
+    }
+
+    pub fn version_name(&self) -> &Str {
+        &self.version().name
+    }
+
+    pub fn list_kind(&self) -> &Str {
+        &self.resource.descriptor.list_kind
+    }
+}

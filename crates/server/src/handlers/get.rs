@@ -1,0 +1,16 @@
+//! GET of one object.
+
+use super::context::Context;
+use super::{options, output};
+use crate::http::Response;
+use kubelith_meta::Status;
+use kubelith_registry::Mode;
+
+pub async fn get(cx: &Context) -> Result<Response, Status> {
+    let negotiated = cx.negotiate()?;
+    let at = options::read_at(cx.query.get("resourceVersion").unwrap_or(""))?;
+    let call = cx.call(Mode::Real);
+    let found = cx.endpoint.resource.get(&call, at).await?;
+    let object = found.ok_or_else(|| Status::not_found(&call.resource, &call.name))?;
+    output::cached(cx, &negotiated, &object).await
+}

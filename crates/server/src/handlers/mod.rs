@@ -1,0 +1,71 @@
+//! The verbs: what the API does with a request for a resource.
+
+pub mod body;
+pub mod context;
+mod continue_token;
+mod create;
+mod delete;
+pub mod endpoint;
+mod fields;
+mod get;
+pub mod list;
+pub mod options;
+pub mod output;
+mod patch;
+mod selection;
+pub mod typed;
+mod update;
+pub mod views;
+mod watch;
+
+pub use body::{Decoded, Decoder};
+pub use context::Context;
+pub use endpoint::{Endpoint, Limits, ListItems};
+pub use options::Query;
+pub use patch::patch_types;
+
+use crate::http::{RequestBody, Response};
+use kubelith_meta::{Status, Value};
+use std::sync::Arc;
+
+/// Runs a verb on a stored resource.
+pub async fn serve(cx: Arc<Context>, verb: &str, body: RequestBody) -> Result<Response, Status> {
+    match verb {
+        "get" => get::get(&cx).await,
+        "list" | "watch" => {
+            let options = options::ListOptions::parse(&cx.query)?;
+            let forced = cx.info.verb == "watch" && verb == "watch";
+            if options.watch || forced { watch::watch(cx, options).await } else { list::list(&cx, options).await }
+        }
+        "create" => create::create(cx, body).await,
+        "update" => update::update(cx, body).await,
+        "patch" => patch::patch(cx, body).await,
+        "delete" => delete::delete(cx, body).await,
+        "deletecollection" => delete::delete_collection(cx, body).await,
+        _ => Err(Status::method_not_supported(&cx.endpoint.resource.descriptor.group_resource(), verb)),
+    }
+}
+
+/// A write that passed admission runs to its end even if the client goes away: it is a task of its own.
+pub(crate) async fn run_to_end<T: Send + 'static>(
+    task: impl Future<Output = Result<T, Status>> + Send + 'static,
+) -> Result<T, Status> {
+    match tokio::spawn(task).await {
+        Ok(done) => done,
+        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+        Err(_) => Err(Status::service_unavailable("apiserver is shutting down")),
+    }
+}
+
+impl Context {
+    /// The form that decoding and encoding an object of this kind gives it.
+    pub fn canonicalize(&self, object: &mut Value) {
+        let schema = &self.endpoint.version().schema;
+        let empties = self.endpoint.resource.empties();
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties);
+    }
+
+    pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {
+        self.endpoint.resource.convert(object, &self.endpoint.kind).await
+    }
+}

@@ -1,0 +1,110 @@
+//! Answers: one object, or a Status, in the representation that was negotiated.
+
+use super::context::{Context, accept_of};
+use super::views;
+use crate::http::{Body, Response};
+use crate::table;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use kubelith_codec::negotiate::{self, Format, Output, PlainEndpoint};
+use kubelith_codec::{gzip, json, yaml};
+use kubelith_meta::{Status, Value};
+use kubelith_store::cache::CachedObject;
+
+/// A cached object: its bytes as they are, if that is what the client wants.
+pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Result<Response, Status> {
+    if output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty {
+        return Ok(bytes(cx, StatusCode::OK, Format::Json, views::json_of(cx, object).await?));
+    }
+    if output.convert.is_none() && output.format == Format::Protobuf {
+        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, views::protobuf_of(cx, object).await?));
+    }
+    value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
+}
+
+/// An object at the endpoint's version.
+pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> Result<Response, Status> {
+    let object = match &output.convert {
+        None => object,
+        Some(target) => match target.kind.as_str() {
+            "Table" => table::of_object(cx, &object, &target.version)?,
+            "PartialObjectMetadata" => views::partial_metadata(&object, &target.version),
+            // A list of metadata was asked for where there is one object.
+            _ => return Err(not_a_list(&object)),
+        },
+    };
+    if output.format == Format::Protobuf && output.convert.is_none() {
+        return Ok(bytes(cx, code, Format::Protobuf, views::protobuf_value(cx, &object)?));
+    }
+    let body = encode(output.format, &object, cx.pretty() || output.pretty)?;
+    Ok(bytes(cx, code, output.format, body))
+}
+
+fn not_a_list(object: &Value) -> Status {
+    let kind = object.str_at(&["kind"]);
+    Status::not_acceptable_conversion(
+        &format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"),
+        &[],
+    )
+}
+
+/// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
+pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Status> {
+    Ok(match format {
+        Format::Json if pretty => {
+            let mut out = Vec::new();
+            json::reindent(&mut out, &views::object_json(object));
+            out.push(b'\n');
+            out.into()
+        }
+        Format::Json => views::object_json(object).into(),
+        Format::Yaml => yaml::to_vec(object).into(),
+        Format::Protobuf => {
+            let kind = kind_of(object);
+            let types = kubelith_catalog::builtin();
+            let schema = types
+                .kind_schema(&kind)
+                .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
+            kubelith_codec::proto::to_vec(object, &schema).map_err(Status::internal_error)?.into()
+        }
+        Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
+    })
+}
+
+fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
+    let version = kubelith_meta::GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default();
+    version.with_kind(object.str_at(&["kind"]))
+}
+
+/// A body, compressed if it is large and the client takes that.
+pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Response {
+    let gzipped = gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
+    let body = if gzipped { Bytes::from(gzip::compress(&body)) } else { body };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+    if gzipped {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
+}
+
+/// A Status in the representation the client asked for; JSON if it asked for none that we have.
+pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
+    let format =
+        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
+    let value = status.to_value();
+    let body = encode(format, &value, pretty).unwrap_or_else(|_| views::object_json(&value).into());
+    let mut response = Response::new(Body::from(body));
+    let code = if status.code == 0 && status.is_success() { 200 } else { status.code };
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+    if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,275 @@
+//! PATCH in its four kinds. The patch is applied to the stored object as the client's version shows it; the
+//! result is decoded like any body.
+
+use super::body;
+use super::context::Context;
+use super::create::dedup_owners;
+use super::endpoint::Endpoint;
+use super::options::{FieldValidation, Write, WriteOptions};
+use super::update::{admit, code_of};
+use super::{output, views};
+use crate::http::{RequestBody, Response};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::negotiate::Format;
+use kubelith_codec::yaml;
+use kubelith_merge::json_patch::{self, Checking, JsonPatch};
+use kubelith_merge::{PatchError, merge_patch, strategic};
+use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::{GroupKind, GroupResource, Status, Value};
+use kubelith_registry::{Call, Change, IfAbsent};
+use std::sync::Arc;
+
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
+    let kind = kind_of(&cx)?;
+    let negotiated = cx.negotiate()?;
+    let bytes = body::read(request, cx.endpoint.limits.body_bytes).await?;
+    let write = if kind == Kind::Apply { Write::Apply } else { Write::Patch };
+    let options = WriteOptions::parse(&cx.query, write)?;
+    let call = cx.call(options.mode);
+
+    let task = {
+        let cx = cx.clone();
+        async move {
+            let if_absent = if kind == Kind::Apply { IfAbsent::Create } else { IfAbsent::Strategy };
+            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options };
+            let resource = &cx.endpoint.resource;
+            let updated = resource.update(&call, &mut change, if_absent, Some(&options.object)).await?;
+            Ok((cx.to_request_version(updated.object).await?, updated.outcome))
+        }
+    };
+    let (object, outcome) = super::run_to_end(task).await?;
+    output::value(&cx, &negotiated, code_of(outcome), object)
+}
+
+fn kind_of(cx: &Context) -> Result<Kind, Status> {
+    let content_type = cx.header(CONTENT_TYPE).split(';').next().unwrap_or("").trim();
+    match content_type {
+        JSON_PATCH => Ok(Kind::Json),
+        MERGE_PATCH => Ok(Kind::Merge),
+        STRATEGIC_MERGE_PATCH if cx.endpoint.strategic => Ok(Kind::Strategic),
+        APPLY_PATCH if cx.endpoint.fields.is_some() => Ok(Kind::Apply),
+        _ => Err(Status::unsupported_media_type(&patch_types(&cx.endpoint))),
+    }
+}
+
+/// The patch types of an endpoint, in the order in which errors list them.
+pub fn patch_types(endpoint: &Endpoint) -> Vec<&'static str> {
+    let mut types = vec![JSON_PATCH, MERGE_PATCH];
+    if endpoint.strategic {
+        types.push(STRATEGIC_MERGE_PATCH);
+    }
+    if endpoint.fields.is_some() {
+        types.push(APPLY_PATCH);
+    }
+    types
+}
+
+struct Patch<'a> {
+    cx: &'a Context,
+    call: &'a Call,
+    kind: Kind,
+    bytes: Bytes,
+    options: &'a WriteOptions,
+}
+
+impl Change for Patch<'_> {
+    fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let object = match (existing, self.kind) {
+                (None, Kind::Apply) => self.apply_fields(&Value::Null)?,
+                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
+                (Some(existing), kind) => {
+                    let live = self.cx.endpoint.resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
+                    match kind {
+                        Kind::Apply => self.apply_fields(&live)?,
+                        Kind::Strategic => self.strategic(live)?,
+                        Kind::Json | Kind::Merge => self.generic(live)?,
+                    }
+                }
+            };
+            let mut object = object;
+            self.check_identity(existing, &mut object)?;
+            let mut object = admit(self.cx, self.call, object, existing, &self.options.object).await?;
+            dedup_owners(self.cx, &mut object);
+            Ok(object)
+        })
+    }
+}
+
+impl Patch<'_> {
+    fn checked(&self) -> bool {
+        self.options.field_validation != FieldValidation::Ignore
+    }
+
+    fn strictness(&self) -> Strictness {
+        if self.checked() { Strictness::Report } else { Strictness::Lenient }
+    }
+
+    /// JSON patch and merge patch: text in, text out, and the result is decoded.
+    fn generic(&self, live: Value) -> Result<Value, Status> {
+        let mut patched = live.clone();
+        let mut strict = Vec::new();
+        match self.kind {
+            Kind::Json => {
+                let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
+                let body = self.parse_patch(&mut strict)?;
+                let (patch, problems) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+                strict.extend(problems);
+                patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
+            }
+            _ => {
+                let body = self.parse_patch(&mut strict)?;
+                merge_patch::apply(&mut patched, body).map_err(patch_status)?;
+            }
+        }
+        let text = views::object_json(&patched);
+        let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
+        let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
+        strict.extend(decoded.strict);
+        self.report(&strict, &text)?;
+        self.finish(&live, decoded.object)
+    }
+
+    fn parse_patch(&self, strict: &mut Vec<String>) -> Result<Value, Status> {
+        if self.checked() {
+            let decoded = json::parse_strict(&self.bytes)
+                .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+            strict.extend(decoded.strict.iter().map(ToString::to_string));
+            return Ok(decoded.value);
+        }
+        json::parse(&self.bytes).map_err(|_| match self.kind {
+            Kind::Merge => Status::bad_request("Invalid JSON Patch"),
+            _ => Status::bad_request("error decoding patch"),
+        })
+    }
+
+    fn strategic(&self, live: Value) -> Result<Value, Status> {
+        let decoded =
+            json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
+        let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        let mut patched = live.clone();
+        strategic::apply(&mut patched, decoded.value, &self.cx.endpoint.version().schema).map_err(patch_status)?;
+        let text = views::object_json(&patched);
+        let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
+        let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
+        strict.extend(decoded.strict);
+        self.report(&strict, &text)?;
+        self.finish(&live, decoded.object)
+    }
+
+    /// Defaults, canonical form and field ownership of a patched object.
+    fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
+        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.canonicalize(&mut object);
+        self.cx.track_update(live, object, self.options)
+    }
+
+    fn report(&self, problems: &[String], text: &[u8]) -> Result<(), Status> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        match self.options.field_validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => problems.iter().for_each(|p| self.cx.warnings.add(p.as_str())),
+            FieldValidation::Strict => {
+                return Err(invalid_patch(text, format!("strict decoding error: {}", problems.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Server-side apply.
+    fn apply_fields(&self, live: &Value) -> Result<Value, Status> {
+        let Some(fields) = &self.cx.endpoint.fields else {
+            return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
+        };
+        let decoded = yaml::read(&self.bytes).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let strict = decoded.strict_error();
+        let force = self.options.force.unwrap_or(false);
+        let now = self.cx.endpoint.resource.clock.now();
+        let mut object = fields.apply(live, decoded.value, &self.options.field_manager, force, now)?;
+        if let Some(problem) = strict {
+            match self.options.field_validation {
+                FieldValidation::Ignore => {}
+                FieldValidation::Warn => self.cx.warnings.add(problem.to_string()),
+                FieldValidation::Strict => {
+                    return Err(Status::bad_request(format!("error strict decoding YAML: {problem}")));
+                }
+            }
+        }
+        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.canonicalize(&mut object);
+        Ok(object)
+    }
+
+    /// A patch cannot turn an object into another one.
+    fn check_identity(&self, existing: Option<&Value>, object: &mut Value) -> Result<(), Status> {
+        let uid = object.str_at(&["metadata", "uid"]);
+        if existing.is_none() && !uid.is_empty() {
+            return Err(Status::conflict(
+                &self.call.resource,
+                &self.call.name,
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+            ));
+        }
+        self.cx.endpoint.resource.ensure_namespace(self.call, object)?;
+        let name = object.str_at(&["metadata", "name"]);
+        if name.is_empty() {
+            object.set_at(&["metadata", "name"], Value::String(self.call.name.clone()));
+        } else if name != self.call.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.call.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn patch_status(error: PatchError) -> Status {
+    match error {
+        PatchError::BadRequest(message) => Status::bad_request(message),
+        PatchError::TooLarge(message) => Status::request_entity_too_large(message),
+        PatchError::Unprocessable(text) => Status::from(ForeignResponse {
+            code: 422,
+            method: "",
+            resource: GroupResource::default(),
+            name: "",
+            body: &text,
+            retry_after_seconds: 0,
+            unexpected: false,
+        }),
+        PatchError::Internal(message) => Status::unknown(message),
+    }
+}
+
+/// What went wrong in decoding, without the words that decoding a body puts around it.
+fn decode_reason(status: &Status) -> String {
+    match status.message.split_once("cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_, why)) => why.to_owned(),
+        None => status.message.clone(),
+    }
+}
+
+fn invalid_patch(text: &[u8], why: String) -> Status {
+    let mut errors = ErrorList::default();
+    errors.push(Error::invalid(&Path::new("patch"), Value::from(&*String::from_utf8_lossy(text)), why));
+    Status::invalid(&GroupKind::default(), "", &errors)
+}

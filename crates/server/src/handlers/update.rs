@@ -1,0 +1,107 @@
+//! PUT of a whole object, or of its status.
+
+use super::body;
+use super::context::Context;
+use super::create::dedup_owners;
+use super::options::{Write, WriteOptions};
+use super::output;
+use crate::http::{RequestBody, Response};
+use futures::future::BoxFuture;
+use http::StatusCode;
+use kubelith_meta::{Status, Str, Value};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::{Call, Change, IfAbsent, Outcome, Preconditions};
+use std::sync::Arc;
+
+pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
+    let negotiated = cx.negotiate()?;
+    let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
+    let options = WriteOptions::parse(&cx.query, Write::Update)?;
+    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let call = cx.call(options.mode);
+    check_name(&call, &mut object)?;
+    cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
+    cx.endpoint.resource.strategy.default_object(cx.endpoint.version_name(), &mut object);
+    cx.canonicalize(&mut object);
+
+    let task = {
+        let cx = cx.clone();
+        async move {
+            let mut change = Replace { cx: &cx, call: &call, object, options: &options };
+            let resource = &cx.endpoint.resource;
+            let updated = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await?;
+            Ok((cx.to_request_version(updated.object).await?, updated.outcome))
+        }
+    };
+    let (object, outcome) = super::run_to_end(task).await?;
+    output::value(&cx, &negotiated, code_of(outcome), object)
+}
+
+pub fn code_of(outcome: Outcome) -> StatusCode {
+    match outcome {
+        Outcome::Created => StatusCode::CREATED,
+        Outcome::Updated | Outcome::Deleted => StatusCode::OK,
+    }
+}
+
+/// The name in the body is the name in the URL, which is also taken where the body has none.
+fn check_name(call: &Call, object: &mut Value) -> Result<(), Status> {
+    let name = object.str_at(&["metadata", "name"]);
+    if name.is_empty() {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    if name != call.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    Ok(())
+}
+
+struct Replace<'a> {
+    cx: &'a Context,
+    call: &'a Call,
+    /// At the request's version, as the client sent it.
+    object: Value,
+    options: &'a WriteOptions,
+}
+
+impl Change for Replace<'_> {
+    fn preconditions(&self) -> Preconditions {
+        let uid = self.object.str_at(&["metadata", "uid"]);
+        Preconditions { uid: (!uid.is_empty()).then(|| Str::from(uid)), resource_version: None }
+    }
+
+    fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let resource = &self.cx.endpoint.resource;
+            let mut object = self.object.clone();
+            dedup_owners(self.cx, &mut object);
+            let object = match existing {
+                Some(existing) => {
+                    let live = resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
+                    self.cx.track_update(&live, object, self.options)?
+                }
+                None => self.cx.track_create(object, self.options)?,
+            };
+            admit(self.cx, self.call, object, existing, &self.options.object).await
+        })
+    }
+}
+
+/// Converts to the working version and runs mutating admission.
+pub async fn admit(
+    cx: &Context,
+    call: &Call,
+    object: Value,
+    existing: Option<&Value>,
+    options: &Value,
+) -> Result<Value, Status> {
+    let resource = &cx.endpoint.resource;
+    let mut object = resource.convert(object, &resource.working_kind(call)).await?;
+    let operation = if existing.is_some() { Operation::Update } else { Operation::Create };
+    let request = Request { call, operation, old: existing, options: Some(options) };
+    resource.admission.admit(request, &mut object).await?;
+    Ok(object)
+}

@@ -1,0 +1,102 @@
+//! Objects as clients of one version see them: cached bytes where they are that already, other forms made once.
+
+use super::context::Context;
+use bytes::Bytes;
+use kubelith_codec::json;
+use kubelith_meta::{GroupVersionKind, Map, Status, Value};
+pub use kubelith_registry::wire::{object_json, type_prefix};
+use kubelith_store::cache::CachedObject;
+
+/// Forms of one version that are kept with a cached object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    Protobuf,
+    /// kind, apiVersion (of meta.k8s.io) and metadata.
+    PartialJson,
+}
+
+impl Form {
+    fn id(self, version: usize) -> u64 {
+        (version as u64) << 8 | self as u64
+    }
+}
+
+/// The object as JSON in the endpoint's version.
+pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
+    if let Some(why) = &cached.broken {
+        return Err(Status::internal_error(format!("unable to read a stored object: {why}")));
+    }
+    let json = cached.json();
+    if starts_with_type(&json, &cx.endpoint.kind) {
+        return Ok(json);
+    }
+    let id = Form::Json.id(cx.endpoint.version_index);
+    if let Some(bytes) = cached.form(id) {
+        return Ok(bytes);
+    }
+    let object = json::parse(&json).map_err(Status::internal_error)?;
+    let object = cx.endpoint.resource.convert(object, &cx.endpoint.kind).await?;
+    Ok(cached.keep_form(id, object_json(&object).into()))
+}
+
+/// The object as a value in the endpoint's version.
+pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Status> {
+    json::parse(&json_of(cx, cached).await?).map_err(Status::internal_error)
+}
+
+/// The object as enveloped protobuf.
+pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
+    let id = Form::Protobuf.id(cx.endpoint.version_index);
+    if let Some(bytes) = cached.form(id) {
+        return Ok(bytes);
+    }
+    let object = value_of(cx, cached).await?;
+    Ok(cached.keep_form(id, protobuf_value(cx, &object)?))
+}
+
+pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
+    let encoded = kubelith_codec::proto::to_vec(object, &cx.endpoint.version().schema);
+    encoded.map(Bytes::from).map_err(Status::internal_error)
+}
+
+/// PartialObjectMetadata of the object as JSON, at the version of meta.k8s.io asked for.
+pub async fn partial_of(cx: &Context, cached: &CachedObject, target: &GroupVersionKind) -> Result<Bytes, Status> {
+    // v1 is what everybody asks for; v1beta1 is made each time.
+    let id = (target.version == "v1").then(|| Form::PartialJson.id(cx.endpoint.version_index));
+    if let Some(bytes) = id.and_then(|id| cached.form(id)) {
+        return Ok(bytes);
+    }
+    let partial = partial_metadata(&value_of(cx, cached).await?, &target.version);
+    let bytes = Bytes::from(object_json(&partial));
+    Ok(match id {
+        Some(id) => cached.keep_form(id, bytes),
+        None => bytes,
+    })
+}
+
+/// kind, apiVersion and metadata, and nothing else.
+pub fn partial_metadata(object: &Value, version: &str) -> Value {
+    let mut partial = Map::new();
+    partial.insert("apiVersion", format!("meta.k8s.io/{version}"));
+    partial.insert("kind", "PartialObjectMetadata");
+    partial.insert("metadata", object.get("metadata").cloned().unwrap_or_else(Value::object));
+    Value::Object(partial)
+}
+
+fn starts_with_type(json: &[u8], kind: &GroupVersionKind) -> bool {
+    let mut rest = json;
+    let mut eat = |text: &str| match rest.strip_prefix(text.as_bytes()) {
+        Some(r) => {
+            rest = r;
+            true
+        }
+        None => false,
+    };
+    eat("{\"kind\":\"")
+        && eat(&kind.kind)
+        && eat("\",\"apiVersion\":\"")
+        && (kind.group.is_empty() || (eat(&kind.group) && eat("/")))
+        && eat(&kind.version)
+        && eat("\"")
+}

@@ -1,0 +1,331 @@
+//! WATCH: a stream of events, each built once and shared by all who watch.
+
+use super::context::Context;
+use super::options::{ListOptions, parse_revision};
+use super::selection::Selection;
+use super::views;
+use crate::http::{Body, BoxError, Response};
+use crate::table;
+use bytes::Bytes;
+use futures::{FutureExt, Stream};
+use http::HeaderValue;
+use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
+use kubelith_codec::frames;
+use kubelith_codec::negotiate::{Format, Output};
+use kubelith_meta::{Status, Value};
+use kubelith_registry::ReadAt;
+use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// A quiet watch is told this often how far it has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The last bookmark comes this long before the deadline, so that the client resumes from there.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Marks the bookmark after the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+pub async fn watch(cx: Arc<Context>, options: ListOptions) -> Result<Response, Status> {
+    let selection = Selection::new(&cx, &options)?;
+    let start = Start::of(&options)?;
+    let timeout = timeout(&cx, &options);
+    let resource = cx.endpoint.resource.clone();
+    let negotiated = cx.negotiate_stream()?;
+    let scope = selection.scope(indexed_field(&cx));
+
+    let mut state = State {
+        negotiated,
+        selection,
+        watcher: None,
+        queue: VecDeque::new(),
+        events: Vec::new(),
+        bookmarks: options.bookmarks.then(|| Instant::now() + BOOKMARK_EVERY),
+        deadline: Instant::now() + timeout,
+        columns: Columns::Due,
+        revision: 0,
+        ended: false,
+        cx,
+    };
+    match start {
+        Start::Initial(at) => {
+            // Waits for the state that was asked for; list and watch are then taken together.
+            resource.snapshot(at).await?;
+            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            state.revision = snapshot.revision.max(resource.hub.applied());
+            state.watcher = Some(watcher);
+            let initial: Vec<_> =
+                snapshot.range(&state.selection.prefix, None).filter(|o| state.selection.matches(o)).cloned().collect();
+            for object in initial {
+                state.push(EventKind::Added, &object).await;
+            }
+            if options.bookmarks {
+                state.push_bookmark(Mark::InitialEventsEnd).await;
+            }
+        }
+        Start::Now => {
+            resource.snapshot(ReadAt::Latest).await?;
+            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            state.revision = snapshot.revision;
+            state.watcher = Some(watcher);
+        }
+        Start::After(revision) => match resource.cache.watch(scope, revision) {
+            Ok(watcher) => {
+                state.revision = revision;
+                state.watcher = Some(watcher);
+            }
+            Err(_) => state.push_error(&too_old(revision, &resource)),
+        },
+    }
+    let content_type = state.negotiated.format.watch_content_type().unwrap_or("application/json");
+    let mut response = Response::new(Body::stream(state.into_stream()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().remove(TRANSFER_ENCODING);
+    Ok(response)
+}
+
+enum Start {
+    /// All objects as ADDED, in a state as new as this, then the changes.
+    Initial(ReadAt),
+    /// The changes from now on.
+    Now,
+    /// The changes after a revision.
+    After(i64),
+}
+
+impl Start {
+    fn of(options: &ListOptions) -> Result<Start, Status> {
+        let version = options.resource_version.as_str();
+        let revision = match version {
+            "" | "0" => 0,
+            text => parse_revision(text).map_err(Status::unknown)?,
+        };
+        Ok(match (options.send_initial_events, version) {
+            (Some(true), "") => Start::Initial(ReadAt::Latest),
+            (Some(true), "0") => Start::Initial(ReadAt::AnyAge),
+            (Some(true), _) => Start::Initial(ReadAt::NotOlderThan(revision)),
+            (_, "" | "0") => Start::Now,
+            _ => Start::After(revision),
+        })
+    }
+}
+
+fn timeout(cx: &Context, options: &ListOptions) -> Duration {
+    match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
+        Some(seconds) if seconds < 0 => Duration::ZERO,
+        // Spread over twice the minimum, so that watches do not all come back at once.
+        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + kubelith_meta::random::unit()),
+    }
+}
+
+fn indexed_field(cx: &Context) -> Option<&str> {
+    let indexed = cx.endpoint.resource.cache.indexed_field()?;
+    cx.endpoint.version().selectable.get(indexed).map(|f| f.name.as_str())
+}
+
+fn too_old(revision: i64, resource: &kubelith_registry::Resource) -> Status {
+    Status::expired(format!("too old resource version: {revision} ({})", resource.hub.applied()))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Plain,
+    InitialEventsEnd,
+}
+
+/// Only the first table of a watch has column definitions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    Due,
+    Sent,
+}
+
+struct State {
+    cx: Arc<Context>,
+    negotiated: Output,
+    selection: Selection,
+    watcher: Option<Watcher>,
+    queue: VecDeque<Bytes>,
+    events: Vec<Arc<Event>>,
+    /// When the next bookmark is due; `None` if the client wants none.
+    bookmarks: Option<Instant>,
+    deadline: Instant,
+    columns: Columns,
+    /// How far this watch has come.
+    revision: i64,
+    ended: bool,
+}
+
+impl State {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, BoxError>> + Send {
+        futures::stream::unfold(self, |mut state| async move {
+            loop {
+                if let Some(frame) = state.queue.pop_front() {
+                    return Some((Ok(frame), state));
+                }
+                if state.ended {
+                    return None;
+                }
+                state.advance().await;
+            }
+        })
+    }
+
+    /// Waits for whatever comes first: events, the time for a bookmark, the end.
+    async fn advance(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            self.ended = true;
+            return;
+        };
+        let bookmark_at = self.bookmarks.map_or(self.deadline, |at| {
+            at.min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - Instant::now()))
+        });
+        tokio::select! {
+            biased;
+            next = watcher.next(&mut self.events) => match next {
+                Ok(()) => {
+                    for event in std::mem::take(&mut self.events) {
+                        self.push_event(&event).await;
+                    }
+                }
+                Err(_) => {
+                    self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
+                }
+            },
+            () = sleep_until(bookmark_at), if self.bookmarks.is_some() && bookmark_at < self.deadline => {
+                self.catch_up().await;
+                self.push_bookmark(Mark::Plain).await;
+                self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+            }
+            () = sleep_until(self.deadline) => self.ended = true,
+        }
+    }
+
+    /// Moves `revision` as far as this watch has certainly seen everything. What the cache had applied is read first:
+    /// an event applied after that is not covered by the bookmark, one applied before it is waiting in the watcher.
+    async fn catch_up(&mut self) {
+        let applied = self.cx.endpoint.resource.hub.applied();
+        while let Some(watcher) = &mut self.watcher {
+            match watcher.next(&mut self.events).now_or_never() {
+                Some(Ok(())) => {
+                    for event in std::mem::take(&mut self.events) {
+                        self.push_event(&event).await;
+                    }
+                }
+                Some(Err(_)) => return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource)),
+                None => break,
+            }
+        }
+        self.revision = self.revision.max(applied);
+    }
+
+    async fn push_event(&mut self, event: &Event) {
+        self.revision = event.revision;
+        let everything = self.selection.is_everything() && self.selection.prefix.is_empty();
+        if everything {
+            return self.push(event.kind, &event.object).await;
+        }
+        let now = event.kind != EventKind::Deleted && self.selection.matches(&event.object);
+        let before = event.prev.as_ref().is_some_and(|prev| self.selection.matches(prev));
+        match (before, now) {
+            (false, false) => {}
+            (false, true) => self.push(EventKind::Added, &event.object).await,
+            (true, true) => self.push(EventKind::Modified, &event.object).await,
+            (true, false) if event.kind == EventKind::Deleted => self.push(EventKind::Deleted, &event.object).await,
+            (true, false) => {
+                // It left the selection: the client gets the last state it could see, at the new revision.
+                let Some(prev) = &event.prev else { return };
+                match views::value_of(&self.cx, prev).await {
+                    Ok(mut object) => {
+                        kubelith_registry::set_resource_version(&mut object, event.revision);
+                        self.push_value(EventKind::Deleted.as_str(), object);
+                    }
+                    Err(status) => self.push_error(&status),
+                }
+            }
+        }
+    }
+
+    async fn push(&mut self, kind: EventKind, object: &CachedObject) {
+        let made = match (&self.negotiated.convert, self.negotiated.format) {
+            (None, Format::Json) if object.broken.is_none() && self.is_native(object) => Ok(object.json_frame(kind)),
+            (None, Format::Protobuf) => match views::protobuf_of(&self.cx, object).await {
+                Ok(object) => Ok(frames::proto_event(kind.as_str(), object.len()).with(&object).into()),
+                Err(status) => Err(status),
+            },
+            _ => match views::value_of(&self.cx, object).await {
+                Ok(value) => return self.push_value(kind.as_str(), value),
+                Err(status) => Err(status),
+            },
+        };
+        match made {
+            Ok(frame) => self.queue.push_back(frame),
+            Err(status) => self.push_error(&status),
+        }
+    }
+
+    fn is_native(&self, object: &CachedObject) -> bool {
+        object.json().starts_with(views::type_prefix(&self.cx.endpoint.kind).as_bytes())
+    }
+
+    fn push_value(&mut self, kind: &str, object: Value) {
+        let encoded = self.event_value(object).and_then(|object| match self.negotiated.format {
+            Format::Protobuf => {
+                let object = match self.negotiated.convert {
+                    None => views::protobuf_value(&self.cx, &object)?,
+                    Some(_) => super::output::encode(Format::Protobuf, &object, false)?,
+                };
+                Ok(frames::proto_event(kind, object.len()).with(&object))
+            }
+            _ => Ok(frames::json_event(kind).with(&views::object_json(&object))),
+        });
+        match encoded {
+            Ok(frame) => self.queue.push_back(frame.into()),
+            Err(status) => self.push_error(&status),
+        }
+    }
+
+    /// The object as the kind the client asked for.
+    fn event_value(&mut self, object: Value) -> Result<Value, Status> {
+        let Some(target) = &self.negotiated.convert else { return Ok(object) };
+        match target.kind.as_str() {
+            "Table" => {
+                let mut table = table::of_object(&self.cx, &object, &target.version)?;
+                if std::mem::replace(&mut self.columns, Columns::Sent) == Columns::Sent {
+                    table.set_at(&["columnDefinitions"], Value::Null);
+                }
+                Ok(table)
+            }
+            "PartialObjectMetadata" => Ok(views::partial_metadata(&object, &target.version)),
+            other => Err(Status::not_acceptable_conversion(other, &[])),
+        }
+    }
+
+    async fn push_bookmark(&mut self, mark: Mark) {
+        let kind = &self.cx.endpoint.kind;
+        let mut object =
+            Value::from([("kind", Value::String(kind.kind.clone())), ("apiVersion", Value::from(kind.api_version()))]);
+        kubelith_registry::set_resource_version(&mut object, self.revision);
+        if mark == Mark::InitialEventsEnd {
+            object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());
+        }
+        self.cx.canonicalize(&mut object);
+        self.push_value("BOOKMARK", object);
+    }
+
+    /// An error ends the watch, as its last event.
+    fn push_error(&mut self, status: &Status) {
+        let value = status.to_value();
+        let frame = match self.negotiated.format {
+            Format::Protobuf => match super::output::encode(Format::Protobuf, &value, false) {
+                Ok(object) => frames::proto_event("ERROR", object.len()).with(&object),
+                Err(_) => Vec::new(),
+            },
+            _ => frames::json_event("ERROR").with(&views::object_json(&value)),
+        };
+        self.queue.push_back(frame.into());
+        self.watcher = None;
+    }
+}

@@ -1,0 +1,79 @@
+//! Work that is done once the server serves, and before it stops. A post-start hook is a health check until
+//! it is done.
+
+use super::tasks::Tasks;
+use crate::loopback::LoopbackClient;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// What a hook works with.
+#[derive(Clone)]
+pub struct HookContext {
+    /// Calls this server as system:apiserver.
+    pub client: LoopbackClient,
+    /// For loops that go on after the hook is done.
+    pub tasks: Tasks,
+    /// Cancelled when the server stops.
+    pub stopping: CancellationToken,
+}
+
+type PostStart = Box<dyn FnOnce(HookContext) -> BoxFuture<'static, Result<(), String>> + Send>;
+type PreShutdown = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), String>> + Send>;
+
+/// Runs after the server has begun to serve. Must cope with other servers doing the same, with its own
+/// half-done work of an earlier life, and with requests before it is done. An error ends the server.
+pub struct PostStartHook {
+    pub name: String,
+    pub(crate) run: PostStart,
+    done: Arc<AtomicBool>,
+}
+
+impl PostStartHook {
+    pub fn new<F>(name: impl Into<String>, run: impl FnOnce(HookContext) -> F + Send + 'static) -> PostStartHook
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        PostStartHook {
+            name: name.into(),
+            run: Box::new(|context| Box::pin(run(context))),
+            done: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    /// Says whether the hook is done, also after it was run.
+    pub(crate) fn done(&self) -> Arc<AtomicBool> {
+        self.done.clone()
+    }
+
+    /// Starts the hook as a task of its own.
+    pub(crate) fn start(self, context: HookContext) {
+        let tasks = context.tasks.clone();
+        let stopping = context.stopping.clone();
+        let PostStartHook { name, run, done } = self;
+        let task = format!("poststarthook/{name}");
+        tasks.clone().spawn(task, async move {
+            match stopping.run_until_cancelled(run(context)).await {
+                Some(Ok(())) => done.store(true, Ordering::Release),
+                Some(Err(why)) => tasks.fail(format!("PostStartHook {name:?} failed: {why}")),
+                None => {}
+            }
+        });
+    }
+}
+
+/// Runs when the server was told to stop, while it still serves.
+pub struct PreShutdownHook {
+    pub name: String,
+    pub(crate) run: PreShutdown,
+}
+
+impl PreShutdownHook {
+    pub fn new<F>(name: impl Into<String>, run: impl FnOnce() -> F + Send + 'static) -> PreShutdownHook
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        PreShutdownHook { name: name.into(), run: Box::new(|| Box::pin(run())) }
+    }
+}

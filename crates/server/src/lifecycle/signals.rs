@@ -1,0 +1,27 @@
+//! The events of a server's life, each raised once and for all.
+
+use tokio_util::sync::CancellationToken;
+
+/// ```text
+/// stop asked for ─► shutdown_initiated ─(delay, pre-shutdown hooks)─► not_accepting_new_requests
+///                ─(requests in flight, watches)─► drained ─► stopped
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Lifecycle {
+    /// /readyz has been green.
+    pub has_been_ready: CancellationToken,
+    /// /readyz is red from here on, so that load balancers turn away.
+    pub shutdown_initiated: CancellationToken,
+    /// New requests are refused: by 429 with `--shutdown-send-retry-after`, else by a closed socket.
+    pub not_accepting_new_requests: CancellationToken,
+    /// No short request and no watch is under way.
+    pub drained: CancellationToken,
+    /// The sockets are closed.
+    pub stopped: CancellationToken,
+}
+
+impl Lifecycle {
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutdown_initiated.is_cancelled()
+    }
+}

@@ -1,0 +1,52 @@
+//! Files that hold keys and certificates: written whole and private, read as PEM.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Who may read a file that is written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Keys and kubeconfigs: the owner alone.
+    Private,
+    /// Certificates.
+    Public,
+}
+
+/// Replaces `path` by a file with `contents`. A crash leaves the old file or the new one, and the mode is
+/// right from the first byte on.
+pub fn write(path: &Path, contents: &[u8], access: Access) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let mode = if access == Access::Private { 0o600 } else { 0o644 };
+    // A left-over of an earlier crash may have another mode.
+    let _ = fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}
+
+/// Makes a folder that only its owner may enter, with its parents.
+pub fn make_private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_private_file_is_private_even_if_it_replaces_a_public_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        write(&path, b"a", Access::Public).unwrap();
+        write(&path, b"b", Access::Private).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"b");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

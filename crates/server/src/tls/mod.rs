@@ -1,0 +1,16 @@
+//! Serving certificates: the server's own authority on first start, loading, reloading and choosing by
+//! server name, and client certificates that are only read here and judged by an authenticator.
+
+pub mod client_certs;
+pub mod files;
+pub mod kubeconfig;
+pub mod local_names;
+pub mod pki;
+pub mod policy;
+pub mod resolver;
+pub mod server_config;
+
+pub use client_certs::PeerCertificates;
+pub use pki::{Pki, PkiOptions};
+pub use policy::{TlsPolicy, TlsPolicyError};
+pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};

@@ -1,0 +1,317 @@
+//! The server's own certificate authority, made on first start under `<data-dir>/pki`: the serving
+//! certificate, the administrator's client certificate and kubeconfig, and the key that signs service
+//! account tokens. What is there and still good is kept.
+//!
+//! Keys are ECDSA P-256: made in microseconds, so a first start costs no more than the next one.
+
+use super::files::{self, Access};
+use super::kubeconfig::AdminKubeconfig;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use time::{Duration, OffsetDateTime};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+const CA_LIFETIME: Duration = Duration::days(3650);
+/// As the reference's self-signed certificates. Renewed on start and while running.
+const LEAF_LIFETIME: Duration = Duration::days(365);
+const RENEW_BEFORE: Duration = Duration::days(60);
+/// Certificates are valid from a little earlier, for clients whose clock is late.
+const CLOCK_SKEW: Duration = Duration::hours(1);
+
+const ADMIN_NAME: &str = "kubernetes-admin";
+const ADMIN_GROUP: &str = "system:masters";
+
+#[derive(Debug, Clone, Default)]
+pub struct PkiOptions {
+    /// Names and addresses that clients may use.
+    pub names: BTreeSet<String>,
+    pub addresses: BTreeSet<IpAddr>,
+    /// Where the serving certificate is kept instead of beside the others.
+    pub serving_dir: Option<PathBuf>,
+}
+
+/// The authority and what it has issued, as files.
+#[derive(Debug, Clone)]
+pub struct Pki {
+    dir: PathBuf,
+    options: PkiOptions,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {why}")]
+    Bad { path: PathBuf, why: String },
+    #[error("unable to make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+}
+
+impl Pki {
+    /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
+    pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
+        let pki = Pki { dir: dir.into(), options };
+        for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
+            files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
+        }
+        if !pki.ca_cert().exists() || !pki.path("ca.key").exists() {
+            pki.make_ca()?;
+        }
+        pki.renew()?;
+        if !pki.service_account_key().exists() {
+            let key = KeyPair::generate()?;
+            pki.write("sa.pub", &key.public_key_pem(), Access::Public)?;
+            pki.write("sa.key", &key.serialize_pem(), Access::Private)?;
+        }
+        Ok(pki)
+    }
+
+    /// Issues anew what nears its end. True if something was written.
+    pub fn renew(&self) -> Result<bool, PkiError> {
+        let serving = self.is_stale("apiserver", &self.options)?;
+        if serving {
+            self.issue("apiserver", self.serving_params()?)?;
+        }
+        let admin = self.is_stale("admin", &PkiOptions::default())?;
+        if admin {
+            self.issue("admin", admin_params())?;
+        }
+        Ok(serving || admin)
+    }
+
+    pub fn ca_cert(&self) -> PathBuf {
+        self.path("ca.crt")
+    }
+
+    pub fn serving_cert(&self) -> PathBuf {
+        self.path("apiserver.crt")
+    }
+
+    pub fn serving_key(&self) -> PathBuf {
+        self.path("apiserver.key")
+    }
+
+    /// The private key that signs service account tokens; `service_account_public_key` verifies them.
+    pub fn service_account_key(&self) -> PathBuf {
+        self.path("sa.key")
+    }
+
+    pub fn service_account_public_key(&self) -> PathBuf {
+        self.path("sa.pub")
+    }
+
+    /// Writes the administrator's kubeconfig, unless it already says the same. `serving_cert` is a certificate
+    /// that others issued for this server; clients then trust it instead of our authority.
+    pub fn write_admin_kubeconfig(
+        &self,
+        path: &Path,
+        server: &str,
+        serving_cert: Option<&Path>,
+    ) -> Result<(), PkiError> {
+        let ca = serving_cert.map_or_else(|| self.ca_cert(), Path::to_owned);
+        let text = AdminKubeconfig {
+            server,
+            ca_pem: &std::fs::read_to_string(&ca).map_err(|source| PkiError::Io { path: ca, source })?,
+            cert_pem: &self.read("admin.crt")?,
+            key_pem: &self.read("admin.key")?,
+        }
+        .render();
+        if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        files::write(path, text.as_bytes(), Access::Private)
+            .map_err(|source| PkiError::Io { path: path.to_owned(), source })
+    }
+
+    fn make_ca(&self) -> Result<(), PkiError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject("kubelith-ca", None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        set_lifetime(&mut params, CA_LIFETIME);
+        let key = KeyPair::generate()?;
+        let cert = params.self_signed(&key)?;
+        self.write("ca.key", &key.serialize_pem(), Access::Private)?;
+        self.write("ca.crt", &cert.pem(), Access::Public)
+    }
+
+    fn serving_params(&self) -> Result<CertificateParams, PkiError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject("kube-apiserver", None);
+        for name in &self.options.names {
+            params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+        }
+        params.subject_alt_names.extend(self.options.addresses.iter().map(|a| SanType::IpAddress(*a)));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        Ok(params)
+    }
+
+    fn issue(&self, name: &str, mut params: CertificateParams) -> Result<(), PkiError> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        set_lifetime(&mut params, LEAF_LIFETIME);
+        let ca_key = KeyPair::from_pem(&self.read("ca.key")?)?;
+        let issuer = Issuer::from_ca_cert_pem(&self.read("ca.crt")?, ca_key)?;
+        let key = KeyPair::generate()?;
+        let cert = params.signed_by(&key, &issuer)?;
+        self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
+        self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
+    }
+
+    fn is_stale(&self, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
+        let cert_path = self.path(&format!("{name}.crt"));
+        if !cert_path.exists() || !self.path(&format!("{name}.key")).exists() {
+            return Ok(true);
+        }
+        let bad = |why: String| PkiError::Bad { path: cert_path.clone(), why };
+        let der = CertificateDer::from_pem_file(&cert_path).map_err(|e| bad(e.to_string()))?;
+        let (_, cert) = X509Certificate::from_der(&der).map_err(|e| bad(e.to_string()))?;
+        let ends = cert.validity().not_after.to_datetime();
+        Ok(ends - RENEW_BEFORE < OffsetDateTime::now_utc() || !covers(&cert, needed) || !self.is_ours(&cert)?)
+    }
+
+    /// A certificate of an authority that was replaced is of no use.
+    fn is_ours(&self, cert: &X509Certificate<'_>) -> Result<bool, PkiError> {
+        let path = self.ca_cert();
+        let bad = |why: String| PkiError::Bad { path: path.clone(), why };
+        let der = CertificateDer::from_pem_file(&path).map_err(|e| bad(e.to_string()))?;
+        let (_, ca) = X509Certificate::from_der(&der).map_err(|e| bad(e.to_string()))?;
+        Ok(authority_key_id(cert) == subject_key_id(&ca))
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        match &self.options.serving_dir {
+            Some(dir) if file.starts_with("apiserver.") => dir.join(file),
+            _ => self.dir.join(file),
+        }
+    }
+
+    fn read(&self, file: &str) -> Result<String, PkiError> {
+        let path = self.path(file);
+        std::fs::read_to_string(&path).map_err(|source| PkiError::Io { path, source })
+    }
+
+    fn write(&self, file: &str, contents: &str, access: Access) -> Result<(), PkiError> {
+        let path = self.path(file);
+        files::write(&path, contents.as_bytes(), access).map_err(|source| PkiError::Io { path, source })
+    }
+}
+
+fn admin_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject(ADMIN_NAME, Some(ADMIN_GROUP));
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params
+}
+
+fn subject(common_name: &str, organization: Option<&str>) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    if let Some(organization) = organization {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common_name);
+    name
+}
+
+fn set_lifetime(params: &mut CertificateParams, lifetime: Duration) {
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + lifetime;
+}
+
+fn covers(cert: &X509Certificate<'_>, needed: &PkiOptions) -> bool {
+    let Ok(Some(names)) = cert.subject_alternative_name() else {
+        return needed.names.is_empty() && needed.addresses.is_empty();
+    };
+    let names = &names.value.general_names;
+    let has_name = |want: &String| names.iter().any(|n| matches!(n, GeneralName::DNSName(d) if d == want));
+    let has_address = |want: &IpAddr| {
+        let octets = match want {
+            IpAddr::V4(a) => a.octets().to_vec(),
+            IpAddr::V6(a) => a.octets().to_vec(),
+        };
+        names.iter().any(|n| matches!(n, GeneralName::IPAddress(o) if *o == octets))
+    };
+    needed.names.iter().all(has_name) && needed.addresses.iter().all(has_address)
+}
+
+fn authority_key_id(cert: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    use x509_parser::extensions::ParsedExtension::AuthorityKeyIdentifier;
+    cert.extensions().iter().find_map(|e| match e.parsed_extension() {
+        AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|k| k.0.to_vec()),
+        _ => None,
+    })
+}
+
+fn subject_key_id(cert: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    use x509_parser::extensions::ParsedExtension::SubjectKeyIdentifier;
+    cert.extensions().iter().find_map(|e| match e.parsed_extension() {
+        SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(names: &[&str]) -> PkiOptions {
+        PkiOptions {
+            names: names.iter().map(|n| n.to_string()).collect(),
+            addresses: ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()].into(),
+            serving_dir: None,
+        }
+    }
+
+    #[test]
+    fn a_second_start_keeps_everything_until_a_name_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |f: &str| std::fs::read(dir.path().join(f)).unwrap();
+        Pki::open(dir.path(), options(&["localhost"])).unwrap();
+        let (ca, serving, admin) = (read("ca.crt"), read("apiserver.crt"), read("admin.crt"));
+
+        Pki::open(dir.path(), options(&["localhost"])).unwrap();
+        assert_eq!((read("ca.crt"), read("apiserver.crt"), read("admin.crt")), (ca.clone(), serving.clone(), admin.clone()));
+
+        Pki::open(dir.path(), options(&["localhost", "other"])).unwrap();
+        assert_eq!((read("ca.crt"), read("admin.crt")), (ca, admin));
+        assert_ne!(read("apiserver.crt"), serving);
+    }
+
+    #[test]
+    fn a_new_authority_issues_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |f: &str| std::fs::read(dir.path().join(f)).unwrap();
+        Pki::open(dir.path(), options(&["localhost"])).unwrap();
+        let (serving, admin) = (read("apiserver.crt"), read("admin.crt"));
+        std::fs::remove_file(dir.path().join("ca.key")).unwrap();
+        Pki::open(dir.path(), options(&["localhost"])).unwrap();
+        assert_ne!(read("apiserver.crt"), serving);
+        assert_ne!(read("admin.crt"), admin);
+    }
+
+    #[test]
+    fn keys_and_kubeconfig_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let pki = Pki::open(dir.path().join("pki"), options(&["localhost"])).unwrap();
+        let kubeconfig = dir.path().join("admin.kubeconfig");
+        pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443", None).unwrap();
+        let pki_dir = dir.path().join("pki");
+        let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key"].map(|f| pki_dir.join(f));
+        for file in keys.iter().chain([&kubeconfig]) {
+            let mode = std::fs::metadata(file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+        }
+        let text = std::fs::read_to_string(kubeconfig).unwrap();
+        assert!(text.contains("server: https://127.0.0.1:6443\n"), "{text}");
+    }
+}

@@ -1,0 +1,206 @@
+//! One object as readers get it: the bytes that go on the wire, and the few parsed things that selectors need.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kubelith_meta::Str;
+use std::sync::{Arc, Mutex, OnceLock};
+
+const ADDED: &[u8] = br#"{"type":"ADDED","object":"#;
+const MODIFIED: &[u8] = br#"{"type":"MODIFIED","object":"#;
+const DELETED: &[u8] = br#"{"type":"DELETED","object":"#;
+const FRAME_END: &[u8] = b"}\n";
+
+/// What happened to an object, as a watcher without a selector sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// What a renderer makes of stored bytes.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// Compact JSON of the object at its hub version, with metadata.resourceVersion set.
+    pub json: Vec<u8>,
+    pub labels: Vec<(Str, Str)>,
+    /// Values of the resource's selectable fields, in the order of its descriptor.
+    pub fields: Vec<Str>,
+}
+
+/// An object in one revision: immutable and shared.
+#[derive(Debug)]
+pub struct CachedObject {
+    /// Below the resource's prefix: `namespace/name`, or `name`.
+    pub key: Arc<str>,
+    pub revision: i64,
+    pub labels: Box<[(Str, Str)]>,
+    pub fields: Box<[Str]>,
+    /// The watch frame of the event that brought this revision. The object's JSON is a slice of it, so the
+    /// most common event needs no bytes of its own.
+    frame: Bytes,
+    kind: EventKind,
+    /// Set if the stored bytes could not be decrypted or decoded: why. There is no JSON then.
+    pub broken: Option<Box<str>>,
+    forms: Forms,
+}
+
+/// Other encodings of an object or event, made on first use and kept: protobuf, another API version, a table row.
+/// The id is whatever its maker uses to tell forms apart.
+#[derive(Debug, Default)]
+struct Forms(OnceLock<Mutex<Vec<(u64, Bytes)>>>);
+
+impl Forms {
+    fn get(&self, id: u64) -> Option<Bytes> {
+        let forms = self.0.get()?.lock().expect("no panic under this lock");
+        forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone())
+    }
+
+    /// Keeps a form; if another reader was first, theirs stays and is answered.
+    fn keep(&self, id: u64, bytes: Bytes) -> Bytes {
+        let mut forms = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
+        if let Some((_, kept)) = forms.iter().find(|(i, _)| *i == id) {
+            return kept.clone();
+        }
+        forms.push((id, bytes.clone()));
+        bytes
+    }
+}
+
+impl EventKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Added => "ADDED",
+            EventKind::Modified => "MODIFIED",
+            EventKind::Deleted => "DELETED",
+        }
+    }
+
+    fn frame_start(self) -> &'static [u8] {
+        match self {
+            EventKind::Added => ADDED,
+            EventKind::Modified => MODIFIED,
+            EventKind::Deleted => DELETED,
+        }
+    }
+}
+
+impl CachedObject {
+    pub fn new(key: Arc<str>, revision: i64, kind: EventKind, rendered: Rendered) -> CachedObject {
+        let start = kind.frame_start();
+        let mut frame = BytesMut::with_capacity(start.len() + rendered.json.len() + FRAME_END.len());
+        frame.put_slice(start);
+        frame.put_slice(&rendered.json);
+        frame.put_slice(FRAME_END);
+        CachedObject {
+            key,
+            revision,
+            labels: rendered.labels.into(),
+            fields: rendered.fields.into(),
+            frame: frame.freeze(),
+            kind,
+            broken: None,
+            forms: Forms::default(),
+        }
+    }
+
+    pub fn broken(key: Arc<str>, revision: i64, why: String) -> CachedObject {
+        CachedObject {
+            key,
+            revision,
+            labels: Box::default(),
+            fields: Box::default(),
+            frame: Bytes::new(),
+            kind: EventKind::Modified,
+            broken: Some(why.into()),
+            forms: Forms::default(),
+        }
+    }
+
+    /// The object as compact JSON; empty if it is broken.
+    pub fn json(&self) -> Bytes {
+        if self.frame.is_empty() {
+            return Bytes::new();
+        }
+        self.frame.slice(self.kind.frame_start().len()..self.frame.len() - FRAME_END.len())
+    }
+
+    /// Another encoding of this object, if a reader made it before.
+    pub fn form(&self, id: u64) -> Option<Bytes> {
+        self.forms.get(id)
+    }
+
+    /// Keeps an encoding for later readers. Two may make the same one at once; nobody waits for an encoder.
+    pub fn keep_form(&self, id: u64, bytes: Bytes) -> Bytes {
+        self.forms.keep(id, bytes)
+    }
+
+    /// A JSON watch frame of this object as `kind`: the stored frame if it is that, else made now.
+    pub fn json_frame(&self, kind: EventKind) -> Bytes {
+        if kind == self.kind {
+            return self.frame.clone();
+        }
+        let (start, json) = (kind.frame_start(), self.json());
+        let mut frame = BytesMut::with_capacity(start.len() + json.len() + FRAME_END.len());
+        frame.put_slice(start);
+        frame.put_slice(&json);
+        frame.put_slice(FRAME_END);
+        frame.freeze()
+    }
+
+    /// The namespace part of the key; empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        self.key.rsplit_once('/').map_or("", |(ns, _)| ns)
+    }
+
+    pub fn name(&self) -> &str {
+        self.key.rsplit_once('/').map_or(&self.key, |(_, name)| name)
+    }
+
+    /// Bytes held, for the bounds of the history.
+    pub fn weight(&self) -> usize {
+        // 256: this struct, its key and the map slots around it, roughly.
+        self.frame.len() + 256
+    }
+}
+
+/// A change of one object, shared by all watchers.
+#[derive(Debug)]
+pub struct Event {
+    /// Place in the resource's history.
+    pub sequence: u64,
+    pub kind: EventKind,
+    pub revision: i64,
+    /// The object after the change; for `Deleted` its last state with the revision of the deletion.
+    pub object: Arc<CachedObject>,
+    /// The object before the change.
+    pub prev: Option<Arc<CachedObject>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: EventKind) -> CachedObject {
+        let rendered = Rendered { json: b"{\"a\":1}".to_vec(), ..Rendered::default() };
+        CachedObject::new("ns/n".into(), 7, kind, rendered)
+    }
+
+    #[test]
+    fn json_is_a_slice_of_the_frame() {
+        let o = object(EventKind::Modified);
+        assert_eq!(&o.json()[..], b"{\"a\":1}");
+        assert_eq!(&o.json_frame(EventKind::Modified)[..], b"{\"type\":\"MODIFIED\",\"object\":{\"a\":1}}\n");
+        assert_eq!(&o.json_frame(EventKind::Added)[..], b"{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n");
+        assert_eq!((o.namespace(), o.name()), ("ns", "n"));
+    }
+
+    #[test]
+    fn the_first_form_stays() {
+        let o = object(EventKind::Added);
+        assert_eq!(o.form(1), None);
+        assert_eq!(o.keep_form(1, Bytes::from_static(b"x")), "x");
+        assert_eq!(o.keep_form(1, Bytes::from_static(b"y")), "x");
+        assert_eq!(o.form(1).as_deref(), Some(&b"x"[..]));
+        assert_eq!(o.form(2), None);
+    }
+}

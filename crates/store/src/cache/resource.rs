@@ -1,0 +1,427 @@
+//! The objects and the recent events of one resource.
+//!
+//! Objects are a persistent map: a snapshot is a pointer copy that never changes. The state at an older
+//! revision within the window is the newest snapshot with the later events undone, so history costs only
+//! the objects that were replaced.
+//!
+//! A watcher of everything is a position in the shared history. A watcher of one namespace, name or indexed
+//! field has a queue of its own that only matching events enter, so it pays nothing for other objects. The feed never waits
+//! for either: who falls behind the window, or lets its queue overflow, is told so and must list again.
+
+use super::object::{CachedObject, Event, EventKind};
+use kubelith_meta::Str;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Events are replayable for this long, if the bounds below allow it: as long as the embedded store's history.
+const WINDOW_AGE: Duration = Duration::from_secs(300);
+/// Bytes of events kept per resource. 64 MiB hold 8,000 events of large pods, 60,000 of leases.
+const WINDOW_BYTES: usize = 64 << 20;
+/// Events kept per resource, whatever their size.
+const WINDOW_EVENTS: usize = 100_000;
+/// Events a filtered watcher may be behind before it is ended; a stuck client holds at most this many.
+const QUEUE_EVENTS: usize = 10_000;
+/// Events handed to a watcher at a time.
+const BATCH: usize = 256;
+
+pub type Objects = imbl::OrdMap<Arc<str>, Arc<CachedObject>>;
+
+/// The revision asked for is no longer in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooOld;
+
+/// An immutable view of a resource.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub objects: Objects,
+    pub revision: i64,
+}
+
+/// What a watcher wants to see, as far as an index helps. Selectors are applied by the reader.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scope {
+    All,
+    Namespace(Str),
+    /// The whole key: `namespace/name`, or `name`.
+    Key(Str),
+    /// The resource's indexed field has this value.
+    Indexed(Str),
+}
+
+/// A cache of one resource.
+#[derive(Debug)]
+pub struct ResourceCache {
+    /// Which of `CachedObject::fields` is indexed (a pod's spec.nodeName).
+    indexed_field: Option<usize>,
+    state: RwLock<State>,
+    /// Rings after every change, for watchers of everything.
+    changed: Notify,
+    queues: Mutex<HashMap<Scope, Vec<Weak<Queue>>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    objects: Objects,
+    events: VecDeque<(Instant, Arc<Event>)>,
+    /// Sequence number of `events[0]`; grows by one with each event that leaves.
+    first: u64,
+    bytes: usize,
+    /// The events after this revision are all in `events`.
+    horizon: i64,
+    revision: i64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    events: Mutex<QueueState>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    events: VecDeque<Arc<Event>>,
+    /// Events before this sequence number are in `events` or were taken.
+    next: u64,
+    overflown: bool,
+}
+
+/// A watcher's place. Dropping it ends the watch.
+#[derive(Debug)]
+pub struct Watcher {
+    cache: Arc<ResourceCache>,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The next sequence number to read from the shared history.
+    History(u64),
+    Queue {
+        queue: Arc<Queue>,
+        scope: Scope,
+    },
+}
+
+impl Snapshot {
+    /// Objects whose key starts with `prefix` and is greater than `after`, in key order.
+    pub fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        use std::ops::Bound;
+        let start: Bound<Arc<str>> = match after {
+            Some(key) if key >= prefix => Bound::Excluded(key.into()),
+            _ => Bound::Included(prefix.into()),
+        };
+        self.objects
+            .range((start, Bound::Unbounded))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+            .map(|(_, object)| object)
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
+        self.objects.get(key)
+    }
+}
+
+impl ResourceCache {
+    pub fn new(indexed_field: Option<usize>) -> ResourceCache {
+        ResourceCache { indexed_field, state: RwLock::default(), changed: Notify::new(), queues: Mutex::default() }
+    }
+
+    /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
+    pub fn load(&self, objects: Objects, revision: i64) {
+        let mut state = self.state.write().expect("no panic under this lock");
+        let first = state.first + state.events.len() as u64 + 1;
+        *state = State { objects, events: VecDeque::new(), first, bytes: 0, horizon: revision, revision };
+        drop(state);
+        for queue in self.queues.lock().expect("no panic under this lock").values().flatten() {
+            if let Some(queue) = queue.upgrade() {
+                queue.overflow();
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Which of `CachedObject::fields` has an index.
+    pub fn indexed_field(&self) -> Option<usize> {
+        self.indexed_field
+    }
+
+    pub fn get(&self, key: &str) -> Option<Arc<CachedObject>> {
+        self.state.read().expect("no panic under this lock").objects.get(key).cloned()
+    }
+
+    pub fn len(&self) -> usize {
+        self.state.read().expect("no panic under this lock").objects.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The newest state. Its revision is that of the resource's last change; the caller may know a later one
+    /// up to which nothing changed.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.state.read().expect("no panic under this lock");
+        Snapshot { objects: state.objects.clone(), revision: state.revision }
+    }
+
+    /// The state as it was at `revision`.
+    pub fn snapshot_at(&self, revision: i64) -> Result<Snapshot, TooOld> {
+        let state = self.state.read().expect("no panic under this lock");
+        if revision < state.horizon {
+            return Err(TooOld);
+        }
+        let mut objects = state.objects.clone();
+        for (_, event) in state.events.iter().rev().take_while(|(_, e)| e.revision > revision) {
+            match &event.prev {
+                Some(prev) => objects.insert(event.object.key.clone(), prev.clone()),
+                None => objects.remove(&event.object.key),
+            };
+        }
+        Ok(Snapshot { objects, revision })
+    }
+
+    /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
+    /// keys in one revision, and no reader may see half of a revision. For a deletion the object is its last state at the new
+    /// revision. What was applied before is skipped: a list and a watch may overlap.
+    pub fn apply(&self, changes: impl IntoIterator<Item = (EventKind, CachedObject)>) {
+        let mut events = Vec::new();
+        {
+            let mut state = self.state.write().expect("no panic under this lock");
+            for (kind, object) in changes {
+                if let Some(event) = state.apply(kind, Arc::new(object)) {
+                    events.push(event);
+                }
+            }
+        }
+        if events.is_empty() {
+            return;
+        }
+        self.deliver(&events);
+        self.changed.notify_waiters();
+    }
+
+    /// Drops events that are over age: called now and then, so that an idle resource shrinks.
+    pub fn trim(&self) {
+        self.state.write().expect("no panic under this lock").trim();
+        self.queues.lock().expect("no panic under this lock").retain(|_, queues| {
+            queues.retain(|q| q.strong_count() > 0);
+            !queues.is_empty()
+        });
+    }
+
+    /// Watches the changes after `revision`.
+    pub fn watch(self: &Arc<Self>, scope: Scope, revision: i64) -> Result<Watcher, TooOld> {
+        if scope == Scope::All {
+            let state = self.state.read().expect("no panic under this lock");
+            let next = state.first_after(revision)?;
+            return Ok(Watcher { cache: self.clone(), source: Source::History(next) });
+        }
+        let queue = Arc::new(Queue { events: Mutex::default(), changed: Notify::new() });
+        // Lock order: state, then queues. Under the read lock nothing is applied; what was applied but is not
+        // delivered yet is in the backlog, and its delivery is skipped by its sequence number.
+        let state = self.state.read().expect("no panic under this lock");
+        let from = state.first_after(revision)?;
+        let backlog: VecDeque<Arc<Event>> =
+            state.since(from).filter(|e| self.scopes(e).any(|s| s == scope)).cloned().collect();
+        let next = state.first + state.events.len() as u64;
+        *queue.events.lock().expect("no panic under this lock") =
+            QueueState { events: backlog, next, overflown: false };
+        let mut queues = self.queues.lock().expect("no panic under this lock");
+        let list = queues.entry(scope.clone()).or_default();
+        list.retain(|q| q.strong_count() > 0);
+        list.push(Arc::downgrade(&queue));
+        drop(queues);
+        drop(state);
+        Ok(Watcher { cache: self.clone(), source: Source::Queue { queue, scope } })
+    }
+
+    /// A snapshot and a watch of exactly the changes after it.
+    pub fn list_and_watch(self: &Arc<Self>, scope: Scope) -> (Snapshot, Watcher) {
+        loop {
+            let snapshot = self.snapshot();
+            if let Ok(watcher) = self.watch(scope.clone(), snapshot.revision) {
+                return (snapshot, watcher);
+            }
+        }
+    }
+
+    /// Whether events after `revision` can still be replayed.
+    pub fn can_replay(&self, revision: i64) -> bool {
+        self.state.read().expect("no panic under this lock").horizon <= revision
+    }
+
+    fn deliver(&self, events: &[Arc<Event>]) {
+        let queues = self.queues.lock().expect("no panic under this lock");
+        if queues.is_empty() {
+            return;
+        }
+        for event in events {
+            for scope in self.scopes(event) {
+                for queue in queues.get(&scope).into_iter().flatten().filter_map(Weak::upgrade) {
+                    queue.push(event.clone());
+                }
+            }
+        }
+    }
+
+    /// The scopes an event belongs to, before and after the change.
+    fn scopes<'a>(&self, event: &'a Event) -> impl Iterator<Item = Scope> + 'a {
+        let key = &event.object.key;
+        let namespace = key.split_once('/').map(|(ns, _)| Scope::Namespace(ns.into()));
+        let indexed = self.indexed_field;
+        let now = indexed.and_then(|i| event.object.fields.get(i)).cloned();
+        let before =
+            indexed.and_then(|i| event.prev.as_ref()?.fields.get(i)).filter(|v| Some(*v) != now.as_ref()).cloned();
+        std::iter::once(Scope::Key(key.as_ref().into()))
+            .chain(namespace)
+            .chain(now.map(Scope::Indexed))
+            .chain(before.map(Scope::Indexed))
+    }
+}
+
+impl State {
+    fn apply(&mut self, kind: EventKind, object: Arc<CachedObject>) -> Option<Arc<Event>> {
+        let known = self.objects.get(&object.key).map(|o| o.revision);
+        let seen = match kind {
+            EventKind::Deleted => known.is_none(),
+            _ => known.is_some_and(|known| known >= object.revision),
+        };
+        if object.revision < self.revision || (object.revision == self.revision && seen) {
+            return None;
+        }
+        let prev = match kind {
+            EventKind::Deleted => self.objects.remove(&object.key),
+            _ => self.objects.insert(object.key.clone(), object.clone()),
+        };
+        self.revision = object.revision;
+        let sequence = self.first + self.events.len() as u64;
+        let event = Arc::new(Event { sequence, kind, revision: object.revision, object, prev });
+        self.push(event.clone());
+        Some(event)
+    }
+
+    fn push(&mut self, event: Arc<Event>) {
+        self.bytes += event.object.weight();
+        self.events.push_back((Instant::now(), event));
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while let Some((at, event)) = self.events.front() {
+            let over = self.bytes > WINDOW_BYTES || self.events.len() > WINDOW_EVENTS;
+            if !over && at.elapsed() < WINDOW_AGE {
+                break;
+            }
+            self.bytes -= event.object.weight();
+            self.horizon = event.revision;
+            self.first += 1;
+            self.events.pop_front();
+        }
+        if self.events.is_empty() {
+            self.events.shrink_to_fit();
+        }
+    }
+
+    /// Sequence number of the first event after `revision`.
+    fn first_after(&self, revision: i64) -> Result<u64, TooOld> {
+        if revision < self.horizon {
+            return Err(TooOld);
+        }
+        Ok(self.first + self.events.partition_point(|(_, e)| e.revision <= revision) as u64)
+    }
+
+    fn since(&self, seq: u64) -> impl Iterator<Item = &Arc<Event>> {
+        self.events.iter().skip(seq.saturating_sub(self.first) as usize).map(|(_, e)| e)
+    }
+}
+
+impl Queue {
+    fn push(&self, event: Arc<Event>) {
+        let mut q = self.events.lock().expect("no panic under this lock");
+        if event.sequence < q.next {
+            return; // was in the backlog
+        }
+        q.next = event.sequence + 1;
+        if q.events.len() >= QUEUE_EVENTS {
+            q.overflown = true;
+            q.events = VecDeque::new();
+        }
+        if !q.overflown {
+            q.events.push_back(event);
+        }
+        drop(q);
+        self.changed.notify_one();
+    }
+
+    fn overflow(&self) {
+        let mut q = self.events.lock().expect("no panic under this lock");
+        q.overflown = true;
+        q.events = VecDeque::new();
+        drop(q);
+        self.changed.notify_one();
+    }
+}
+
+impl Watcher {
+    /// Waits for the next events and appends them to `out`, in order, none missing.
+    ///
+    /// Cancel safe: events are taken only when it returns.
+    pub async fn next(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), TooOld> {
+        loop {
+            match &mut self.source {
+                Source::History(next) => {
+                    let changed = self.cache.changed.notified();
+                    tokio::pin!(changed);
+                    changed.as_mut().enable(); // from here on a change is not missed
+                    {
+                        let state = self.cache.state.read().expect("no panic under this lock");
+                        if *next < state.first {
+                            return Err(TooOld);
+                        }
+                        let before = out.len();
+                        out.extend(state.since(*next).take(BATCH).cloned());
+                        *next += (out.len() - before) as u64;
+                        if out.len() > before {
+                            return Ok(());
+                        }
+                    }
+                    changed.await;
+                }
+                Source::Queue { queue, .. } => {
+                    {
+                        let mut q = queue.events.lock().expect("no panic under this lock");
+                        if q.overflown {
+                            return Err(TooOld);
+                        }
+                        if !q.events.is_empty() {
+                            let n = q.events.len().min(BATCH);
+                            out.extend(q.events.drain(..n));
+                            return Ok(());
+                        }
+                    }
+                    // notify_one leaves a permit, so a push between the check and here is not missed.
+                    queue.changed.notified().await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let Source::Queue { queue, scope } = &self.source else { return };
+        let mut queues = self.cache.queues.lock().expect("no panic under this lock");
+        if let Some(list) = queues.get_mut(scope) {
+            list.retain(|q| !std::ptr::eq(q.as_ptr(), Arc::as_ptr(queue)));
+            if list.is_empty() {
+                queues.remove(scope);
+            }
+        }
+    }
+}

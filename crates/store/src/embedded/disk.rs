@@ -1,0 +1,186 @@
+//! The data folder: the lock against a second process, the file behind the engine, and free space.
+
+use crate::error::{Result, StoreError};
+use redb::StorageBackend;
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const DATA_FILE: &str = "store.redb";
+const LOCK_FILE: &str = "LOCK";
+const ACKED_FILE: &str = "acked";
+
+/// What the engine needs of a disk; tests put a faulty one in its place.
+pub trait Disk: Send + Sync + Debug + 'static {
+    /// Opens the data file, making it if needed.
+    fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
+
+    /// Bytes that can still be written to the file system.
+    fn available(&self) -> io::Result<u64>;
+
+    /// Bytes that the data file takes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Remembers that everything up to `revision` was acknowledged. See [`FolderDisk`] for how far to trust it.
+    fn note_acked(&self, revision: u64) -> io::Result<()>;
+
+    /// The highest revision noted.
+    fn acked(&self) -> io::Result<u64>;
+}
+
+/// A folder on a real file system.
+///
+/// After a crash the engine cannot tell a commit that was torn (never acknowledged, rightly dropped) from
+/// one that was acknowledged and damaged later. So each acknowledged revision is also noted, without a sync,
+/// in a small file: it can be behind after a power failure, but never ahead. Data behind the note has lost
+/// acknowledged writes, and opening it is refused.
+#[derive(Debug)]
+pub(super) struct FolderDisk {
+    folder: PathBuf,
+    acked: File,
+    /// Held until dropped.
+    _lock: File,
+}
+
+impl FolderDisk {
+    /// Locks the folder, making it if needed.
+    pub fn lock(folder: &Path) -> Result<FolderDisk> {
+        let failed = |what: &str, error: io::Error| StoreError::Unavailable(format!("{what} {folder:?}: {error}"));
+        std::fs::create_dir_all(folder).map_err(|error| failed("making the data folder", error))?;
+        let open =
+            |name: &str| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(name));
+        let mut lock = open(LOCK_FILE).map_err(|error| failed("opening the lock of", error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut owner = String::new();
+                let _ = lock.read_to_string(&mut owner);
+                let owner = owner.trim();
+                let owner = if owner.is_empty() { "unknown" } else { owner };
+                return Err(StoreError::Locked(format!("{} (process {owner})", folder.display())));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("locking", error)),
+        }
+        let note = (|| {
+            lock.set_len(0)?;
+            lock.rewind()?;
+            writeln!(lock, "{}", std::process::id())
+        })();
+        // Only a help for whoever meets the lock: a full disk must not keep a store from being read.
+        if let Err(error) = note {
+            tracing::debug!(%error, "could not write the process id into the lock file");
+        }
+        let acked = open(ACKED_FILE).map_err(|error| failed("opening the revision note of", error))?;
+        Ok(FolderDisk { folder: folder.to_path_buf(), acked, _lock: lock })
+    }
+
+    pub fn data_file(folder: &Path) -> PathBuf {
+        folder.join(DATA_FILE)
+    }
+
+    /// A file to read from, wherever it is.
+    pub fn backend(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
+        Ok(Box::new(FileBackend(File::open(path)?)))
+    }
+}
+
+impl Disk for FolderDisk {
+    fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
+        let path = FolderDisk::data_file(&self.folder);
+        let is_new = !path.exists();
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        if is_new {
+            // The name must survive a power failure as the content does.
+            File::open(&self.folder)?.sync_all()?;
+        }
+        Ok(Box::new(FileBackend(file)))
+    }
+
+    fn available(&self) -> io::Result<u64> {
+        let stats = rustix::fs::fstatvfs(&self.acked)?;
+        Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        // The file grows in steps that are not written at once: count what is there.
+        Ok(std::fs::metadata(FolderDisk::data_file(&self.folder))?.blocks() * 512)
+    }
+
+    fn note_acked(&self, revision: u64) -> io::Result<()> {
+        self.acked.write_all_at(&revision.to_le_bytes(), 0)
+    }
+
+    fn acked(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        match self.acked.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Ok(u64::from_le_bytes(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A plain file. The folder's lock guards it, so it takes none of its own.
+#[derive(Debug)]
+struct FileBackend(File);
+
+impl StorageBackend for FileBackend {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(data, offset)
+    }
+}
+
+/// Remembers a failed sync: after one, what the kernel still has of the file cannot be trusted, while a
+/// failed write has left the last commit whole.
+#[derive(Debug)]
+pub(super) struct WatchedBackend {
+    pub inner: Box<dyn StorageBackend>,
+    pub sync_failed: Arc<AtomicBool>,
+}
+
+impl StorageBackend for WatchedBackend {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.inner.sync_data().inspect_err(|_| self.sync_failed.store(true, Ordering::SeqCst))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.inner.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,361 @@
+//! The embedded engine: durable, ordered storage in one file, for one process.
+//!
+//! Acknowledged means on disk. One thread writes ([`writer`]): it applies everything that waits and makes one
+//! commit, with one sync, for all of it. Readers work on the snapshot of the last commit and never wait for
+//! the writer. A failed sync poisons the store. A full disk refuses writes until there is room.
+
+mod batch;
+mod checksum;
+mod disk;
+mod engine;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
+mod maintain;
+mod marks;
+mod overlay;
+mod queue;
+mod schema;
+mod snapshot;
+mod writer;
+
+pub use disk::Disk;
+pub use engine::LoadProgress;
+pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, restore, stats};
+
+use crate::clock::{Clock, HistoryLimits, SystemClock};
+use crate::error::{Result, StoreError};
+use crate::hub::{History, HistoryChunk, Hub};
+use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::traits::Store;
+use crate::watch::{Watch, WatchError, WatchRequest};
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use disk::FolderDisk;
+use engine::Engine;
+use futures::future::BoxFuture;
+use queue::{Queue, Request, Waiting};
+use snapshot::Snapshot;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+/// Bytes of requests that may wait for the writer; later ones wait to get into the queue.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+/// Longer keys are refused. etcd takes any; Kubernetes' stay below 1,000.
+const MAX_KEY_BYTES: usize = 32 << 10;
+/// How long a read waits for the data file to be opened again after the disk was full.
+const REOPEN_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+pub struct EmbeddedOptions {
+    /// The data folder. Made if it does not exist.
+    pub folder: PathBuf,
+    pub history: HistoryLimits,
+    /// Pages that the engine keeps in memory. Objects are cached above, so a few megabytes do.
+    pub cache_bytes: usize,
+    /// Puts are refused while the disk has less room than this.
+    pub reserve_bytes: u64,
+    pub clock: Arc<dyn Clock>,
+    /// Told when opening takes over a second.
+    pub progress: Option<LoadProgress>,
+}
+
+impl EmbeddedOptions {
+    pub fn new(folder: impl Into<PathBuf>) -> EmbeddedOptions {
+        EmbeddedOptions {
+            folder: folder.into(),
+            history: HistoryLimits::default(),
+            cache_bytes: 4 << 20,
+            reserve_bytes: 64 << 20,
+            clock: Arc::new(SystemClock),
+            progress: None,
+        }
+    }
+}
+
+/// Cloning shares the store. Dropping the last clone closes it.
+#[derive(Clone)]
+pub struct EmbeddedStore {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    waiting: Arc<Semaphore>,
+}
+
+/// What the writer and the callers share.
+struct Shared {
+    queue: Queue,
+    hub: Arc<Hub>,
+    /// `None` once closed. Replaced under the hub's lock; see [`Hub::publish`].
+    snapshot: ArcSwapOption<Snapshot>,
+    status: Mutex<Status>,
+    reopened: Notify,
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    limits: HistoryLimits,
+    cache_bytes: usize,
+    reserve_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Status {
+    Open,
+    Closed,
+    Poisoned(String),
+}
+
+impl Shared {
+    fn check(&self) -> Result<()> {
+        match &*self.status.lock().expect("no panic while the status is locked") {
+            Status::Open => Ok(()),
+            Status::Closed => Err(StoreError::Closed),
+            Status::Poisoned(reason) => Err(StoreError::Poisoned(reason.clone())),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.check().is_ok()
+    }
+
+    /// The first reason to stop stays the reason.
+    fn set_status(&self, new: Status) {
+        let mut status = self.status.lock().expect("no panic while the status is locked");
+        if *status == Status::Open {
+            *status = new;
+        }
+    }
+
+    fn current(&self) -> Result<Arc<Snapshot>> {
+        self.check()?;
+        self.snapshot.load_full().ok_or(StoreError::Closed)
+    }
+
+    /// Runs a read on the newest snapshot, off the async threads: it may wait for the disk.
+    async fn read<T, E>(
+        &self,
+        read: impl Fn(&Snapshot) -> std::result::Result<T, E> + Clone + Send + 'static,
+    ) -> std::result::Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Reopening + Send + 'static,
+    {
+        loop {
+            let reopened = self.reopened.notified();
+            let snapshot = self.current()?;
+            let (used, read) = (snapshot.clone(), read.clone());
+            let result = tokio::task::spawn_blocking(move || read(&used)).await;
+            match result {
+                // The snapshot belongs to a file that was opened again since, or is about to be.
+                Ok(Err(error)) if error.is_reopening() => {
+                    if self.current().is_ok_and(|now| !Arc::ptr_eq(&now, &snapshot)) {
+                        continue;
+                    }
+                    if tokio::time::timeout(REOPEN_PATIENCE, reopened).await.is_err() {
+                        return Err(error);
+                    }
+                }
+                Ok(result) => return result,
+                Err(panic) => return Err(StoreError::Corrupt(format!("reading failed: {panic}")).into()),
+            }
+        }
+    }
+}
+
+/// Errors that a read gets while the data file is opened again.
+trait Reopening {
+    fn is_reopening(&self) -> bool;
+}
+
+impl Reopening for StoreError {
+    fn is_reopening(&self) -> bool {
+        matches!(self, StoreError::Unavailable(_))
+    }
+}
+
+impl Reopening for WatchError {
+    fn is_reopening(&self) -> bool {
+        matches!(self, WatchError::Store(error) if error.is_reopening())
+    }
+}
+
+impl EmbeddedStore {
+    /// Locks the folder and opens what is in it. Blocks: the whole file is read and checked.
+    pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore> {
+        let disk = Arc::new(FolderDisk::lock(&options.folder)?);
+        EmbeddedStore::open_on(disk, options)
+    }
+
+    /// Opens the data of a disk that tests provide; `options.folder` is not looked at.
+    pub fn open_on(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<EmbeddedStore> {
+        let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
+        let engine = Engine::open(&*disk, cache_bytes, progress)?;
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            hub: Hub::new(engine.state.revision()),
+            snapshot: ArcSwapOption::new(Some(Arc::new(engine.snapshot()?))),
+            status: Mutex::new(Status::Open),
+            reopened: Notify::new(),
+            disk,
+            clock,
+            limits: history,
+            cache_bytes,
+            reserve_bytes,
+        });
+        let writer = writer::Writer::new(shared.clone(), engine)?;
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || writer.run())
+            .map_err(|error| StoreError::Unavailable(format!("starting the writer: {error}")))?;
+        let waiting = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        let handle = Handle { shared, writer: Mutex::new(Some(thread)), waiting };
+        Ok(EmbeddedStore { handle: Arc::new(handle) })
+    }
+
+    /// Does what is due by the clock: expiry, compaction, sweeping. Happens by itself with the machine's
+    /// clock; tests with a clock of their own call it.
+    pub async fn tick(&self) -> Result<()> {
+        self.send(|reply| Request::Tick { reply }).await
+    }
+
+    /// Writes what the store holds now to a new file, while it goes on serving. Answers the revision.
+    pub async fn backup(&self, to: impl Into<PathBuf>) -> Result<Revision> {
+        let snapshot = self.handle.shared.current()?;
+        let to = to.into();
+        let copied = tokio::task::spawn_blocking(move || maintain::copy(&snapshot, &to)).await;
+        copied.map_err(|error| StoreError::Unavailable(format!("the backup ended early: {error}")))?
+    }
+
+    async fn send<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<std::result::Result<T, StoreError>>) -> Request,
+    ) -> Result<T> {
+        let shared = &self.handle.shared;
+        shared.check()?;
+        let (reply, answer) = oneshot::channel();
+        let request = request(reply);
+        let share = request.weight().clamp(1, MAX_WAITING_BYTES) as u32;
+        let permit = self.handle.waiting.clone().acquire_many_owned(share).await.map_err(|_| StoreError::Closed)?;
+        if !shared.queue.push(Waiting { request, _permit: Some(permit) }) {
+            return Err(shared.check().err().unwrap_or(StoreError::Closed));
+        }
+        match answer.await {
+            Ok(answer) => answer,
+            // The writer went away with the request in its hands.
+            Err(_) => Err(shared.check().err().unwrap_or(StoreError::Closed)),
+        }
+    }
+}
+
+fn check_key(key: &Bytes) -> Result<()> {
+    if key.is_empty() {
+        return Err(StoreError::Invalid("the key is empty".into()));
+    }
+    if key.len() > MAX_KEY_BYTES {
+        return Err(StoreError::TooLarge { size: key.len(), limit: MAX_KEY_BYTES });
+    }
+    Ok(())
+}
+
+impl Store for EmbeddedStore {
+    fn get(&self, key: Bytes, at: Option<Revision>) -> BoxFuture<'_, Result<GetResponse>> {
+        Box::pin(async move { self.handle.shared.read(move |snapshot| snapshot.get(key.clone(), at)).await })
+    }
+
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse>> {
+        Box::pin(async move { self.handle.shared.read(move |snapshot| snapshot.range(&request)).await })
+    }
+
+    fn put(&self, key: Bytes, value: Bytes, expect: Expect, ttl: Option<Duration>) -> BoxFuture<'_, Result<Revision>> {
+        Box::pin(async move {
+            check_key(&key)?;
+            if value.len() > MAX_WAITING_BYTES {
+                return Err(StoreError::TooLarge { size: value.len(), limit: MAX_WAITING_BYTES });
+            }
+            self.send(|reply| Request::Put { key, value, expect, ttl, reply }).await
+        })
+    }
+
+    fn delete(&self, key: Bytes, expect: Expect) -> BoxFuture<'_, Result<Deleted>> {
+        Box::pin(async move {
+            check_key(&key)?;
+            self.send(|reply| Request::Delete { key, expect, reply }).await
+        })
+    }
+
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Watch>> {
+        Box::pin(async move {
+            let shared = &self.handle.shared;
+            shared.check()?;
+            let history: Arc<dyn History> = shared.clone();
+            shared.hub.watch(history, request)
+        })
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {
+        Box::pin(async move {
+            self.handle.shared.check()?;
+            Ok(self.handle.shared.hub.revision())
+        })
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.send(|reply| Request::Compact { revision, reply }).await })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<StoreStats>> {
+        Box::pin(async move {
+            let shared = &self.handle.shared;
+            let state = shared.current()?.state;
+            let size = shared.disk.size().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            Ok(StoreStats {
+                revision: state.revision(),
+                compacted: state.compacted(),
+                size,
+                size_in_use: size,
+                keys: Some(state.keys),
+            })
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.handle.shared.check() })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (reply, closed) = oneshot::channel();
+            if self.handle.shared.queue.push(Waiting { request: Request::Close { reply }, _permit: None }) {
+                let _ = closed.await;
+            }
+        })
+    }
+}
+
+impl History for Shared {
+    fn read(
+        &self,
+        request: &WatchRequest,
+        until: Revision,
+    ) -> BoxFuture<'_, std::result::Result<HistoryChunk, WatchError>> {
+        let request = request.clone();
+        Box::pin(Shared::read(self, move |snapshot: &Snapshot| snapshot.history(&request, until)))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let (reply, _) = oneshot::channel();
+        self.shared.queue.push(Waiting { request: Request::Close { reply }, _permit: None });
+        if let Some(writer) = self.writer.lock().ok().and_then(|mut writer| writer.take()) {
+            // Joined, so that the folder's lock is free when the last clone is gone.
+            let _ = writer.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! A test: a crate may depend only on those below it. Tools may depend on anything, and nothing on them.
+
+use crate::run::{capture, cargo, root};
+use serde_json::{Value, json};
+
+/// From the top down, as docs/ARCHITECTURE.md draws it.
+const LAYERS: [&str; 15] = [
+    "kubelith",
+    "kubelith-aggregator",
+    "kubelith-extensions",
+    "kubelith-kube",
+    "kubelith-server",
+    "kubelith-admission",
+    "kubelith-auth",
+    "kubelith-registry",
+    "kubelith-store",
+    "kubelith-catalog",
+    "kubelith-merge",
+    "kubelith-cel",
+    "kubelith-codec",
+    "kubelith-schema",
+    "kubelith-meta",
+];
+
+const TOOLS: [&str; 3] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench"];
+
+/// What is wrong with the edges of this `cargo metadata --no-deps` document.
+fn violations(metadata: &Value) -> Vec<String> {
+    let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
+    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = packages.iter().map(|package| name(package)).collect();
+    let place = |name: &str| LAYERS.iter().position(|layer| *layer == name);
+    let mut found = Vec::new();
+    for package in &packages {
+        let from = name(package);
+        if TOOLS.contains(&from.as_str()) {
+            continue;
+        }
+        let Some(upper) = place(&from) else {
+            found.push(format!("{from} has no place in the order of the crates"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = name(dependency);
+            let is_ours = names.contains(&to);
+            if is_ours && place(&to).is_none_or(|lower| lower <= upper) {
+                found.push(format!("{from} may not depend on {to}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    assert!(metadata["packages"].as_array().unwrap().len() >= LAYERS.len());
+    assert_eq!(violations(&metadata), [""; 0]);
+}
+
+#[test]
+fn an_edge_upwards_is_found() {
+    let package = |name: &str, on: &[&str]| {
+        let dependencies: Vec<_> = on.iter().map(|on| json!({"name": on})).collect();
+        json!({"name": name, "dependencies": dependencies})
+    };
+    let metadata = json!({"packages": [
+        package("kubelith-meta", &["serde_json"]),
+        package("kubelith-codec", &["kubelith-meta", "kubelith-store"]),
+        package("kubelith-store", &["kubelith-xtask"]),
+        package("kubelith-xtask", &["kubelith-store"]),
+        package("kubelith-new", &[]),
+    ]});
+    assert_eq!(
+        violations(&metadata),
+        [
+            "kubelith-codec may not depend on kubelith-store",
+            "kubelith-store may not depend on kubelith-xtask",
+            "kubelith-new has no place in the order of the crates",
+        ]
+    );
+}
+
+/// Two cryptographic libraries in one binary would be one too many; `ring` comes in through the defaults of others.
+#[test]
+fn ring_is_not_among_the_dependencies() {
+    let tree = capture(cargo().args(["tree", "--workspace", "--prefix=none", "--format={lib}"])).unwrap();
+    let libraries: Vec<&str> = tree.lines().collect();
+    assert!(libraries.contains(&"aws_lc_rs"), "{libraries:?}");
+    assert!(!libraries.contains(&"ring"));
+}
+
+/// The lints (unsafe code is forbidden) hold only where a crate asks for them.
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let manifest = entry.unwrap().path().join("Cargo.toml");
+        let Ok(text) = std::fs::read_to_string(&manifest) else { continue };
+        assert!(text.contains("[lints]\nworkspace = true"), "{}", manifest.display());
+    }
+}

@@ -1,0 +1,175 @@
+//! `cargo xtask test`: all that CI runs, in one command. A stage that fails does not keep the others from running, and a
+//! program that is missing is a failure.
+
+use crate::conformance::KUBE_RS;
+use crate::run::{binaries, cargo, command, follow, run};
+use crate::tools;
+use std::process::Command;
+use std::time::Instant;
+
+/// Runs with the filters of the command line.
+type Stage = fn(&[String]) -> Tally;
+
+/// The stages in the order in which they run: what fails fastest comes first.
+const STAGES: [(&str, Stage); 6] = [
+    ("fmt", fmt),
+    ("clippy", clippy),
+    ("build", build),
+    ("unit", unit),
+    ("conformance", conformance),
+    ("clients", clients),
+];
+
+/// What the stages of a run add up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tally {
+    fn of(outcome: Result<(), String>) -> Tally {
+        match outcome {
+            Ok(()) => Tally { passed: 1, failed: 0 },
+            Err(message) => {
+                println!("{message}");
+                Tally { passed: 0, failed: 1 }
+            }
+        }
+    }
+
+    fn plus(self, other: Tally) -> Tally {
+        Tally { passed: self.passed + other.passed, failed: self.failed + other.failed }
+    }
+}
+
+/// Words that name stages select them; other words are handed to the unit tests as filters.
+pub fn test(words: &[String]) -> Result<(), String> {
+    let is_stage = |word: &String| STAGES.iter().any(|(name, _)| name == word);
+    let (chosen, filters): (Vec<String>, Vec<String>) = words.iter().cloned().partition(is_stage);
+    let everything = chosen.is_empty() && filters.is_empty();
+    let mut total = Tally::default();
+    let start = Instant::now();
+    for (name, stage) in STAGES {
+        let wanted = everything || chosen.iter().any(|word| word == name) || (name == "unit" && !filters.is_empty());
+        if wanted {
+            println!("== {name}");
+            let begin = Instant::now();
+            let tally = stage(&filters);
+            println!("== {name}: {} passed, {} failed in {:.0?}", tally.passed, tally.failed, begin.elapsed());
+            total = total.plus(tally);
+        }
+    }
+    println!("took {:.0?}", start.elapsed());
+    println!("{} passed, {} failed", total.passed, total.failed);
+    match total.failed {
+        0 => Ok(()),
+        _ => Err("the tests failed".to_owned()),
+    }
+}
+
+fn fmt(_: &[String]) -> Tally {
+    Tally::of(run(cargo().args(["fmt", "--all", "--check"])))
+}
+
+fn clippy(_: &[String]) -> Tally {
+    Tally::of(run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])))
+}
+
+/// The programs that the later stages start, and the real clients.
+fn build(_: &[String]) -> Tally {
+    let server = run(cargo().args(["build", "--quiet", "--package", "kubelith"]));
+    let drivers = run(cargo().args(["build", "--quiet", "--package", "kubelith-conformance"]).args(KUBE_RS));
+    [tools::install(), server, drivers].into_iter().map(Tally::of).fold(Tally::default(), Tally::plus)
+}
+
+fn unit(filters: &[String]) -> Tally {
+    let has_nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
+    let mut tests = cargo();
+    if has_nextest {
+        let quiet = ["--status-level=fail", "--final-status-level=fail", "--show-progress=none"];
+        tests.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass", "--cargo-quiet"]).args(quiet);
+    } else {
+        tests.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
+    }
+    // Tests that start real programs find them here.
+    tests.args(filters).env("KUBELITH_TOOLS", tools::dir());
+    let mut tally = counted(&mut tests);
+    if has_nextest && filters.is_empty() {
+        // nextest leaves examples in documentation to cargo.
+        tally = tally.plus(counted(cargo().args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"])));
+    }
+    tally
+}
+
+fn conformance(_: &[String]) -> Tally {
+    let etcd = tools::dir().join("bin/etcd");
+    let mut replay = command(binaries().join("conformance"));
+    counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd))
+}
+
+fn clients(_: &[String]) -> Tally {
+    counted(command(binaries().join("clients")).arg("--tools").arg(tools::dir()))
+}
+
+/// Runs it and adds up the totals that it prints; a failure that no total tells of counts as one.
+fn counted(command: &mut Command) -> Tally {
+    let mut tally = Tally::default();
+    match follow(command, |line| tally = tally.plus(totals(line).unwrap_or_default())) {
+        Ok(true) => tally,
+        Ok(false) => Tally { failed: tally.failed.max(1), ..tally },
+        Err(message) => tally.plus(Tally::of(Err(message))),
+    }
+}
+
+/// Reads a line of totals, as nextest, cargo test and our own programs write them.
+fn totals(line: &str) -> Option<Tally> {
+    let line = line.trim();
+    let counts = if let Some(result) = line.strip_prefix("test result: ") {
+        result.split_once(". ")?.1
+    } else if line.starts_with("Summary [") {
+        line.split_once(" run: ")?.1
+    } else if line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(" passed, ") && line.ends_with(" failed")
+    {
+        line
+    } else {
+        return None;
+    };
+    let mut tally = Tally::default();
+    for part in counts.split([',', ';']) {
+        let mut words = part.split_whitespace();
+        let (Some(Ok(count)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else { continue };
+        match word {
+            "passed" => tally.passed += count,
+            "failed" | "timed" => tally.failed += count,
+            _ => {}
+        }
+    }
+    Some(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_totals() {
+        for (line, passed, failed) in [
+            ("     Summary [   0.512s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped", 10, 2),
+            ("     Summary [   0.512s] 1 test run: 1 passed, 0 skipped", 1, 0),
+            ("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.18s", 3, 2),
+            ("4461 passed, 12 failed", 4461, 12),
+        ] {
+            assert_eq!(totals(line), Some(Tally { passed, failed }), "{line}");
+        }
+        for line in [
+            "",
+            "12 known differences",
+            "ok crud: 3 same, 1 different",
+            "PASS [ 0.1s] x",
+            "== fmt: 1 passed, 0 failed in 1s",
+        ] {
+            assert_eq!(totals(line), None, "{line}");
+        }
+    }
+}

@@ -3,7 +3,6 @@
 pub mod authn;
 pub mod authz;
 pub mod bootstrap;
-pub mod clock;
 pub mod error;
 mod expiring;
 pub mod forbidden;
@@ -17,11 +16,11 @@ pub mod service_account;
 #[cfg(test)]
 mod testing;
 mod text;
-pub mod time;
 pub mod traits;
 pub mod user;
 
 pub use error::AuthError;
+pub use kubelith_meta::time as clock;
 pub use traits::{
     Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
     TokenAuthenticator, Verdict,

@@ -155,7 +155,10 @@ async fn hooks_are_checks_until_they_are_done() {
         tokio::task::yield_now().await;
     }
     let verbose = server.get("/readyz?verbose", ADMIN_TOKEN).await;
-    assert_eq!(verbose.text(), "[+]ping ok\n[+]log ok\n[+]poststarthook/slow ok\n[+]shutdown ok\nreadyz check passed\n");
+    assert_eq!(
+        verbose.text(),
+        "[+]ping ok\n[+]log ok\n[+]poststarthook/slow ok\n[+]shutdown ok\nreadyz check passed\n"
+    );
     server.stop().await.unwrap();
 }
 

@@ -78,7 +78,11 @@ impl TestServer {
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> TestServer {
         let dir = std::env::temp_dir().join(format!("kubelith-test-{}", uuid::Uuid::new_v4()));
-        let options = PkiOptions { names: ["localhost".into()].into(), addresses: [Ipv4Addr::LOCALHOST.into()].into(), serving_dir: None };
+        let options = PkiOptions {
+            names: ["localhost".into()].into(),
+            addresses: [Ipv4Addr::LOCALHOST.into()].into(),
+            serving_dir: None,
+        };
         let pki = Pki::open(dir.join("pki"), options).expect("certificates");
         let mut config = test_config(&pki);
         configure(&mut config);
@@ -239,9 +243,7 @@ fn test_authenticator(ca: &Path) -> Arc<dyn Authenticator> {
         ],
         OnError::Continue,
     );
-    let anyone = Union::new(
-        vec![Arc::new(AuthenticatedGroupAdder(credentials)), Arc::new(Anonymous::new([]))],
-        OnError::Fail,
-    );
+    let anyone =
+        Union::new(vec![Arc::new(AuthenticatedGroupAdder(credentials)), Arc::new(Anonymous::new([]))], OnError::Fail);
     Arc::new(anyone)
 }

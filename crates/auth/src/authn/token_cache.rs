@@ -2,7 +2,6 @@
 //!
 //! Tokens are kept as keyed hashes only. Lookups of the same token that arrive together share one.
 
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
@@ -10,6 +9,7 @@ use aws_lc_rs::hmac;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use kubelith_meta::Str;
+use kubelith_meta::time::Clock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -124,7 +124,7 @@ impl Inner {
     }
 
     fn find(&self, key: &Key) -> Option<Record> {
-        self.stripe(key).records.get(key, self.clock.instant()).cloned()
+        self.stripe(key).records.get(key, self.clock.now()).cloned()
     }
 
     /// The lookup of this token: one under way, or a new one.
@@ -157,7 +157,7 @@ impl Inner {
         let mut stripe = self.stripe(&key);
         stripe.running.remove(&key);
         if !ttl.is_zero() {
-            stripe.records.insert(key, record.clone(), self.clock.instant() + ttl);
+            stripe.records.insert(key, record.clone(), self.clock.now(), ttl);
         }
     }
 }

@@ -5,7 +5,6 @@ mod spec;
 
 pub use spec::review_spec;
 
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
 use crate::remote::ReviewClient;
@@ -14,6 +13,7 @@ use crate::user::User;
 use key::cache_key;
 use kubelith_meta::Value;
 use kubelith_meta::text::quote;
+use kubelith_meta::time::Clock;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ impl WebhookAuthorizer {
             _ => self.policy.unauthorized_ttl,
         };
         if size(attributes) < MAX_CACHED_ATTRIBUTES && !ttl.is_zero() {
-            let until = self.clock.instant() + ttl;
-            self.cache.lock().expect("no panic while held").insert(key, decision.clone(), until);
+            let mut cache = self.cache.lock().expect("no panic while held");
+            cache.insert(key, decision.clone(), self.clock.now(), ttl);
         }
         decision
     }
@@ -117,7 +117,7 @@ impl Authorizer for WebhookAuthorizer {
             }
         }
         let key = cache_key(attributes);
-        let kept = self.cache.lock().expect("no panic while held").get(&key, self.clock.instant()).cloned();
+        let kept = self.cache.lock().expect("no panic while held").get(&key, self.clock.now()).cloned();
         match kept {
             Some(decision) => Answer::Ready(decision),
             None => Answer::pending(self.ask(attributes, key)),

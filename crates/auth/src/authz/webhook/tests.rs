@@ -1,7 +1,6 @@
 use super::*;
-use crate::clock::testing::ManualClock;
 use crate::remote::testing::{NO_PAUSE, Scripted, answer};
-use crate::testing::block_on;
+use crate::testing::{advance, block_on, clock_at};
 use crate::traits::Selector;
 
 fn policy() -> WebhookPolicy {
@@ -49,7 +48,7 @@ fn statuses_become_decisions() {
     ];
     for (status, want) in cases {
         let client = ReviewClient::new(Scripted::new([says(status)]), "u", NO_PAUSE);
-        let webhook = WebhookAuthorizer::new(client, policy(), Arc::new(ManualClock::at(0)));
+        let webhook = WebhookAuthorizer::new(client, policy(), clock_at(0));
         assert_eq!(block_on(webhook.authorize(&attributes("x"))), want, "{status}");
     }
 }
@@ -58,7 +57,7 @@ fn statuses_become_decisions() {
 fn what_is_sent() {
     let server = Scripted::new([says("{}"), says("{}")]);
     let client = ReviewClient::new(server.clone(), "https://hook/authorize", NO_PAUSE);
-    let webhook = WebhookAuthorizer::new(client, policy(), Arc::new(ManualClock::at(0)));
+    let webhook = WebhookAuthorizer::new(client, policy(), clock_at(0));
     block_on(webhook.authorize(&attributes("x")));
     let path = Attributes { verb: "get".into(), path: "/healthz".into(), ..Attributes::default() };
     block_on(webhook.authorize(&path));
@@ -86,7 +85,7 @@ fn what_is_sent() {
 #[test]
 fn answers_are_kept_and_told_apart() {
     let server = Scripted::new([says(r#"{"allowed":true}"#), says("{}"), says("{}"), says("{}")]);
-    let clock = Arc::new(ManualClock::at(0));
+    let clock = clock_at(0);
     let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
     let webhook = WebhookAuthorizer::new(client, policy(), clock.clone());
     let ask = |a: &Attributes| block_on(webhook.authorize(a)).verdict;
@@ -94,10 +93,10 @@ fn answers_are_kept_and_told_apart() {
     assert_eq!(server.sent(), 1);
     assert_eq!((ask(&attributes("y")), ask(&attributes("y"))), (Verdict::NoOpinion, Verdict::NoOpinion));
     assert_eq!(server.sent(), 2);
-    clock.advance(31);
+    advance(&clock, 31);
     assert_eq!((ask(&attributes("x")), ask(&attributes("y"))), (Verdict::Allow, Verdict::NoOpinion));
     assert_eq!(server.sent(), 3, "a no is kept for a shorter time");
-    clock.advance(300);
+    advance(&clock, 300);
     ask(&attributes("x"));
     assert_eq!(server.sent(), 4);
 }
@@ -136,8 +135,7 @@ fn failures_follow_the_policy_and_are_not_kept() {
     for on_error in [Verdict::Deny, Verdict::NoOpinion] {
         let server = Scripted::new([]);
         let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
-        let webhook =
-            WebhookAuthorizer::new(client, WebhookPolicy { on_error, ..policy() }, Arc::new(ManualClock::at(0)));
+        let webhook = WebhookAuthorizer::new(client, WebhookPolicy { on_error, ..policy() }, clock_at(0));
         for _ in 0..2 {
             let decision = block_on(webhook.authorize(&attributes("x")));
             assert_eq!(
@@ -153,7 +151,7 @@ fn failures_follow_the_policy_and_are_not_kept() {
 fn huge_requests_are_not_kept() {
     let server = Scripted::new([says("{}"), says("{}")]);
     let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
-    let webhook = WebhookAuthorizer::new(client, policy(), Arc::new(ManualClock::at(0)));
+    let webhook = WebhookAuthorizer::new(client, policy(), clock_at(0));
     let huge = attributes(&"x".repeat(MAX_CACHED_ATTRIBUTES));
     block_on(webhook.authorize(&huge));
     block_on(webhook.authorize(&huge));
@@ -176,7 +174,7 @@ fn conditions_choose_what_is_asked() {
     let server = Scripted::new([]);
     let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
     let policy = WebhookPolicy { conditions: Some(Arc::new(OnlySecrets)), on_error: Verdict::Deny, ..policy() };
-    let webhook = WebhookAuthorizer::new(client, policy, Arc::new(ManualClock::at(0)));
+    let webhook = WebhookAuthorizer::new(client, policy, clock_at(0));
     assert_eq!(block_on(webhook.authorize(&attributes("x"))), Decision::no_opinion(""));
     assert_eq!(block_on(webhook.authorize(&Attributes::default())).verdict, Verdict::Deny);
     assert_eq!(server.sent(), 0);

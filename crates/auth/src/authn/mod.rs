@@ -12,5 +12,6 @@ pub mod testing;
 pub mod token_cache;
 pub mod token_file;
 pub mod union;
+pub mod webhook;
 pub mod websocket;
 pub mod x509;

@@ -1,6 +1,6 @@
 //! What verification needs of a certificate, read once.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use kubelith_meta::time::Time;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry::{
@@ -22,8 +22,8 @@ pub struct Certificate {
     pub issuer: Vec<u8>,
     pub version3: bool,
     pub serial: String,
-    pub not_before: SystemTime,
-    pub not_after: SystemTime,
+    pub not_before: Time,
+    pub not_after: Time,
     pub basic_constraints: Option<BasicConstraints>,
     /// `None`: no restriction.
     pub may_sign_certificates: Option<bool>,
@@ -90,8 +90,8 @@ impl Certificate {
             issuer: tbs.issuer.as_raw().to_vec(),
             version3: tbs.version == X509Version::V3,
             serial: tbs.serial.to_string(),
-            not_before: time(tbs.validity.not_before.timestamp()),
-            not_after: time(tbs.validity.not_after.timestamp()),
+            not_before: Time::from_unix(tbs.validity.not_before.timestamp()),
+            not_after: Time::from_unix(tbs.validity.not_after.timestamp()),
             basic_constraints: None,
             may_sign_certificates: None,
             extended_usage: ExtendedUsage::Unrestricted,
@@ -187,13 +187,6 @@ fn is_constrained_kind(name: &GeneralName<'_>) -> bool {
         name,
         GeneralName::DNSName(_) | GeneralName::RFC822Name(_) | GeneralName::URI(_) | GeneralName::IPAddress(_)
     )
-}
-
-fn time(unix: i64) -> SystemTime {
-    match u64::try_from(unix) {
-        Ok(seconds) => UNIX_EPOCH + Duration::from_secs(seconds),
-        Err(_) => UNIX_EPOCH,
-    }
 }
 
 impl SubjectName {

@@ -1,5 +1,6 @@
 //! Makes servable resources of the catalogue's descriptors.
 
+use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::strategies;
 use futures::future::BoxFuture;
@@ -28,6 +29,7 @@ pub struct Install {
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
+    pub access: Access,
     /// `--runtime-config`: group versions switched on or off.
     pub switched: HashMap<GroupVersion, bool>,
 }
@@ -79,7 +81,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: None,
+                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
                 actions: HashMap::new(),
                 subresources: HashMap::new(),
             };

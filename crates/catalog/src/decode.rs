@@ -93,6 +93,8 @@ impl<'a> Reader<'a> {
             0 => Value::Bool(false),
             1 => Value::Bool(true),
             2 => Value::Int(self.int()),
+            4 => Value::Array(self.list(Reader::value)),
+            5 => Value::object(),
             _ => Value::String(self.text()),
         }
     }

@@ -4,10 +4,12 @@
 //! types here, and nothing above this crate asks which of the two it has.
 
 pub mod canonical;
+pub mod defaulting;
 pub mod descriptor;
 pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};
+pub use defaulting::Defaulting;
 pub use descriptor::*;
 pub use types::*;

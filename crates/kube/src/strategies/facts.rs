@@ -22,7 +22,7 @@ impl Facts {
         updates_unconditionally: true,
         delete_returns_object: false,
         garbage_collection: GarbageCollection::DeleteDependents,
-        default: |_, _| {},
+        default: defaults::NOTHING,
     };
 
     /// Counts changes of spec in metadata.generation.

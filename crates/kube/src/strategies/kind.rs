@@ -41,7 +41,7 @@ impl Kind {
         updates_unconditionally: true,
         delete_returns_object: false,
         garbage_collection: GarbageCollection::DeleteDependents,
-        default: |_, _| {},
+        default: defaults::NOTHING,
         prepare_for_create: |_, _| {},
         prepare_for_update: |_, _, _, _| {},
         validate: |_, _| ErrorList::default(),

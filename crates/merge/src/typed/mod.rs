@@ -214,9 +214,10 @@ impl<'a> MapType<'a> {
         self.field(name).or(self.element)
     }
 
-    /// The default of a declared field, which completes the keys of list elements.
+    /// The published default of a declared field, which completes the keys of list elements.
     fn default_of(&self, name: &Str) -> Option<&'a Value> {
-        self.fields?.1.field(name)?.schema.default.as_ref()
+        let schema = &self.fields?.1.field(name)?.schema;
+        schema.default.as_ref().filter(|_| !schema.default_hidden)
     }
 
     /// A free-form object: ownership in it is never rewritten when a schema changes.

@@ -1,11 +1,11 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
 use crate::access::{self, ClientCas};
-use crate::{apis, roles, storage};
-use kubelith_auth::authz::rbac::RbacIndex;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::version;
+use crate::{apis, roles, storage};
+use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::{Tasks, termination};

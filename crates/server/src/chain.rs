@@ -3,8 +3,8 @@
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
-    Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency, logging,
-    max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
+    Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
+    logging, max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
 };
 use crate::http::BoxHandler;
 use crate::lifecycle::{Lifecycle, WaitGroup};

@@ -2,8 +2,8 @@
 //! Verb handlers have their own, negotiated writers.
 
 use crate::context::RequestExt;
-use crate::http::{Body, Request, Response};
 use crate::handlers;
+use crate::http::{Body, Request, Response};
 use crate::query;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};

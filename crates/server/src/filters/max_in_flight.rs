@@ -4,9 +4,9 @@
 use super::Layer;
 use crate::context::RequestExt;
 use crate::http::Response;
+use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;
 use crate::respond;
-use crate::metrics::prometheus::IntGauge;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
 use kubelith_auth::user::GROUP_MASTERS;

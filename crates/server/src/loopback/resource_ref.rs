@@ -46,12 +46,8 @@ impl<'a> ResourceRef<'a> {
     pub fn with(mut self, key: &str, value: &str) -> ResourceRef<'a> {
         let separator = if self.query.is_empty() { '?' } else { '&' };
         // Writing to a string cannot fail.
-        let _ = write!(
-            self.query,
-            "{separator}{}={}",
-            utf8_percent_encode(key, QUERY),
-            utf8_percent_encode(value, QUERY)
-        );
+        let _ =
+            write!(self.query, "{separator}{}={}", utf8_percent_encode(key, QUERY), utf8_percent_encode(value, QUERY));
         self
     }
 

@@ -11,7 +11,12 @@ pub struct HealthMetrics {
 impl HealthMetrics {
     pub fn new(registry: &Registry) -> HealthMetrics {
         HealthMetrics {
-            last: gauges(registry, "kubernetes_healthcheck", "The last outcome of a check: 1 passed.", &["name", "type"]),
+            last: gauges(
+                registry,
+                "kubernetes_healthcheck",
+                "The last outcome of a check: 1 passed.",
+                &["name", "type"],
+            ),
             total: counters(
                 registry,
                 "kubernetes_healthchecks_total",

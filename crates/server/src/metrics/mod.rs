@@ -60,7 +60,9 @@ impl Metrics {
         let labels = version.metric_labels();
         let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
         let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
-        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names).with_label_values(&values).set(1);
+        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
+            .with_label_values(&values)
+            .set(1);
         let enabled =
             gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
         for (gate, on) in features.all() {

@@ -6,8 +6,8 @@ mod index;
 mod version;
 mod zpages;
 
-pub use index::{ListedPaths, install as install_index};
 pub use debug::install as install_debug;
+pub use index::{ListedPaths, install as install_index};
 pub use version::{VersionInfo, install as install_version};
 pub use zpages::{install_flagz, install_statusz};
 

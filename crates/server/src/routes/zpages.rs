@@ -101,7 +101,9 @@ impl Endpoint for Kinds {
         match (format, target) {
             (Format::Text, target) => target.is_none(),
             (_, Some(target)) => {
-                target.group == GROUP && target.kind == self.0 && matches!(target.version.as_str(), "v1alpha1" | "v1beta1")
+                target.group == GROUP
+                    && target.kind == self.0
+                    && matches!(target.version.as_str(), "v1alpha1" | "v1beta1")
             }
             (_, None) => false,
         }

@@ -292,7 +292,10 @@ mod tests {
         let (ca, serving, admin) = (read("ca.crt"), read("apiserver.crt"), read("admin.crt"));
 
         Pki::open(dir.path(), options(&["localhost"])).unwrap();
-        assert_eq!((read("ca.crt"), read("apiserver.crt"), read("admin.crt")), (ca.clone(), serving.clone(), admin.clone()));
+        assert_eq!(
+            (read("ca.crt"), read("apiserver.crt"), read("admin.crt")),
+            (ca.clone(), serving.clone(), admin.clone())
+        );
 
         Pki::open(dir.path(), options(&["localhost", "other"])).unwrap();
         assert_eq!((read("ca.crt"), read("admin.crt")), (ca, admin));

@@ -3,13 +3,16 @@
 pub mod authn;
 pub mod authz;
 pub mod bootstrap;
+pub mod config;
 pub mod error;
 mod expiring;
+pub mod expression;
 pub mod forbidden;
 pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;
+pub mod oidc;
 pub mod remote;
 pub mod reviews;
 pub mod service_account;

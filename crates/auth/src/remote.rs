@@ -21,11 +21,13 @@ pub struct FetchRequest {
     pub url: String,
     /// A body makes it a POST of JSON, none a GET.
     pub json_body: Option<String>,
+    /// For the header `Authorization`, where the client has no credential of its own.
+    pub bearer_token: Option<String>,
 }
 
 impl FetchRequest {
     pub fn get(url: impl Into<String>) -> FetchRequest {
-        FetchRequest { url: url.into(), json_body: None }
+        FetchRequest { url: url.into(), json_body: None, bearer_token: None }
     }
 }
 
@@ -102,7 +104,7 @@ impl ReviewClient {
     }
 
     async fn post(&self, body: &str, sent: &Value) -> Result<Value, Failure> {
-        let request = FetchRequest { url: self.url.clone(), json_body: Some(body.to_string()) };
+        let request = FetchRequest { json_body: Some(body.to_string()), ..FetchRequest::get(self.url.clone()) };
         let response = self.client.fetch(request).await.map_err(Failure::Connection)?;
         let answer = json::parse(&response.body);
         if !(200..300).contains(&response.status) {

@@ -4,6 +4,7 @@ pub mod anonymous;
 pub mod audience;
 pub mod bearer;
 pub mod bootstrap_token;
+pub mod build;
 mod csv;
 pub mod groups;
 pub mod request_header;

@@ -4,6 +4,7 @@
 //! 401 and not a broken connection.
 
 mod certificate;
+mod names;
 mod signature;
 #[cfg(test)]
 pub mod testing;

@@ -103,6 +103,27 @@ fn chains() {
 }
 
 #[test]
+fn name_constraints_limit_an_authority() {
+    use rcgen::{GeneralSubtree, NameConstraints, SanType};
+    let ca = root(ca_params("ca"));
+    let limited = ca.intermediate({
+        let mut params = ca_params("limited");
+        let permitted_subtrees = vec![GeneralSubtree::DnsName("example.com".into())];
+        params.name_constraints = Some(NameConstraints { permitted_subtrees, excluded_subtrees: vec![] });
+        params
+    });
+    let leaf = |dns: &str| {
+        let mut params = client_params("jane", &[]);
+        params.subject_alt_names = vec![SanType::DnsName(dns.try_into().unwrap())];
+        vec![limited.leaf(params), limited.der.clone()]
+    };
+    assert_eq!(ask(&ca.pem, NOW, &leaf("a.example.com")), Ok(Some("jane".into())));
+    assert!(ask(&ca.pem, NOW, &leaf("a.other.org")).is_err());
+    let nameless = vec![limited.leaf(client_params("jane", &[])), limited.der.clone()];
+    assert_eq!(ask(&ca.pem, NOW, &nameless), Ok(Some("jane".into())));
+}
+
+#[test]
 fn validity_is_checked_each_time() {
     let ca = root(ca_params("ca"));
     let chain = [ca.leaf(client_params("jane", &[]))];

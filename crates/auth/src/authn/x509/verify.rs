@@ -107,8 +107,9 @@ impl<'a> Search<'a> {
         if position == Position::Leaf {
             return Ok(());
         }
-        // Names of clients are not host names; a CA that constrains alternative names cannot vouch for any here.
-        if cert.has_name_constraints && chain.iter().any(|c| c.has_alternative_names) {
+        let constraints = cert.name_constraints.iter();
+        let mut names = constraints.flat_map(|c| chain.iter().flat_map(|b| &b.alternative_names).map(move |n| (c, n)));
+        if names.any(|(constraints, name)| !constraints.allow(name)) {
             return Err("x509: a root or intermediate certificate is not authorized to sign for this name".into());
         }
         let constraints = cert.basic_constraints;
@@ -142,5 +143,5 @@ fn may_sign(parent: &Certificate) -> Result<(), String> {
 
 /// The same authority twice in a chain is a loop.
 fn same_key_and_name(a: &Certificate, b: &Certificate) -> bool {
-    a.subject == b.subject && a.public_key.key == b.public_key.key && !a.has_alternative_names
+    a.subject == b.subject && a.public_key.key == b.public_key.key && a.alternative_names == b.alternative_names
 }

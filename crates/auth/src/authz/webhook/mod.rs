@@ -1,8 +1,10 @@
 //! Mode `Webhook`: another server is sent a SubjectAccessReview; its answers are kept for a while.
 
+mod conditions;
 mod key;
 mod spec;
 
+pub use conditions::Conditions;
 pub use spec::review_spec;
 
 use crate::error::AuthError;
@@ -43,12 +45,6 @@ impl AccessReviewVersion {
     }
 }
 
-/// Chooses the requests that a webhook is asked about, by the spec of the review it would get.
-pub trait MatchConditions: Send + Sync {
-    /// False: no opinion. An error counts as a failure of the webhook.
-    fn matches(&self, spec: &Value) -> Result<bool, AuthError>;
-}
-
 pub struct WebhookPolicy {
     pub version: AccessReviewVersion,
     /// For how long a yes is kept; zero: not at all.
@@ -57,7 +53,8 @@ pub struct WebhookPolicy {
     pub unauthorized_ttl: Duration,
     /// What counts if the webhook cannot be asked: `Deny` or `NoOpinion`.
     pub on_error: Verdict,
-    pub conditions: Option<Arc<dyn MatchConditions>>,
+    /// None: it is asked about everything.
+    pub conditions: Conditions,
 }
 
 pub struct WebhookAuthorizer {
@@ -109,12 +106,10 @@ impl WebhookAuthorizer {
 
 impl Authorizer for WebhookAuthorizer {
     fn authorize<'a>(&'a self, attributes: &'a Attributes) -> Answer<'a, Decision> {
-        if let Some(conditions) = &self.policy.conditions {
-            match conditions.matches(&review_spec(attributes, AccessReviewVersion::V1)) {
-                Ok(true) => {}
-                Ok(false) => return Answer::Ready(Decision::no_opinion("")),
-                Err(e) => return Answer::Ready(self.failed(e)),
-            }
+        match self.policy.conditions.hold(attributes) {
+            Ok(true) => {}
+            Ok(false) => return Answer::Ready(Decision::no_opinion("")),
+            Err(e) => return Answer::Ready(self.failed(e)),
         }
         let key = cache_key(attributes);
         let kept = self.cache.lock().expect("no panic while held").get(&key, self.clock.now()).cloned();

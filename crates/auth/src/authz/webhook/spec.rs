@@ -47,7 +47,7 @@ pub fn review_spec(a: &Attributes, version: AccessReviewVersion) -> Value {
 }
 
 /// Comparisons of numbers cannot be said in a review: without them it asks about more, which is safe.
-fn requirement(r: &Requirement) -> Option<Value> {
+pub(super) fn requirement(r: &Requirement) -> Option<Value> {
     let operator = match r.operator {
         Operator::In => "In",
         Operator::NotIn => "NotIn",

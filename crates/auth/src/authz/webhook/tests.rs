@@ -9,7 +9,7 @@ fn policy() -> WebhookPolicy {
         authorized_ttl: Duration::from_secs(300),
         unauthorized_ttl: Duration::from_secs(30),
         on_error: Verdict::NoOpinion,
-        conditions: None,
+        conditions: Conditions::default(),
     }
 }
 
@@ -158,24 +158,23 @@ fn huge_requests_are_not_kept() {
     assert_eq!(server.sent(), 2);
 }
 
-struct OnlySecrets;
-
-impl MatchConditions for OnlySecrets {
-    fn matches(&self, spec: &Value) -> Result<bool, AuthError> {
-        match spec.str_at(&["resourceAttributes", "resource"]) {
-            "" => Err("no resource".into()),
-            resource => Ok(resource == "secrets"),
-        }
-    }
-}
-
 #[test]
 fn conditions_choose_what_is_asked() {
-    let server = Scripted::new([]);
-    let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
-    let policy = WebhookPolicy { conditions: Some(Arc::new(OnlySecrets)), on_error: Verdict::Deny, ..policy() };
-    let webhook = WebhookAuthorizer::new(client, policy, clock_at(0));
-    assert_eq!(block_on(webhook.authorize(&attributes("x"))), Decision::no_opinion(""));
-    assert_eq!(block_on(webhook.authorize(&Attributes::default())).verdict, Verdict::Deny);
-    assert_eq!(server.sent(), 0);
+    use crate::expression::testing::Simple;
+    use crate::expression::{ExpressionCompiler, ResultKind, Subject};
+    let compile = |text: &str| (text.into(), Simple.compile(text, Subject::AccessReview, ResultKind::Bool).unwrap());
+    let run = |conditions: &[&str]| {
+        let server = Scripted::new([]);
+        let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
+        let conditions = Conditions(conditions.iter().map(|c| compile(c)).collect());
+        let policy = WebhookPolicy { conditions, on_error: Verdict::Deny, ..policy() };
+        let webhook = WebhookAuthorizer::new(client, policy, clock_at(0));
+        let decision = block_on(webhook.authorize(&attributes("x")));
+        (server.sent(), decision.verdict, decision.error.map(|e| e.to_string()).unwrap_or_default())
+    };
+    let broken = "cel evaluation error: expression 'request.gone' resulted in error: no such key: gone".to_string();
+    assert_eq!(run(&[r#"request.user == "u""#]).0, 1);
+    assert_eq!(run(&[r#"request.user == "x""#]), (0, Verdict::NoOpinion, String::new()));
+    assert_eq!(run(&["request.gone", r#"request.user == "x""#]), (0, Verdict::NoOpinion, String::new()));
+    assert_eq!(run(&["request.gone", r#"request.user == "u""#]), (0, Verdict::Deny, broken));
 }

@@ -1,7 +1,8 @@
 //! The wording of a 403: the only place that says who cannot do what.
 
-use crate::quote::quote;
 use crate::traits::Attributes;
+use kubelith_meta::text::quote;
+use kubelith_meta::{GroupResource, Status};
 
 /// `User "x" cannot list resource "pods" in API group "" in the namespace "y"`, and after it `: reason`
 /// if there is one. The reason goes out as it is; what comes from the request has `&`, `<` and `>`
@@ -15,16 +16,10 @@ pub fn forbidden_detail(attributes: &Attributes, reason: &str) -> String {
     message
 }
 
-/// The whole Status message: the detail behind `pods "p" is forbidden: `.
-pub fn forbidden_message(attributes: &Attributes, reason: &str) -> String {
-    let detail = forbidden_detail(attributes, reason);
-    let (group, resource, name) = (&attributes.group, &attributes.resource, &attributes.name);
-    let qualified = if group.is_empty() { resource.to_string() } else { format!("{resource}.{group}") };
-    match (qualified.is_empty(), name.is_empty()) {
-        (true, _) => format!("forbidden: {detail}"),
-        (false, true) => format!("{qualified} is forbidden: {detail}"),
-        (false, false) => format!("{qualified} {} is forbidden: {detail}", quote(name)),
-    }
+/// The answer to a request that is not allowed.
+pub fn forbidden_status(attributes: &Attributes, reason: &str) -> Status {
+    let resource = GroupResource::new(attributes.group.clone(), attributes.resource.clone());
+    Status::forbidden(&resource, &attributes.name, forbidden_detail(attributes, reason))
 }
 
 fn describe(a: &Attributes) -> String {
@@ -98,7 +93,7 @@ mod tests {
             ),
         ];
         for (a, reason, want) in cases {
-            assert_eq!(forbidden_message(&a, reason), want);
+            assert_eq!(forbidden_status(&a, reason).message, want);
         }
     }
 }

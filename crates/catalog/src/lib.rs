@@ -4,11 +4,14 @@
 
 mod api;
 mod catalog;
+mod convert;
 mod decode;
 #[cfg(test)]
 mod encode;
 #[cfg(test)]
 mod model;
+mod reader;
+mod runtime_config;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -18,3 +21,5 @@ mod wire;
 
 pub use api::{Api, Serve};
 pub use catalog::{Catalog, Gate, builtin};
+pub use convert::{ConvertError, convert, is_same_kind, normalize};
+pub use runtime_config::RuntimeConfig;

@@ -1,9 +1,10 @@
-//! The list of steps that are known to differ, each with its reason. It only shrinks: a step that differs without being
-//! listed fails a run, and so does a listed one that is the same again.
+//! The list of what is known to fail, each line with its reason. It only shrinks: a failure that is not listed fails a run,
+//! and so does a listed one that passes again.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
+use std::str::FromStr;
 
 /// `area/file#step`, ordered as people read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,14 +13,16 @@ pub struct StepId {
     pub index: usize,
 }
 
-impl StepId {
-    fn parse(text: &str) -> Option<StepId> {
-        let (file, index) = text.split_once('#')?;
-        Some(StepId { file: file.to_owned(), index: index.parse().ok()? })
+impl FromStr for StepId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StepId, String> {
+        let parts = text.split_once('#').and_then(|(file, index)| Some((file.to_owned(), index.parse().ok()?)));
+        parts.map(|(file, index)| StepId { file, index }).ok_or_else(|| format!("not file#step: {text:?}"))
     }
 }
 
-impl std::fmt::Display for StepId {
+impl Display for StepId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}#{}", self.file, self.index)
     }
@@ -28,14 +31,24 @@ impl std::fmt::Display for StepId {
 /// The reason that `--bless` gives to a new line; someone must replace it by a real one.
 pub const UNEXPLAINED: &str = "unexplained";
 
-#[derive(Debug, Default)]
-pub struct Known {
+#[derive(Debug)]
+pub struct Known<Id> {
+    /// The comment lines at the top of the file.
     header: String,
-    reasons: BTreeMap<StepId, String>,
+    reasons: BTreeMap<Id, String>,
 }
 
-impl Known {
-    pub fn load(path: &Path) -> Result<Known, String> {
+impl<Id> Default for Known<Id> {
+    fn default() -> Known<Id> {
+        Known { header: String::new(), reasons: BTreeMap::new() }
+    }
+}
+
+impl<Id: Ord + Clone + Display + FromStr> Known<Id>
+where
+    Id::Err: Display,
+{
+    pub fn load(path: &Path) -> Result<Known<Id>, String> {
         match std::fs::read_to_string(path) {
             Ok(text) => Known::parse(&text).map_err(|error| format!("{}: {error}", path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Known::default()),
@@ -43,14 +56,14 @@ impl Known {
         }
     }
 
-    fn parse(text: &str) -> Result<Known, String> {
+    fn parse(text: &str) -> Result<Known<Id>, String> {
         let mut known = Known::default();
         for line in text.lines() {
             if line.starts_with('#') {
                 known.header.push_str(line);
                 known.header.push('\n');
             } else if let Some((step, reason)) = line.trim().split_once(char::is_whitespace) {
-                let id = StepId::parse(step).ok_or_else(|| format!("not file#step: {line:?}"))?;
+                let id = step.parse().map_err(|error: Id::Err| error.to_string())?;
                 known.reasons.insert(id, reason.trim().to_owned());
             } else if !line.trim().is_empty() {
                 return Err(format!("no reason: {line:?}"));
@@ -59,7 +72,7 @@ impl Known {
         Ok(known)
     }
 
-    pub fn contains(&self, id: &StepId) -> bool {
+    pub fn contains(&self, id: &Id) -> bool {
         self.reasons.contains_key(id)
     }
 
@@ -71,12 +84,12 @@ impl Known {
         self.reasons.is_empty()
     }
 
-    /// Takes over the outcome of a run: steps that are the same leave the list, new differences enter it.
-    pub fn bless(&mut self, same: &[StepId], different: &[StepId]) {
-        for id in same {
+    /// Takes over the outcome of a run: what passed leaves the list, new failures enter it.
+    pub fn bless(&mut self, passed: &[Id], failed: &[Id]) {
+        for id in passed {
             self.reasons.remove(id);
         }
-        for id in different {
+        for id in failed {
             self.reasons.entry(id.clone()).or_insert_with(|| UNEXPLAINED.to_owned());
         }
     }
@@ -99,12 +112,12 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> StepId {
-        StepId::parse(text).unwrap()
+        text.parse().unwrap()
     }
 
     #[test]
     fn keeps_reasons_and_shrinks() {
-        let mut known = Known::parse("# why\ncrud/a#10  no admission yet\ncrud/a#2  x\n\n").unwrap();
+        let mut known = Known::<StepId>::parse("# why\ncrud/a#10  no admission yet\ncrud/a#2  x\n\n").unwrap();
         assert!(known.contains(&id("crud/a#10")) && !known.contains(&id("crud/a#1")));
         known.bless(&[id("crud/a#2")], &[id("crud/a#10"), id("crud/a#9")]);
         assert_eq!(known.to_text(), "# why\ncrud/a#9  unexplained\ncrud/a#10  no admission yet\n");
@@ -112,8 +125,8 @@ mod tests {
 
     #[test]
     fn a_line_needs_a_step_and_a_reason() {
-        assert!(Known::parse("crud/a#1").is_err());
-        assert!(Known::parse("crud/a#x reason").is_err());
-        assert!(Known::parse("crud/a reason").is_err());
+        assert!(Known::<StepId>::parse("crud/a#1").is_err());
+        assert!(Known::<StepId>::parse("crud/a#x reason").is_err());
+        assert!(Known::<StepId>::parse("crud/a reason").is_err());
     }
 }

@@ -1,6 +1,8 @@
-//! Test tooling: replays recorded exchanges with kube-apiserver against a server and shows where its answers differ.
+//! Test tooling: replays recorded exchanges with kube-apiserver against a server and shows where its answers differ, and
+//! drives real clients (kubectl, Helm, the Python client, kube-rs) against it.
 //! It knows nothing of the crates under test; it speaks HTTP to a process, as every other client does.
 
+pub mod clients;
 pub mod compare;
 pub mod corpus;
 pub mod harness;

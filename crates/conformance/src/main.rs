@@ -3,7 +3,7 @@
 use kubelith_conformance::corpus::{self, FileOutcome, Target};
 use kubelith_conformance::harness::{Etcd, Store};
 use kubelith_conformance::http::Address;
-use kubelith_conformance::known::Known;
+use kubelith_conformance::known::{Known, StepId};
 use kubelith_conformance::replay::Tokens;
 use kubelith_conformance::report::{self, Detail, Show, Verdict};
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
 /// Whether everything is as listed, over all stores.
 fn run(options: &Options) -> Result<bool, String> {
     let list = options.root.join("known-differences.txt");
-    let mut known = if options.ignore_known { Known::default() } else { Known::load(&list)? };
+    let mut known: Known<StepId> = if options.ignore_known { Known::default() } else { Known::load(&list)? };
     let (mut passed, mut failed, mut listed) = (0, 0, 0);
     for (name, target, jobs) in targets(options)? {
         let verdict = on_target(options, &known, &name, &target, jobs)?;
@@ -130,12 +130,18 @@ fn targets(options: &Options) -> Result<Vec<(String, Target, usize)>, String> {
     started.collect()
 }
 
-fn on_target(options: &Options, known: &Known, name: &str, target: &Target, jobs: usize) -> Result<Verdict, String> {
+fn on_target(
+    options: &Options,
+    known: &Known<StepId>,
+    name: &str,
+    target: &Target,
+    jobs: usize,
+) -> Result<Verdict, String> {
     let files = corpus::load(&options.root, &options.selected)?;
     println!("replaying {} files on {name}", files.len());
     let show = if options.selected.is_empty() { Show::NewOnly } else { Show::KnownToo };
     let print = |outcome: &FileOutcome| print!("{}", report::file(outcome, known, options.detail, show));
     let jobs = jobs.clamp(1, files.len().max(1));
-    let outcomes = corpus::run(files, target, jobs, &options.tokens, &print)?;
+    let outcomes = corpus::run(files, target, jobs, &options.tokens, known, &print)?;
     Ok(Verdict::of(&outcomes, known))
 }

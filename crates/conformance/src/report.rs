@@ -32,7 +32,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub fn of(outcomes: &[FileOutcome], known: &Known) -> Verdict {
+    pub fn of(outcomes: &[FileOutcome], known: &Known<StepId>) -> Verdict {
         let mut verdict = Verdict::default();
         for outcome in outcomes {
             for step in &outcome.steps {
@@ -61,7 +61,7 @@ pub enum Show {
     KnownToo,
 }
 
-pub fn file(outcome: &FileOutcome, known: &Known, detail: Detail, show: Show) -> String {
+pub fn file(outcome: &FileOutcome, known: &Known<StepId>, detail: Detail, show: Show) -> String {
     let mut text = String::new();
     let (mut new, mut listed) = (0, 0);
     for step in &outcome.steps {
@@ -118,7 +118,7 @@ mod tests {
         let step = |index, differences| StepOutcome { index, request: "GET /".into(), differences };
         let steps = vec![step(0, vec![]), step(1, different()), step(2, different()), step(3, vec![])];
         let outcomes = [FileOutcome { name: "crud/a".into(), steps }];
-        let mut known = Known::default();
+        let mut known = Known::<StepId>::default();
         let id = |index| StepId { file: "crud/a".into(), index };
         known.bless(&[], &[id(1), id(3)]);
         let verdict = Verdict::of(&outcomes, &known);

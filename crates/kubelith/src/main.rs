@@ -1,1 +1,44 @@
-fn main() {}
+//! The kubelith program: flags, then options, then the server.
+
+mod access;
+mod apis;
+mod flags;
+mod options;
+mod roles;
+mod run;
+mod storage;
+mod version;
+
+use options::Options;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let flags = match flags::parse(&args).and_then(flags::with_config_file) {
+        Ok(flags) => flags,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if flags.bool("help") {
+        print!("{}", flags::help());
+        return ExitCode::SUCCESS;
+    }
+    if let Some(text) = version::asked_for(&flags.text("version")) {
+        println!("{text}");
+        return ExitCode::SUCCESS;
+    }
+    let outcome = Options::from_flags(&flags).map_err(|e| e.to_string()).and_then(|options| run::run(options, &flags));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            kubelith_server::logging::init(Default::default(), 0);
+            tracing::error!(err = error, "command failed");
+            ExitCode::FAILURE
+        }
+    }
+}

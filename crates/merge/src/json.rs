@@ -1,7 +1,6 @@
-//! JSON inside strings: keys and values of `fieldsV1` path elements and the last-applied annotation.
-//! Written as Go's encoder writes it, HTML characters escaped. Reading stops at 128 levels.
+//! Reading JSON inside strings: keys and values of `fieldsV1` path elements and the last-applied annotation.
+//! Nesting beyond 128 levels is an error.
 
-use crate::go_text::exponent_form;
 use kubelith_meta::{Map, Str, Value};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -99,84 +98,6 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Appends `value` as compact JSON.
-pub(crate) fn write(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Int(i) => out.push_str(itoa::Buffer::new().format(*i)),
-        Value::Float(f) => write_float(out, *f),
-        Value::String(s) => write_string(out, s),
-        Value::Array(a) => {
-            out.push('[');
-            for (i, v) in a.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write(out, v);
-            }
-            out.push(']');
-        }
-        Value::Object(m) => {
-            out.push('{');
-            for (i, (k, v)) in m.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_string(out, k);
-                out.push(':');
-                write(out, v);
-            }
-            out.push('}');
-        }
-    }
-}
-
-/// Shortest digits; exponents below 1e-6 and from 1e21 on, without a leading zero (`1e-7`).
-fn write_float(out: &mut String, f: f64) {
-    let magnitude = f.abs();
-    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
-        let text = exponent_form(f);
-        out.push_str(&text.replace("e-0", "e-"));
-    } else {
-        use fmt::Write;
-        let _ = write!(out, "{f}");
-    }
-}
-
-pub(crate) fn write_string(out: &mut String, s: &str) {
-    out.push('"');
-    let mut plain = 0;
-    for (i, c) in s.char_indices() {
-        let escape: &str = match c {
-            '"' => "\\\"",
-            '\\' => "\\\\",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            '<' => "\\u003c",
-            '>' => "\\u003e",
-            '&' => "\\u0026",
-            '\u{2028}' => "\\u2028",
-            '\u{2029}' => "\\u2029",
-            c if (c as u32) < 0x20 => "",
-            _ => continue,
-        };
-        out.push_str(&s[plain..i]);
-        if escape.is_empty() {
-            use fmt::Write;
-            let _ = write!(out, "\\u{:04x}", c as u32);
-        } else {
-            out.push_str(escape);
-        }
-        plain = i + c.len_utf8();
-    }
-    out.push_str(&s[plain..]);
-    out.push('"');
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -184,20 +105,6 @@ pub(crate) mod tests {
     /// A value from JSON text, for tables.
     pub(crate) fn v(text: &str) -> Value {
         parse(text).unwrap_or_else(|e| panic!("{e}: {text}"))
-    }
-
-    #[test]
-    fn round_trips() {
-        let table = [
-            r#"{"a":[1,-2,0.5,true,null,"x"],"b":{}}"#,
-            r#"{"a":"\u003cb\u003e\u0026\n\u0001\\\""}"#,
-            r#"[1e+21,1e-7,100000]"#,
-        ];
-        for text in table {
-            let mut out = String::new();
-            write(&mut out, &v(text));
-            assert_eq!(out, text);
-        }
     }
 
     #[test]

@@ -201,9 +201,7 @@ pub(crate) fn deployment() -> TypedSchema {
 
 /// `value` as JSON text, for messages.
 pub(crate) fn text(value: &Value) -> String {
-    let mut out = String::new();
-    crate::json::write(&mut out, value);
-    out
+    kubelith_meta::text::json(value)
 }
 
 /// A random object of `schema`: members come and go, keyed lists have few distinct keys in any order. Two objects of
@@ -279,4 +277,9 @@ impl Random {
         };
         Value::Array(labels.iter().map(|l| one(self, l)).collect())
     }
+}
+
+/// `n` random cases; failures are reported, not kept in files.
+pub(crate) fn cases(n: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config { cases: n, failure_persistence: None, ..Default::default() }
 }

@@ -6,7 +6,9 @@ pub mod field;
 pub mod gvk;
 pub mod intstr;
 pub mod names;
+pub mod object;
 pub mod quantity;
+pub mod random;
 pub mod selector;
 pub mod status;
 pub mod text;
@@ -16,6 +18,7 @@ pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use intstr::IntOrString;
+pub use object::ObjectMeta;
 pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};
 pub use status::Status;

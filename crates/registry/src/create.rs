@@ -6,8 +6,12 @@ use crate::call::Call;
 use crate::error;
 use crate::resource::{Resource, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
+use kubelith_meta::field::{ErrorList, Path};
+use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
-use kubelith_meta::{Str, Value, object};
+use kubelith_meta::{Str, Value, names, random};
+use kubelith_schema::Encoding;
+use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
 
 /// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
@@ -44,7 +48,7 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let key = self.key(&call.namespace, &name)?;
         if resource_version_of(&object)? != 0 {
-            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let bytes = self.encode(&object).await?;
         if call.dry_run() {
@@ -77,7 +81,7 @@ impl Resource {
             Generated::No => Status::already_exists(&call.resource, name),
         };
         if found.is_some_and(|f| f.at(&["metadata", "deletionTimestamp"]).is_some()) {
-            status.message = format!("object is being deleted: {}", status.message).into();
+            status.message = format!("object is being deleted: {}", status.message);
         }
         status
     }
@@ -85,15 +89,17 @@ impl Resource {
     /// creationTimestamp, uid and, below a generateName, the name.
     pub(crate) fn fill_system_metadata(&self, object: &mut Value) -> Generated {
         let meta = object.make_object().entry_or_null("metadata").make_object();
-        meta.insert("creationTimestamp", self.clock.now().to_rfc3339());
-        meta.insert("uid", kubelith_meta::random::uid());
+        meta.insert("creationTimestamp", self.clock.now().rfc3339());
+        meta.insert("uid", random::uid(random::random_bits));
         for gone in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             meta.remove(gone);
         }
-        let empty = |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+        let empty =
+            |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
         if !empty("generateName", meta) {
             if empty("name", meta) {
-                let name = kubelith_meta::random::generate_name(meta.get("generateName").and_then(Value::as_str).unwrap_or(""));
+                let prefix = meta.get("generateName").and_then(Value::as_str).unwrap_or("");
+                let name = random::generate_name(prefix, random::random_bits);
                 meta.insert("name", name);
             }
             return Generated::Yes;
@@ -118,11 +124,11 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, errors));
+            return Err(Status::invalid(&call.group_kind(), &name, &errors));
         }
-        let errors = object::validate_object_meta(object, self.namespaced());
+        let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, errors));
+            return Err(Status::invalid(&call.group_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
@@ -155,8 +161,23 @@ impl Resource {
     pub(crate) fn normalize(&self, call: &Call, object: &mut Value) {
         let version = self.working_kind(call).version;
         if let Some(version) = self.descriptor.version(&version) {
-            kubelith_schema::canonical::canonicalize(&version.schema, object);
+            let schema = &version.schema;
+            canonicalize(&schema.table, &schema.root, object, self.empties());
         }
+    }
+
+    /// How empty lists and maps look once they are stored.
+    pub fn empties(&self) -> Empties {
+        match self.descriptor.storage.encoding {
+            Encoding::Protobuf => Empties::Absent,
+            Encoding::Json => Empties::Distinct,
+        }
+    }
+
+    /// The rules that metadata of every kind must obey.
+    pub(crate) fn validate_metadata(&self, object: &Value) -> ErrorList {
+        let namespacing = if self.namespaced() { Namespacing::Required } else { Namespacing::Forbidden };
+        validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
     }
 
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, set_resource_version};
-use crate::strategy::GarbageCollection;
+use crate::strategy::{DeleteStep, GarbageCollection};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupResource, Str, Value};
@@ -59,7 +59,8 @@ impl Resource {
             let plan = self.plan(call, &mut object, &mut options)?;
             if !matches!(plan, Plan::Already) {
                 // Admission judges the stored object, once for each attempt.
-                let request = Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                let request =
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
                 self.admission.admit(request, &mut Value::Null).await?;
                 self.admission.validate(request, &Value::Null).await?;
             }
@@ -131,6 +132,11 @@ impl Resource {
 
     fn plan(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Result<Plan, Status> {
         self.check_delete_preconditions(call, object, options)?;
+        match self.strategy.delete_step(object, options, self.clock.now()) {
+            DeleteStep::Generic => {}
+            DeleteStep::Mark => return Ok(Plan::Mark(std::mem::take(object), DeleteOutcome::Pending)),
+            DeleteStep::Stay => return Ok(Plan::Already),
+        }
         let graceful = match self.grace(call, object, options) {
             Grace::Pending => return Ok(Plan::Already),
             Grace::Graceful => true,
@@ -195,7 +201,7 @@ impl Resource {
             return Grace::None;
         }
         let now = self.clock.now();
-        if let Some(at) = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(Time::parse) {
+        if let Some(at) = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time) {
             let running = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
             let running = if running < 0 { 1 } else { running };
             if running == 0 {
@@ -206,7 +212,7 @@ impl Resource {
                 options.grace_period_seconds = Some(running);
                 return Grace::Pending;
             };
-            let mut ends = at.plus_seconds(wanted - running);
+            let mut ends = plus_seconds(at, wanted - running);
             if ends < now {
                 ends = now;
                 wanted = wanted.min(1);
@@ -219,7 +225,7 @@ impl Resource {
             return Grace::None;
         }
         let period = options.grace_period_seconds.unwrap_or(0);
-        set_deletion(object, now.plus_seconds(period), period);
+        set_deletion(object, plus_seconds(now, period), period);
         count_generation(object);
         Grace::Graceful
     }
@@ -242,7 +248,8 @@ impl Resource {
                 None => (policy == GarbageCollection::OrphanDependents, false),
             },
         };
-        let mut want: Vec<Str> = have.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| Str::from(*f)).collect();
+        let mut want: Vec<Str> =
+            have.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| Str::from(*f)).collect();
         if orphan {
             want.push(ORPHAN.into());
         }
@@ -261,13 +268,21 @@ enum Grace {
     Pending,
 }
 
+fn parse_time(text: &str) -> Option<Time> {
+    Time::parse(text).ok()
+}
+
+fn plus_seconds(at: Time, seconds: i64) -> Time {
+    Time::from_unix_nanos(at.unix_seconds().saturating_add(seconds), at.subsec_nanos().into())
+}
+
 fn finalizers(object: &Value) -> Vec<&str> {
     let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or(&[]);
     list.iter().filter_map(Value::as_str).collect()
 }
 
 fn set_deletion(object: &mut Value, at: Time, period: i64) {
-    object.set_at(&["metadata", "deletionTimestamp"], at.to_rfc3339().into());
+    object.set_at(&["metadata", "deletionTimestamp"], at.rfc3339().into());
     object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(period));
 }
 
@@ -278,7 +293,7 @@ fn count_generation(object: &mut Value) {
 }
 
 fn mark_as_deleting(object: &mut Value, now: Time) {
-    let at = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(Time::parse);
+    let at = object.at(&["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(parse_time);
     if at.is_none() {
         count_generation(object);
     }

@@ -7,6 +7,7 @@ use crate::options::ReadAt;
 use crate::strategy::Strategy;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
@@ -94,7 +95,7 @@ impl Resource {
         if name.is_empty() {
             return Err(Status::bad_request("Name parameter required."));
         }
-        if let Some(problem) = kubelith_meta::names::path_segment_name(name).first() {
+        if let Some(problem) = names::name_is_path_segment(name, NameUse::Full).first() {
             return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {problem}")));
         }
         Ok(if self.namespaced() { format!("{namespace}/{name}") } else { name.to_owned() })
@@ -122,7 +123,7 @@ impl Resource {
     /// The state that a failed guard reported.
     pub(crate) async fn current_of_kv(&self, call: &Call, kv: &kubelith_store::KeyValue) -> Result<Current, Status> {
         let revision = kv.mod_revision.0;
-        let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal)?;
+        let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal_error)?;
         let mut current = self.parse(call, &rendered.json, revision).await?;
         current.stale = kv.stale;
         Ok(current)
@@ -136,7 +137,7 @@ impl Resource {
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
-        let object = kubelith_codec::json::parse(json).map_err(|e| Status::internal(e.to_string()))?;
+        let object = kubelith_codec::json::parse(json).map_err(Status::internal_error)?;
         let object = self.convert(object, &self.working_kind(call)).await?;
         Ok(Current { object, revision, stale: false })
     }
@@ -170,7 +171,7 @@ impl Resource {
                 if self.hub.wait_for(revision).await {
                     Ok(self.hub.applied())
                 } else {
-                    Err(Status::too_large_resource_version(revision, self.hub.applied()))
+                    Err(error::too_large(revision, self.hub.applied()))
                 }
             }
         }

@@ -8,7 +8,8 @@ use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::{proto, typed};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
-use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema, canonical};
+use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
 use kubelith_store::cache::{Rendered, Renderer};
 use std::sync::Arc;
 
@@ -28,18 +29,24 @@ impl TypedCodec {
         let kind = descriptor.storage.kind.clone();
         // The fields of the stored version; a group that stores as another's kind selects by that one's.
         let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
-        let selectable = stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
+        let selectable =
+            stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
         let schema = catalog.kind_schema(&kind)?;
         Some(TypedCodec { catalog, kind, schema, encoding: descriptor.storage.encoding, selectable, strategy })
     }
 
+    /// Where a selectable field stands among the fields that the cache keeps.
+    pub fn selectable_index(&self, name: &str) -> Option<usize> {
+        self.selectable.iter().position(|f| f.name == name)
+    }
+
     /// The object at the storage version, as it would be written today.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
-        let object = if stored.starts_with(proto::MAGIC) {
-            let opened = proto::open(stored).map_err(|e| e.to_string())?;
-            let kind = opened.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
+        let object = if stored.starts_with(proto::PREFIX) {
+            let envelope = proto::Envelope::read(stored).map_err(|e| e.to_string())?;
+            let kind = envelope.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
-            typed_object(proto::decode_message(&schema, opened.raw).map_err(|e| e.to_string())?, &kind)
+            typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
         } else {
             let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
@@ -48,7 +55,11 @@ impl TypedCodec {
         };
         let mut object = self.to_storage_version(object)?;
         self.strategy.default_object(&self.kind.version, &mut object);
-        canonical::canonicalize(&self.schema, &mut object);
+        let empties = match self.encoding {
+            Encoding::Protobuf => Empties::Absent,
+            Encoding::Json => Empties::Distinct,
+        };
+        canonicalize(&self.schema.table, &self.schema.root, &mut object, empties);
         Ok(object)
     }
 
@@ -56,14 +67,17 @@ impl TypedCodec {
         if *kind == self.kind {
             return Ok(self.schema.clone());
         }
-        self.catalog.kind_schema(kind).ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
+        self.catalog
+            .kind_schema(kind)
+            .ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
     }
 
     fn to_storage_version(&self, object: Value) -> Result<Value, String> {
         if object.str_at(&["apiVersion"]) == self.kind.api_version() {
             return Ok(object);
         }
-        let from = GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
+        let from =
+            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
         kubelith_catalog::convert(object, &from, &self.kind).map_err(|e| e.to_string())
     }
 }
@@ -87,10 +101,7 @@ impl Renderer for TypedCodec {
 impl Encoder for TypedCodec {
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.encoding {
-            Encoding::Protobuf => {
-                let message = proto::encode_message(&self.schema, object).map_err(Status::internal_error)?;
-                Ok(proto::envelope(&self.kind, &message).into())
-            }
+            Encoding::Protobuf => Ok(proto::to_vec(object, &self.schema).map_err(Status::internal_error)?.into()),
             // Go's encoder ends a document with a line feed.
             Encoding::Json => {
                 let mut json = object_json(object);

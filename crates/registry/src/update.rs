@@ -12,8 +12,9 @@ use crate::resource::{Current, Resource, resource_version_of, set_resource_versi
 use crate::strategy::{Generation, Part};
 use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, Str, Value, object};
+use kubelith_meta::{GroupKind, Str, Value};
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -202,8 +203,12 @@ impl Resource {
             let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
             let path = Path::new("metadata");
             let mut errors = ErrorList::default();
-            errors.push(Error::invalid(&path.child("resourceVersion"), Value::Int(0), "must be specified for an update"));
-            return Err(Status::invalid(&kind, &call.name, errors));
+            errors.push(Error::invalid(
+                &path.child("resourceVersion"),
+                Value::Int(0),
+                "must be specified for an update",
+            ));
+            return Err(Status::invalid(&kind, &call.name, &errors));
         }
         if given != existing {
             return Err(Status::conflict(&call.resource, &call.name, OPTIMISTIC_LOCK));
@@ -237,7 +242,9 @@ impl Resource {
         let key = self.key(&call.namespace, &call.name).unwrap_or_default();
         let key = format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix));
         // The reference prints its storage error: code, key and all.
-        let text = format!("StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}");
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
+        );
         Status::conflict(&call.resource, &call.name, &text)
     }
 
@@ -252,12 +259,12 @@ impl Resource {
         self.count_generation(object, old);
         keep_system_metadata(object, old);
 
-        let mut errors = object::validate_object_meta(object, self.namespaced());
-        errors.extend(object::validate_object_meta_update(object, old));
+        let mut errors = self.validate_metadata(object);
+        errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&call.group_kind(), &name, errors));
+            return Err(Status::invalid(&call.group_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);

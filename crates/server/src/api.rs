@@ -1,17 +1,20 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
-use crate::handlers::{self, Context, Endpoint, Query, output};
+use crate::handlers::context::negotiation_error;
+use crate::handlers::options::{FieldValidation, Write, WriteOptions};
+use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
-use kubelith_meta::user::User;
 use kubelith_meta::status::ForeignResponse;
-use kubelith_meta::{GroupResource, GroupVersion, Status, Str};
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::HashMap;
@@ -41,6 +44,37 @@ pub struct ActionCall {
     pub endpoint: Option<Arc<Endpoint>>,
 }
 
+impl ActionCall {
+    /// The request's body as an object of a built-in kind.
+    pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
+        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
+        let strictness = match options.field_validation {
+            FieldValidation::Ignore => Strictness::Lenient,
+            FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
+        };
+        let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
+        handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
+        Ok(decoded.object)
+    }
+
+    /// An answer of a built-in kind in the representation that the client asks for.
+    pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
+        let accept = handlers::context::accept_of(&self.headers);
+        let negotiated =
+            negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
+        if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
+            kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
+        }
+        let body = output::encode(negotiated.format, &object, false)?;
+        let media_type = HeaderValue::from_static(negotiated.format.media_type());
+        Ok(crate::respond::with_type(code, media_type, body))
+    }
+}
+
 /// One resource of a group version.
 pub struct Served {
     pub descriptor: Arc<Descriptor>,
@@ -67,6 +101,18 @@ pub struct Api {
     next: BoxHandler,
 }
 
+impl Routes {
+    /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
+    fn owns(&self, path: &str) -> bool {
+        let mut parts = path.split('/').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => self.versions.keys().any(|gv| gv.group.is_empty()),
+            (Some("apis"), Some(group)) => !group.is_empty() && self.versions.keys().any(|gv| gv.group == group),
+            _ => false,
+        }
+    }
+}
+
 impl Served {
     fn version(&self) -> &Version {
         &self.descriptor.versions[self.version_index]
@@ -89,14 +135,19 @@ impl Api {
 
 impl Handler for Api {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
-        let Some(info) = info.filter(|i| i.is_resource_request) else { return self.next.handle(request) };
         let routes = self.routes.load_full();
-        let version = GroupVersion::new(info.group.clone(), info.version.clone());
-        if !routes.versions.contains_key(&version) {
+        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if routes.versions.contains_key(&version) {
+                return Box::pin(async move { serve(&routes, &version, info, request).await });
+            }
+        }
+        if !routes.owns(request.uri().path()) {
             return self.next.handle(request);
         }
-        Box::pin(async move { serve(&routes, &version, info, request).await })
+        let status = no_such_resource();
+        Box::pin(std::future::ready(output::status(request.headers(), false, &status)))
     }
 }
 
@@ -104,7 +155,10 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
-    let pretty = negotiate::wants_pretty(query.get("pretty"), headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""));
+    let pretty = negotiate::wants_pretty(
+        query.get("pretty"),
+        headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
+    );
     let warnings = Warnings::default();
     let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
     let result = match served {
@@ -238,7 +292,7 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
     Ok(())
 }
 
-fn route_error(error: RouteError) -> Status {
+pub(crate) fn route_error(error: RouteError) -> Status {
     let code = match error {
         RouteError::NotAcceptable(_) => 406,
         RouteError::UnsupportedMediaType => 415,

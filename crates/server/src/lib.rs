@@ -3,17 +3,32 @@
 
 pub mod api;
 pub mod body;
+pub mod chain;
+pub mod context;
 pub mod discovery;
+pub mod features;
+pub mod filters;
 pub mod handlers;
+pub mod health;
 pub mod http;
 pub mod lifecycle;
 pub mod listen;
+pub mod logging;
 pub mod loopback;
+pub mod metrics;
 pub mod query;
 pub mod request_info;
 pub mod respond;
+pub mod routes;
+pub mod server;
 pub mod table;
+pub mod testing;
 pub mod tls;
 
+#[cfg(test)]
+mod server_tests;
+
+pub use context::RequestExt;
 pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
 pub use request_info::RequestInfo;
+pub use server::{Server, ServerBuilder, ServerConfig};

@@ -11,6 +11,7 @@
 use crate::query;
 use http::Method;
 use kubelith_meta::Str;
+use kubelith_meta::selector::{FieldSelector, LabelSelector};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
@@ -152,16 +153,14 @@ pub fn is_true(value: &str) -> bool {
 /// `fieldSelector=metadata.name=x` names one object: authorizers may allow by name. Not if another list
 /// option is malformed, because then the reference reads none of them.
 fn name_from_selector(query: Option<&str>) -> Option<Str> {
-    let selector = query::first(query, "fieldSelector")?;
+    let selector = FieldSelector::parse(&query::first(query, "fieldSelector")?).ok()?;
     let is_integer = |key| query::first(query, key).is_none_or(|v| v.parse::<i64>().is_ok());
-    if !is_integer("limit") || !is_integer("timeoutSeconds") {
+    let labels = query::first(query, "labelSelector").is_none_or(|v| LabelSelector::parse(&v).is_ok());
+    if !is_integer("limit") || !is_integer("timeoutSeconds") || !labels {
         return None;
     }
-    let name = selector.split(',').find_map(|term| {
-        let (key, value) = term.split_once('=')?;
-        (key == "metadata.name").then(|| value.strip_prefix('=').unwrap_or(value))
-    })?;
-    let is_segment = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%', '\\']);
+    let name = selector.exact_value("metadata.name")?;
+    let is_segment = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%']);
     is_segment.then(|| name.into())
 }
 

@@ -1,10 +1,15 @@
 //! Answers that the frame itself gives: plain text as Go's net/http writes it, JSON documents, and errors.
 //! Verb handlers have their own, negotiated writers.
 
-use crate::http::{Body, Response};
+use crate::context::RequestExt;
+use crate::handlers;
+use crate::http::{Body, Request, Response};
+use crate::query;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use kubelith_codec::negotiate::{self, Format, Output, PlainEndpoint};
+use kubelith_meta::Status;
 
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -37,9 +42,30 @@ pub fn not_found() -> Response {
     error_text(StatusCode::NOT_FOUND, "404 page not found")
 }
 
+/// A Status as JSON, for answers that are not negotiated.
+pub fn status_json(status: &Status) -> Response {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(code, status.to_json() + "\n")
+}
+
+/// A Status in the format that the client accepts, JSON if it accepts none.
+pub fn status(request: &Request, status: &Status) -> Response {
+    let pretty = query::first(request.uri().query(), "pretty");
+    let pretty = negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent"));
+    let format = negotiate::output(request.header("accept"), negotiate::BUILT_IN, &PlainEndpoint);
+    if pretty || !matches!(format, Ok(Output { format: Format::Json, .. }) | Err(_)) {
+        return handlers::output::status(request.headers(), pretty, status);
+    }
+    let mut response = status_json(status);
+    if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
 /// A 500 for errors that have no Status of their own: `Internal Server Error: "/path": why`.
 pub fn internal_error(request_uri: &str, why: impl std::fmt::Display) -> Response {
-    let message = format!("Internal Server Error: {}: {why}", kubelith_auth::quote::quote(request_uri));
+    let message = format!("Internal Server Error: {}: {why}", kubelith_meta::text::quote(request_uri));
     let message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     error_text(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

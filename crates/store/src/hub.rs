@@ -12,7 +12,7 @@
 
 use crate::error::StoreError;
 use crate::model::{KeyRange, Revision};
-use crate::watch::{Event, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};
+use crate::watch::{Event, Previous, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use std::collections::VecDeque;
@@ -41,13 +41,8 @@ pub(crate) struct HistoryChunk {
 
 /// Where an engine keeps past events.
 pub(crate) trait History: Send + Sync + 'static {
-    /// Events in `range` with `after < revision <= until`, or fewer once the chunk is full.
-    fn read(
-        &self,
-        range: KeyRange,
-        after: Revision,
-        until: Revision,
-    ) -> BoxFuture<'_, Result<HistoryChunk, WatchError>>;
+    /// Events in the request's range with `after < revision <= until`, or fewer once the chunk is full.
+    fn read(&self, request: &WatchRequest, until: Revision) -> BoxFuture<'_, Result<HistoryChunk, WatchError>>;
 }
 
 /// The live side of all watches of one engine.
@@ -66,6 +61,7 @@ struct HubState {
 /// One watch's place in the hub.
 struct Slot {
     range: KeyRange,
+    previous: Previous,
     queue: Mutex<Queue>,
     wake: Arc<Wake>,
 }
@@ -100,6 +96,12 @@ impl Hub {
         self.lock().revision
     }
 
+    /// Whether a watch wants to see what a write to this key replaces.
+    pub fn wants_previous(&self, key: &[u8]) -> bool {
+        let state = self.lock();
+        state.slots.iter().any(|slot| slot.previous == Previous::Include && slot.range.contains(key))
+    }
+
     /// Pushes events to their watches. `visible` runs under the hub's lock, where the engine makes the same
     /// revision visible to readers: nobody can read a revision that watches would not be told of.
     pub fn publish(&self, revision: Revision, events: &[Event], visible: impl FnOnce()) {
@@ -131,9 +133,12 @@ impl Hub {
         state.revision = revision;
     }
 
-    /// Ends every watch, present and future.
+    /// Ends every watch, present and future. The first reason stays the reason.
     pub fn end(&self, error: WatchError) {
         let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
         for slot in state.slots.drain(..) {
             slot.lock().ended = Some(error.clone());
             slot.wake.notify.notify_one();
@@ -179,11 +184,16 @@ impl Slot {
         }
         let weight = event.weight();
         let full = queue.weight + weight > MAX_QUEUED_BYTES || queue.events.len() >= MAX_QUEUED_EVENTS;
-        if full && !queue.events.is_empty() {
+        // The watch joined after the writer had asked who wants previous values: history has them.
+        let lacks = self.previous == Previous::Include && event.has_previous() && event.prev().is_none();
+        if lacks || (full && !queue.events.is_empty()) {
             queue.detached = Some(Revision(event.revision().0 - 1));
         } else {
             queue.weight += weight;
-            queue.events.push_back(event.clone());
+            queue.events.push_back(match self.previous {
+                Previous::Include => event.clone(),
+                Previous::Omit => event.clone().without_previous(),
+            });
         }
         let overflowed = queue.detached.is_some();
         drop(queue);
@@ -282,6 +292,7 @@ impl Cursor {
             if state.revision.0 - self.request.after.0 <= JOIN_DISTANCE {
                 let slot = Arc::new(Slot {
                     range: self.request.range.clone(),
+                    previous: self.request.previous,
                     queue: Mutex::default(),
                     wake: self.wake.clone(),
                 });
@@ -296,7 +307,7 @@ impl Cursor {
     }
 
     async fn read_history(&mut self, until: Revision) -> Result<Option<WatchBatch>, WatchError> {
-        let chunk = self.history.read(self.request.range.clone(), self.request.after, until).await?;
+        let chunk = self.history.read(&self.request, until).await?;
         self.request.after = chunk.through;
         Ok((!chunk.events.is_empty()).then_some(WatchBatch { events: chunk.events, revision: chunk.through }))
     }

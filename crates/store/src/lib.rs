@@ -9,6 +9,8 @@ mod clock;
 pub mod conformance;
 pub mod embedded;
 mod error;
+pub mod etcd;
+mod grpc;
 mod hub;
 mod memory;
 mod model;
@@ -18,9 +20,11 @@ mod watch;
 pub use clock::{Clock, HistoryLimits, ManualClock, SystemClock};
 pub use embedded::{EmbeddedOptions, EmbeddedStore};
 pub use error::{Result, StoreError};
+pub use etcd::{EtcdOptions, EtcdStore};
+pub use grpc::TlsFiles;
 pub use memory::MemoryStore;
 pub use model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
 };
-pub use traits::Store;
-pub use watch::{Event, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};
+pub use traits::{ProgressRequests, Store};
+pub use watch::{Event, Previous, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};

@@ -20,28 +20,44 @@ pub enum ProgressMode {
     Periodic,
 }
 
+/// Whether events carry the value that they replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Previous {
+    #[default]
+    Include,
+    /// `prev` is always `None`. For a caller that holds the previous values itself this saves the store
+    /// reading (and etcd sending) each of them.
+    Omit,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchRequest {
     pub range: KeyRange,
     /// The first event delivered is the first one with a greater revision.
     pub after: Revision,
     pub progress: ProgressMode,
+    pub previous: Previous,
 }
 
 impl WatchRequest {
     pub fn new(range: KeyRange, after: Revision) -> WatchRequest {
-        WatchRequest { range, after, progress: ProgressMode::default() }
+        WatchRequest { range, after, progress: ProgressMode::default(), previous: Previous::default() }
     }
 
     pub fn progress(mut self, progress: ProgressMode) -> WatchRequest {
         self.progress = progress;
         self
     }
+
+    pub fn previous(mut self, previous: Previous) -> WatchRequest {
+        self.previous = previous;
+        self
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// `prev` is `None` where the key did not exist before.
+    /// `prev` is `None` where the key did not exist before (then `kv` has equal revisions).
     Put { kv: KeyValue, prev: Option<KeyValue> },
     /// `prev` is `None` only where the previous value is gone: compacted while the event waited.
     Delete { key: Bytes, revision: Revision, prev: Option<KeyValue> },
@@ -66,6 +82,22 @@ impl Event {
         match self {
             Event::Put { prev, .. } | Event::Delete { prev, .. } => prev.as_ref(),
         }
+    }
+
+    /// Whether the event replaced a value, be it at hand or not.
+    pub fn has_previous(&self) -> bool {
+        match self {
+            Event::Put { kv, .. } => kv.create_revision != kv.mod_revision,
+            Event::Delete { .. } => true,
+        }
+    }
+
+    /// The same event as `Previous::Omit` has it.
+    pub fn without_previous(mut self) -> Event {
+        match &mut self {
+            Event::Put { prev, .. } | Event::Delete { prev, .. } => *prev = None,
+        }
+        self
     }
 
     /// Bytes held by the event, for the bounds of buffers.

@@ -15,6 +15,7 @@ cargo xtask <command>
 
   test [stage|filter]...                 all that CI runs; stages: fmt clippy build unit conformance clients
   conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
+  clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
 ";
@@ -39,6 +40,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "test" => test::test(rest),
         "bench" => bench::run_with(rest),
         "conformance" => conformance::run_with(rest),
+        "clients" => conformance::clients(rest),
         "tools" => tools::install(),
         "help" | "-h" | "--help" => {
             print!("{HELP}");

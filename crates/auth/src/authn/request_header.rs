@@ -1,13 +1,13 @@
 //! Users vouched for by a front proxy: names in headers, believed only with the proxy's client certificate.
 
 use super::x509::{CaPool, Verified, verify_cached};
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator};
 use crate::user::User;
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderName};
 use kubelith_meta::Str;
+use kubelith_meta::time::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl RequestHeaderNames {
         let trim = |names: Vec<String>| -> Result<Vec<String>, String> {
             let trimmed: Vec<String> = names.iter().map(|n| n.trim().to_string()).collect();
             match trimmed.iter().position(String::is_empty) {
-                Some(i) => Err(format!("empty header {}", crate::quote::quote(&names[i]))),
+                Some(i) => Err(format!("empty header {}", kubelith_meta::text::quote(&names[i]))),
                 None => Ok(trimmed),
             }
         };

@@ -2,8 +2,8 @@
 
 use super::{Checking, JsonPatch, MAX_OPERATIONS, Member, Operation};
 use crate::PatchError;
-use crate::go_text::go_quote;
 use kubelith_meta::Value;
+use kubelith_meta::text::quote;
 
 impl JsonPatch {
     /// Reads a patch. With `Checking::Checked` members must have the right types, and members that no operation has
@@ -85,7 +85,7 @@ fn check(body: &Value, strict: &mut Vec<String>) -> Result<(), String> {
                     let kind = json_kind(other);
                     return Err(format!("{kind} into Go struct field jsonPatchOp.{name} of type string"));
                 }
-                _ => strict.push(format!("json patch unknown field {}", go_quote(&format!("[{i}].{name}")))),
+                _ => strict.push(format!("json patch unknown field {}", quote(&format!("[{i}].{name}")))),
             }
         }
     }

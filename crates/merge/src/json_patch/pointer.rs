@@ -1,7 +1,7 @@
 //! JSON pointers of patch operations and the containers they lead to.
 
 use super::container;
-use crate::go_text::go_quote;
+use kubelith_meta::text::quote;
 use kubelith_meta::{Map, Value};
 use std::borrow::Cow;
 
@@ -140,6 +140,6 @@ fn parse_index(key: &str) -> Result<i64, String> {
             PosOverflow | NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.Atoi: parsing {}: {what}", go_quote(key))
+        format!("strconv.Atoi: parsing {}: {what}", quote(key))
     })
 }

@@ -1,7 +1,8 @@
 //! What is wrong with a strategic merge patch, in the reference's words.
 
 use crate::PatchError;
-use crate::go_text::{go_list, go_quote, go_value};
+use crate::go_text::{go_list, go_type, go_value};
+use kubelith_meta::text::quote;
 use kubelith_meta::{Map, Str, Value};
 use std::fmt;
 
@@ -24,9 +25,11 @@ pub enum StrategicError {
     OrderMismatch(Vec<Value>, Vec<Value>),
     WrongType {
         wanted: &'static str,
-        found: String,
+        found: &'static str,
     },
     NullElement,
+    /// An element of `$setElementOrder`, by position, that has no merge key because it is no object.
+    ScalarInOrder(usize),
     UnknownField {
         struct_name: Str,
         field: Str,
@@ -39,34 +42,35 @@ pub enum StrategicError {
 
 impl StrategicError {
     pub(super) fn not_a_list(found: &Value) -> StrategicError {
-        StrategicError::WrongType { wanted: "[]interface {}", found: go_type(found) }
+        StrategicError::WrongType { wanted: "[]interface {}", found: go_type_text(found) }
     }
 
     pub(super) fn not_a_map(found: &Value) -> StrategicError {
-        StrategicError::WrongType { wanted: "map[string]interface {}", found: go_type(found) }
+        StrategicError::WrongType { wanted: "map[string]interface {}", found: go_type_text(found) }
     }
 }
 
-/// The Go type of a decoded JSON value, as `%s` prints it.
-fn go_type(value: &Value) -> String {
-    match value {
-        Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-    .to_owned()
+/// `%s` of a type, which null has none of.
+fn go_type_text(value: &Value) -> &'static str {
+    if value.is_null() { "%!s(<nil>)" } else { go_type(value) }
 }
 
-/// `%s` of a value that is expected to be a string.
+/// `%s` of a value that is expected to be a string: whatever is none complains about itself, at any depth. (Null does
+/// so only at the top.)
 fn go_string(value: &Value) -> String {
+    if value.is_null() { "%!s(<nil>)".into() } else { go_member(value) }
+}
+
+fn go_member(value: &Value) -> String {
     match value {
-        Value::Null => "%!s(<nil>)".into(),
+        Value::Null => "<nil>".into(),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => format!("%!s({}={})", go_type(value), go_value(value)),
-        other => go_value(other),
+        Value::String(s) => s.to_string(),
+        Value::Array(a) => format!("[{}]", a.iter().map(go_member).collect::<Vec<_>>().join(" ")),
+        Value::Object(m) => {
+            let entries: Vec<String> = m.iter().map(|(k, v)| format!("{k}:{}", go_member(v))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
     }
 }
 
@@ -100,8 +104,9 @@ impl fmt::Display for StrategicError {
             StrategicError::WrongType { wanted, found } => write!(f, "expected a {wanted}, but received a {found}"),
             // The reference panics here and answers 500 as well.
             StrategicError::NullElement => f.write_str("a list to merge starts with null"),
+            StrategicError::ScalarInOrder(i) => write!(f, "value for key {i} is not a map"),
             StrategicError::UnknownField { struct_name, field } => {
-                write!(f, "unable to find api field in struct {struct_name} for the json field {}", go_quote(field))
+                write!(f, "unable to find api field in struct {struct_name} for the json field {}", quote(field))
             }
             StrategicError::NotAStruct(kind) => {
                 write!(f, "merging an object in json but data type is not struct, instead is: {kind}")

@@ -3,6 +3,7 @@
 use super::*;
 use crate::json::tests::v;
 use crate::testing::{deployment, random_object, text, types};
+use kubelith_meta::Status;
 use proptest::prelude::*;
 
 /// Wraps pod spec members into a whole object.
@@ -72,6 +73,12 @@ fn pod_lists() {
             r#"{"containers":[{"name":"a"},{"name":"s"}]}"#,
             r#"{"$setElementOrder/containers":[{"name":"n"},{"name":"a"}],"containers":[{"name":"n"},{"$patch":"delete","name":"s"}]}"#,
             r#"{"containers":[{"name":"n"},{"name":"a"}]}"#,
+        ),
+        // An element that is deleted and added anew counts where the deletion left room.
+        (
+            r#"{"containers":[{"name":"a","image":"old"},{"name":"b"}]}"#,
+            r#"{"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"a"},{"$patch":"delete","name":"a"}]}"#,
+            r#"{"containers":[{"name":"b"},{"name":"a"}]}"#,
         ),
         // New elements under an empty $setElementOrder.
         (
@@ -226,7 +233,7 @@ fn errors() {
     ];
     for (patch, code, message) in table {
         let err = patched(pod(containers), pod(patch)).unwrap_err();
-        assert_eq!((err.code(), err.to_string().as_str()), (code, message), "{patch}");
+        assert_eq!((Status::from(err.clone()).code, err.to_string().as_str()), (code, message), "{patch}");
     }
     let err = patched(v("{}"), v("[]")).unwrap_err();
     assert_eq!(
@@ -249,7 +256,7 @@ fn types_that_are_not_structs_hold_no_nested_merges() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::testing::cases(400))]
 
     #[test]
     fn an_empty_patch_changes_nothing(seed: u64) {

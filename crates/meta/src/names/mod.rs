@@ -5,10 +5,18 @@
 //! both mean bytes.
 
 mod dns;
+mod fields;
+mod ip;
 mod keys;
+mod misc;
+mod object;
 
 pub use dns::*;
+pub use fields::*;
+pub use ip::*;
 pub use keys::*;
+pub use misc::*;
+pub use object::*;
 
 /// What is wrong with a string; empty if nothing is.
 pub type Messages = Vec<String>;
@@ -40,3 +48,6 @@ fn is_shaped(s: &str, first: fn(u8) -> bool, middle: fn(u8) -> bool, last: fn(u8
         [head, mid @ .., tail] => first(*head) && last(*tail) && mid.iter().all(|b| middle(*b)),
     }
 }
+
+#[cfg(test)]
+mod tests;

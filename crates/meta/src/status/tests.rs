@@ -1,6 +1,6 @@
 use super::*;
-use crate::Value;
-use crate::field::{Error, Path};
+use crate::field::{Error, ErrorList, Path};
+use crate::{GroupKind, GroupResource, Value};
 
 fn pods() -> GroupResource {
     GroupResource::new("", "pods")

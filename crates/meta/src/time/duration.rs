@@ -146,11 +146,14 @@ impl fmt::Display for Duration {
         if self.0 < 0 {
             f.write_str("-")?;
         }
-        match nanos {
-            ..MICROSECOND => return write!(f, "{nanos}ns"),
-            ..MILLISECOND => return write_decimal(f, nanos, MICROSECOND, "µs"),
-            ..SECOND => return write_decimal(f, nanos, MILLISECOND, "ms"),
-            _ => {}
+        if nanos < MICROSECOND {
+            return write!(f, "{nanos}ns");
+        }
+        if nanos < MILLISECOND {
+            return write_decimal(f, nanos, MICROSECOND, "µs");
+        }
+        if nanos < SECOND {
+            return write_decimal(f, nanos, MILLISECOND, "ms");
         }
         let (hours, minutes) = (nanos / HOUR, nanos / MINUTE % 60);
         if hours > 0 {

@@ -130,7 +130,9 @@ impl Handler for Discovery {
         }
         let response = match document {
             Document::Value(value) => plain(&request, &value),
-            Document::Legacy => aggregatable(&request, &merged, 0, || documents::legacy_versions(&merged.groups, &self.address)),
+            Document::Legacy => {
+                aggregatable(&request, &merged, 0, || documents::legacy_versions(&merged.groups, &self.address))
+            }
             Document::Groups => aggregatable(&request, &merged, 1, || documents::group_list(&merged.groups)),
         };
         Box::pin(std::future::ready(response))
@@ -150,7 +152,10 @@ impl Endpoint for AggregatedEndpoint {
         match target {
             None => true,
             Some(t) => {
-                format != Format::Yaml && t.group == "apidiscovery.k8s.io" && t.version == "v2" && t.kind == "APIGroupDiscoveryList"
+                format != Format::Yaml
+                    && t.group == "apidiscovery.k8s.io"
+                    && t.version == "v2"
+                    && t.kind == "APIGroupDiscoveryList"
             }
         }
     }
@@ -163,16 +168,23 @@ fn pretty(request: &Request) -> bool {
 
 fn plain(request: &Request, value: &Value) -> Response {
     let accept = accept_of(request.headers());
+    if let Err(e) = negotiate::route_accepts(&accept, &negotiate::media_types(negotiate::BUILT_IN)) {
+        return output::status(request.headers(), pretty(request), &crate::api::route_error(e));
+    }
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
         Ok(output) => output,
-        Err(e) => return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e)),
+        Err(e) => {
+            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
+        }
     };
     encoded(request, &output, value)
 }
 
 fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
     match output::encode(output.format, value, pretty(request)) {
-        Ok(body) => crate::respond::with_type(StatusCode::OK, HeaderValue::from_static(output.format.media_type()), body),
+        Ok(body) => {
+            crate::respond::with_type(StatusCode::OK, HeaderValue::from_static(output.format.media_type()), body)
+        }
         Err(status) => output::status(request.headers(), pretty(request), &status),
     }
 }
@@ -182,7 +194,9 @@ fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOn
     let accept = accept_of(request.headers());
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint) {
         Ok(output) => output,
-        Err(e) => return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e)),
+        Err(e) => {
+            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
+        }
     };
     let mut response = if output.convert.is_none() {
         encoded(request, &output, &old())

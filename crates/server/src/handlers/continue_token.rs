@@ -25,7 +25,8 @@ impl ContinueToken {
     }
 
     pub fn decode(token: &str) -> Result<ContinueToken, Status> {
-        parse(token).map_err(|why| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+        parse(token)
+            .map_err(|why| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
     }
 }
 
@@ -55,7 +56,8 @@ fn parse(token: &str) -> Result<ContinueToken, String> {
     }
     // A start that path cleaning would change could leave the list's prefix.
     let rooted = if start.starts_with('/') { start.to_owned() } else { format!("/{start}") };
-    if rooted.split('/').any(|part| part == "..") || rooted.contains("//") || rooted.split('/').any(|part| part == ".") {
+    if rooted.split('/').any(|part| part == "..") || rooted.contains("//") || rooted.split('/').any(|part| part == ".")
+    {
         return Err(start.to_owned());
     }
     Ok(ContinueToken { revision: (revision > 0).then_some(revision), start: rooted[1..].to_owned() })

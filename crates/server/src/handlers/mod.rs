@@ -6,7 +6,7 @@ mod continue_token;
 mod create;
 mod delete;
 pub mod endpoint;
-mod fields;
+pub mod fields;
 mod get;
 pub mod list;
 pub mod options;
@@ -60,7 +60,9 @@ pub(crate) async fn run_to_end<T: Send + 'static>(
 impl Context {
     /// The form that decoding and encoding an object of this kind gives it.
     pub fn canonicalize(&self, object: &mut Value) {
-        kubelith_schema::canonical::canonicalize(&self.endpoint.version().schema, object);
+        let schema = &self.endpoint.version().schema;
+        let empties = self.endpoint.resource.empties();
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties);
     }
 
     pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {

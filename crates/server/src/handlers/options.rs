@@ -98,7 +98,8 @@ impl ListOptions {
             options.send_initial_events = Some(true);
             version_match = "NotOlderThan".into();
         }
-        let errors = if options.watch { options.validate_watch(&version_match) } else { options.validate_list(&version_match) };
+        let errors =
+            if options.watch { options.validate_watch(&version_match) } else { options.validate_list(&version_match) };
         if !errors.is_empty() {
             let kind = GroupKind { group: "meta.k8s.io".into(), kind: "ListOptions".into() };
             return Err(Status::invalid(&kind, "", &errors));
@@ -126,7 +127,10 @@ impl ListOptions {
                 errors.push(Error::not_supported(&path, version_match, &["Exact", "NotOlderThan", ""]));
             }
             if version_match == "Exact" && self.resource_version == "0" {
-                errors.push(Error::forbidden(&path, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+                errors.push(Error::forbidden(
+                    &path,
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
             }
         }
         if self.send_initial_events.is_some() {
@@ -140,7 +144,10 @@ impl ListOptions {
         let mut errors = ErrorList::default();
         let path = Path::new("resourceVersionMatch");
         if self.send_initial_events.is_some() && version_match != "NotOlderThan" {
-            errors.push(Error::forbidden(&path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            errors.push(Error::forbidden(
+                &path,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if !version_match.is_empty() {
             if self.send_initial_events.is_none() {
@@ -327,7 +334,8 @@ pub fn delete_options(body: Option<&Value>, query: &Query) -> Result<(DeleteOpti
         }
     };
     validate_dry_run(&dry_run, &mut errors);
-    let ignore = object.get("ignoreStoreReadErrorWithClusterBreakingPotential").and_then(Value::as_bool).unwrap_or(false);
+    let ignore =
+        object.get("ignoreStoreReadErrorWithClusterBreakingPotential").and_then(Value::as_bool).unwrap_or(false);
     if ignore {
         validate_ignore_read_error(&object, &dry_run, &mut errors);
     }

@@ -18,9 +18,7 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
         return Ok(bytes(cx, StatusCode::OK, Format::Json, views::json_of(cx, object).await?));
     }
     if output.convert.is_none() && output.format == Format::Protobuf {
-        let message = views::protobuf_of(cx, object).await?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, views::protobuf_of(cx, object).await?));
     }
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
@@ -33,21 +31,26 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
             "Table" => table::of_object(cx, &object, &target.version)?,
             "PartialObjectMetadata" => views::partial_metadata(&object, &target.version),
             // A list of metadata was asked for where there is one object.
-            _ => return Err(not_a_list(&object)),
+            other => return Err(not_a_list(cx, other)),
         },
     };
     if output.format == Format::Protobuf && output.convert.is_none() {
-        let message = views::protobuf_message(cx, &object)?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, code, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, code, Format::Protobuf, views::protobuf_value(cx, &object)?));
     }
     let body = encode(output.format, &object, cx.pretty() || output.pretty)?;
     Ok(bytes(cx, code, output.format, body))
 }
 
-fn not_a_list(object: &Value) -> Status {
-    let kind = object.str_at(&["kind"]);
-    Status::not_acceptable_conversion(&format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"), &[])
+fn not_a_list(cx: &Context, target: &str) -> Status {
+    let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
+    wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
+}
+
+/// 406: one object was asked for and there is a list, or the other way round.
+pub fn wrong_shape(message: String) -> Status {
+    let mut status = Status::not_acceptable(&[]);
+    status.message = message;
+    status
 }
 
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
@@ -60,13 +63,14 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
             out.into()
         }
         Format::Json => views::object_json(object).into(),
-        Format::Yaml => yaml::to_string(object).into(),
+        Format::Yaml => yaml::to_vec(object).into(),
         Format::Protobuf => {
             let kind = kind_of(object);
             let types = kubelith_catalog::builtin();
-            let schema = types.schema_of(&kind).ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
-            let message = kubelith_codec::proto::encode_message(&schema, object).map_err(Status::internal_error)?;
-            kubelith_codec::proto::envelope(&kind, &message).into()
+            let schema = types
+                .kind_schema(&kind)
+                .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
+            kubelith_codec::proto::to_vec(object, &schema).map_err(Status::internal_error)?.into()
         }
         Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
     })
@@ -94,11 +98,13 @@ pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Res
 
 /// A Status in the representation the client asked for; JSON if it asked for none that we have.
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
-    let format = negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
+    let format =
+        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
     let value = status.to_value();
     let body = encode(format, &value, pretty).unwrap_or_else(|_| views::object_json(&value).into());
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = if status.code == 0 && status.is_success() { 200 } else { status.code };
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
     if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {

@@ -1,7 +1,7 @@
 //! Decoding by built-in types.
 
 use super::body::{Decoded, Decoder, summarize};
-use kubelith_codec::error::DecodeError;
+use kubelith_codec::DecodeError;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::{proto, typed, yaml};
@@ -27,7 +27,7 @@ pub fn decode_builtin(
     strictness: Strictness,
     kind: &GroupVersionKind,
 ) -> Result<Decoded, Status> {
-    let schema = kubelith_catalog::builtin().schema_of(kind);
+    let schema = kubelith_catalog::builtin().kind_schema(kind);
     let schema = schema.ok_or_else(|| Status::internal_error(format!("no such kind: {kind}")))?;
     decode(body, format, strictness, kind, &schema)
 }
@@ -41,23 +41,28 @@ fn decode(
 ) -> Result<Decoded, Status> {
     let unrecognized = |why: &dyn std::fmt::Display| {
         let summary = summarize(body);
-        Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why} ({summary})", kind.kind))
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({summary})",
+            kind.kind
+        ))
     };
     let mut strict = Vec::new();
     let json_text;
     let text = match format {
         Format::Json | Format::Text => body,
         Format::Yaml => {
-            let converted = yaml::to_json(body, strictness).map_err(|e| unrecognized(&e))?;
-            strict.extend(converted.strict.iter().map(ToString::to_string));
-            json_text = converted.json;
+            let document = yaml::read(body).map_err(|e| unrecognized(&e))?;
+            if strictness == Strictness::Report {
+                strict.extend(document.strict_error().map(|e| e.to_string()));
+            }
+            json_text = json::to_vec(&document.value);
             &json_text
         }
         Format::Protobuf => {
-            let found = proto::open(body).map_err(|e| unrecognized(&e))?;
+            let found = proto::Envelope::read(body).map_err(|e| unrecognized(&e))?;
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
             check_kind(&given, kind)?;
-            let object = proto::decode_message(schema, found.raw).map_err(|e| cannot_handle(&given, kind, &e))?;
+            let object = proto::decode(found.raw, schema).map_err(|e| cannot_handle(&given, kind, &e))?;
             return Ok(Decoded { object: typed_object(object, kind), strict });
         }
     };
@@ -89,11 +94,14 @@ fn check_kind(given: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), S
         return Ok(());
     }
     let catalog = kubelith_catalog::builtin();
-    let why = match catalog.schema_of(given) {
+    let why = match catalog.kind_schema(given) {
         None => {
             let version = given.group_version();
             // The reference names the file of its scheme.
-            format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", given.kind)
+            format!(
+                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                given.kind
+            )
         }
         Some(_) => {
             let (from, to) = (go_package(given), internal_package(kind));
@@ -112,7 +120,7 @@ fn go_package(kind: &GroupVersionKind) -> &str {
 }
 
 /// Go's package of the internal type is named after the first word of the group.
-fn internal_package(kind: &GroupVersionKind) -> &str {
+pub fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),

@@ -4,8 +4,8 @@ use super::context::Context;
 use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
-use kubelith_store::cache::CachedObject;
 pub use kubelith_registry::wire::{object_json, type_prefix};
+use kubelith_store::cache::CachedObject;
 
 /// Forms of one version that are kept with a cached object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,19 +45,19 @@ pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Stat
     json::parse(&json_of(cx, cached).await?).map_err(Status::internal_error)
 }
 
-/// The protobuf message of the object, without the envelope.
+/// The object as enveloped protobuf.
 pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
     let id = Form::Protobuf.id(cx.endpoint.version_index);
     if let Some(bytes) = cached.form(id) {
         return Ok(bytes);
     }
     let object = value_of(cx, cached).await?;
-    let bytes = protobuf_message(cx, &object)?;
-    Ok(cached.keep_form(id, bytes.into()))
+    Ok(cached.keep_form(id, protobuf_value(cx, &object)?))
 }
 
-pub fn protobuf_message(cx: &Context, object: &Value) -> Result<Vec<u8>, Status> {
-    kubelith_codec::proto::encode_message(&cx.endpoint.version().schema, object).map_err(Status::internal_error)
+pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
+    let encoded = kubelith_codec::proto::to_vec(object, &cx.endpoint.version().schema);
+    encoded.map(Bytes::from).map_err(Status::internal_error)
 }
 
 /// PartialObjectMetadata of the object as JSON, at the version of meta.k8s.io asked for.

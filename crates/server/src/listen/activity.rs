@@ -88,8 +88,7 @@ impl Activity {
 
     fn saw_bytes(&self) {
         if self.requests.load(Ordering::Acquire) == 0 {
-            let _ =
-                self.head_since.compare_exchange(NOT_BEGUN, self.now(), Ordering::AcqRel, Ordering::Acquire);
+            let _ = self.head_since.compare_exchange(NOT_BEGUN, self.now(), Ordering::AcqRel, Ordering::Acquire);
         }
     }
 }

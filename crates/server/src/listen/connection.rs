@@ -66,11 +66,7 @@ async fn serve_http(stream: TlsStream<TcpStream>, remote: SocketAddr, local: Soc
         control: entry.control.clone(),
     });
     let activity = Arc::new(Activity::new());
-    let service = ConnectionService {
-        handler: shared.handler.clone(),
-        connection,
-        activity: activity.clone(),
-    };
+    let service = ConnectionService { handler: shared.handler.clone(), connection, activity: activity.clone() };
     if is_h2 {
         let streams = shared.options.max_streams_per_connection;
         let conn = hyper::server::conn::http2::Builder::new(TokioExecutor::new())

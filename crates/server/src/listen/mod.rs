@@ -15,6 +15,7 @@ use control::{Connections, Order};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,7 @@ impl Default for HttpOptions {
 /// What a listener counts; the metrics read it.
 #[derive(Debug, Default)]
 pub struct ListenStats {
-    pub tls_handshake_errors: std::sync::atomic::AtomicU64,
+    pub tls_handshake_errors: AtomicU64,
 }
 
 /// When to stop, and how.
@@ -67,6 +68,10 @@ impl Listener {
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    pub fn tls(&self) -> Arc<DynamicTls> {
+        self.tls.clone()
     }
 
     pub fn stats(&self) -> Arc<ListenStats> {

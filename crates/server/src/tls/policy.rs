@@ -9,7 +9,7 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsPolicyError {
-    #[error("unknown tls version {}", kubelith_auth::quote::quote(.0))]
+    #[error("unknown tls version {}", kubelith_meta::text::quote(.0))]
     UnknownVersion(String),
     #[error("Cipher suite {0} not supported or doesn't exist")]
     UnknownSuite(String),
@@ -149,10 +149,7 @@ fn parse_suites(
     Ok(chosen)
 }
 
-fn parse_curves(
-    ids: &[i32],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
+fn parse_curves(ids: &[i32], warnings: &mut Vec<String>) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
     if ids.is_empty() {
         return Ok(aws_lc_rs::DEFAULT_KX_GROUPS.to_vec());
     }

@@ -44,6 +44,7 @@ pub async fn run(store: Arc<dyn Store>) {
     watches::live_events(at("live")).await;
     watches::from_the_past(at("from-past")).await;
     watches::long_history(at("long-history")).await;
+    watches::without_previous(at("without-previous")).await;
     watches::only_the_range(at("only-range")).await;
     watches::progress_on_request(at("progress")).await;
     watches::from_the_future(at("future")).await;

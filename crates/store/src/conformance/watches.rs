@@ -2,7 +2,7 @@
 
 use super::{Bench, PATIENCE};
 use crate::model::{KeyRange, Revision};
-use crate::watch::{ProgressMode, WatchRequest};
+use crate::watch::{Previous, ProgressMode, WatchRequest};
 
 pub async fn live_events(t: Bench) {
     let mut watch = t.watch(t.revision().await).await;
@@ -59,6 +59,22 @@ pub async fn long_history(t: Bench) {
         assert_eq!(event.prev().is_some(), i >= 7, "{i}");
     }
     writer.await.unwrap();
+}
+
+/// Events without previous values are otherwise the same, from history and live.
+pub async fn without_previous(t: Bench) {
+    let after = t.revision().await;
+    let request = WatchRequest::new(t.everything(), after).previous(Previous::Omit);
+    t.put("a", "1").await;
+    t.put("a", "2").await;
+    let mut watch = t.store.watch(request).await.unwrap();
+    let mut events = t.collect(&mut watch, 2).await;
+    t.put("a", "3").await;
+    t.delete("a").await;
+    events.extend(t.collect(&mut watch, 2).await);
+    assert!(events.iter().all(|event| event.prev().is_none()), "{events:?}");
+    let had: Vec<bool> = events.iter().map(|event| event.has_previous()).collect();
+    assert_eq!(had, [false, true, true, true]);
 }
 
 pub async fn only_the_range(t: Bench) {

@@ -1,9 +1,11 @@
 //! Applying writes inside one transaction: guards, versions, expiry, and the history they leave behind.
 
 use super::engine::failure;
-use super::schema::{EXPIRING, MARKS, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS};
+use super::marks::Mark;
+use super::schema::{EXPIRING, MARKS, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS, Version};
 use super::snapshot::missing;
 use crate::error::{Result, StoreError};
+use crate::hub::Hub;
 use crate::model::{Deleted, Expect, KeyValue, Revision};
 use crate::watch::Event;
 use bytes::Bytes;
@@ -17,23 +19,27 @@ const VERSION_OVERHEAD: u64 = 100;
 
 pub(super) struct Batch<'txn> {
     txn: &'txn WriteTransaction,
-    versions: Table<'txn, (&'static [u8], u64), u64>,
+    hub: &'txn Hub,
+    versions: Table<'txn, (&'static [u8], u64), Version>,
     records: Table<'txn, u64, &'static [u8]>,
     expiring: Table<'txn, (u64, u64), &'static [u8]>,
     pub state: StateRow,
     pub events: Vec<Event>,
 }
 
-/// The newest version of a key, if it is not a deletion.
+/// The newest version of a key that exists, as the index has it.
 struct Current {
-    kv: KeyValue,
+    revision: u64,
+    create_revision: u64,
     deadline: u64,
+    bytes: u64,
 }
 
 impl<'txn> Batch<'txn> {
-    pub fn begin(txn: &'txn WriteTransaction, state: StateRow) -> Result<Batch<'txn>> {
+    pub fn begin(txn: &'txn WriteTransaction, hub: &'txn Hub, state: StateRow) -> Result<Batch<'txn>> {
         Ok(Batch {
             txn,
+            hub,
             versions: txn.open_table(VERSIONS).map_err(failure)?,
             records: txn.open_table(RECORDS).map_err(failure)?,
             expiring: txn.open_table(EXPIRING).map_err(failure)?,
@@ -44,22 +50,29 @@ impl<'txn> Batch<'txn> {
 
     /// `deadline` 0 means that the key does not expire.
     pub fn put(&mut self, key: Bytes, value: Bytes, expect: Expect, deadline: u64) -> Result<Answer<Revision>> {
-        let current = match self.current(&key)? {
-            Ok(current) => current,
-            Err(damage) => return Ok(Err(damage)),
-        };
-        if !expect.holds(current.as_ref().map(|current| current.kv.mod_revision)) {
-            return Ok(Err(StoreError::conflict(current.map(|current| current.kv))));
+        let current = self.current(&key)?;
+        let holds = expect.holds(current.as_ref().map(Current::revision));
+        let mut prev = None;
+        if let Some(current) = &current
+            && (!holds || self.hub.wants_previous(&key))
+        {
+            match self.read(&key, current.revision)? {
+                Ok(kv) => prev = Some(kv),
+                Err(damage) => return Ok(Err(damage)),
+            }
+        }
+        if !holds {
+            return Ok(Err(StoreError::conflict(prev)));
         }
         let revision = self.state.revision + 1;
-        let previous = current.as_ref().map_or(0, |current| current.kv.mod_revision.0 as u64);
-        let create_revision = current.as_ref().map_or(revision, |current| current.kv.create_revision.0 as u64);
+        let previous = current.as_ref().map_or(0, |current| current.revision);
+        let create_revision = current.as_ref().map_or(revision, |current| current.create_revision);
         self.insert(revision, Record { create_revision, previous, deadline, key: &key, value: &value })?;
         if deadline != 0 {
             self.expiring.insert((deadline, revision), &key[..]).map_err(failure)?;
         }
         match &current {
-            Some(current) => self.supersede(current)?,
+            Some(current) => self.supersede(&key, current)?,
             None => self.state.keys += 1,
         }
         let kv = KeyValue {
@@ -69,25 +82,28 @@ impl<'txn> Batch<'txn> {
             mod_revision: Revision(revision as i64),
             stale: false,
         };
-        self.events.push(Event::Put { kv, prev: current.map(|current| current.kv) });
+        self.events.push(Event::Put { kv, prev });
         Ok(Ok(Revision(revision as i64)))
     }
 
     pub fn delete(&mut self, key: Bytes, expect: Expect) -> Result<Answer<Deleted>> {
-        let current = match self.current(&key)? {
-            Ok(Some(current)) if expect.holds(Some(current.kv.mod_revision)) => current,
-            Ok(current) => return Ok(Err(StoreError::conflict(current.map(|current| current.kv)))),
+        let Some(current) = self.current(&key)? else { return Ok(Err(StoreError::conflict(None))) };
+        let prev = match self.read(&key, current.revision)? {
+            Ok(kv) => kv,
             Err(damage) => return Ok(Err(damage)),
         };
+        if !expect.holds(Some(current.revision())) {
+            return Ok(Err(StoreError::conflict(Some(prev))));
+        }
         let revision = self.state.revision + 1;
-        let previous = current.kv.mod_revision.0 as u64;
-        self.insert(revision, Record { create_revision: 0, previous, deadline: 0, key: &key, value: b"" })?;
-        self.supersede(&current)?;
+        let record = Record { create_revision: 0, previous: current.revision, deadline: 0, key: &key, value: b"" };
+        self.insert(revision, record)?;
+        self.supersede(&key, &current)?;
         self.state.superseded += VERSION_OVERHEAD + key.len() as u64;
         self.state.keys = self.state.keys.saturating_sub(1);
         let revision = Revision(revision as i64);
-        self.events.push(Event::Delete { key, revision, prev: Some(current.kv.clone()) });
-        Ok(Ok(Deleted { revision, previous: current.kv }))
+        self.events.push(Event::Delete { key, revision, prev: Some(prev.clone()) });
+        Ok(Ok(Deleted { revision, previous: prev }))
     }
 
     /// Deletes up to `limit` keys whose deadline has passed.
@@ -112,10 +128,12 @@ impl<'txn> Batch<'txn> {
         Ok(first.map(|(id, _)| id.value().0))
     }
 
-    /// Notes how far history was at this time.
-    pub fn mark(&mut self, now: u64) -> Result<()> {
+    /// Writes down how far history was at what time.
+    pub fn mark(&mut self, due: &[Mark]) -> Result<()> {
         let mut marks = self.txn.open_table(MARKS).map_err(failure)?;
-        marks.insert(self.state.revision, (now, self.state.superseded)).map_err(failure)?;
+        for mark in due {
+            marks.insert(mark.revision, (mark.millis, mark.superseded)).map_err(failure)?;
+        }
         Ok(())
     }
 
@@ -171,40 +189,46 @@ impl<'txn> Batch<'txn> {
         Ok((self.state, self.events))
     }
 
-    fn current(&self, key: &Bytes) -> Result<Answer<Option<Current>>> {
-        let newest = self.versions.range((&key[..], 0)..=(&key[..], u64::MAX)).map_err(failure)?.next_back();
-        let Some(newest) = newest else { return Ok(Ok(None)) };
-        let (id, create_revision) = newest.map_err(failure)?;
-        if create_revision.value() == 0 {
-            return Ok(Ok(None));
-        }
-        let revision = id.value().1;
+    fn current(&self, key: &[u8]) -> Result<Option<Current>> {
+        let newest = self.versions.range((key, 0)..=(key, u64::MAX)).map_err(failure)?.next_back();
+        let Some(newest) = newest else { return Ok(None) };
+        let (id, version) = newest.map_err(failure)?;
+        let (create_revision, deadline, bytes) = version.value();
+        let current = Current { revision: id.value().1, create_revision, deadline, bytes: bytes.into() };
+        Ok((create_revision != 0).then_some(current))
+    }
+
+    fn read(&self, key: &Bytes, revision: u64) -> Result<Answer<KeyValue>> {
         let Some(stored) = self.records.get(revision).map_err(failure)? else {
             return Ok(Err(missing(revision, key)));
         };
         Ok(match Record::decode(revision, stored.value()) {
-            Ok(record) if record.key == key => {
-                Ok(Some(Current { deadline: record.deadline, kv: record.to_kv(key.clone(), revision) }))
-            }
+            Ok(record) if record.key == key => Ok(record.to_kv(key.clone(), revision)),
             Ok(_) => Err(missing(revision, key)),
             Err(damage) => Err(damage),
         })
     }
 
     fn insert(&mut self, revision: u64, record: Record<'_>) -> Result<()> {
-        self.versions.insert((record.key, revision), record.create_revision).map_err(failure)?;
+        let version = (record.create_revision, record.deadline, record.value.len() as u32);
+        self.versions.insert((record.key, revision), version).map_err(failure)?;
         let mut room = self.records.insert_reserve(revision, record.encoded_len()).map_err(failure)?;
         record.encode(revision, room.as_mut());
         self.state.revision = revision;
         Ok(())
     }
 
-    fn supersede(&mut self, current: &Current) -> Result<()> {
+    fn supersede(&mut self, key: &[u8], current: &Current) -> Result<()> {
         if current.deadline != 0 {
-            let id = (current.deadline, current.kv.mod_revision.0 as u64);
-            self.expiring.remove(id).map_err(failure)?;
+            self.expiring.remove((current.deadline, current.revision)).map_err(failure)?;
         }
-        self.state.superseded += VERSION_OVERHEAD + (current.kv.key.len() + current.kv.value.len()) as u64;
+        self.state.superseded += VERSION_OVERHEAD + key.len() as u64 + current.bytes;
         Ok(())
+    }
+}
+
+impl Current {
+    fn revision(&self) -> Revision {
+        Revision(self.revision as i64)
     }
 }

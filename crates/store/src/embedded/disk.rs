@@ -81,6 +81,11 @@ impl FolderDisk {
     pub fn data_file(folder: &Path) -> PathBuf {
         folder.join(DATA_FILE)
     }
+
+    /// A file to read from, wherever it is.
+    pub fn backend(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
+        Ok(Box::new(FileBackend(File::open(path)?)))
+    }
 }
 
 impl Disk for FolderDisk {

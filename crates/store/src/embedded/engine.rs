@@ -1,14 +1,15 @@
 //! Opening the database below: the checks that come before anything is served, and a consistent view of it.
 
 use super::disk::{Disk, WatchedBackend};
+use super::overlay::Overlay;
 use super::schema::{EXPIRING, FORMAT_KEY, FORMAT_VERSION, MARKS, META, RECORDS, STATE_KEY, StateRow, VERSIONS};
 use super::snapshot::Snapshot;
 use crate::error::{Result, StoreError};
-use redb::{Database, DatabaseError, ReadableDatabase, TableError};
+use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError};
 use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Told while opening takes long: the part done so far, from 0 to 1.
@@ -24,7 +25,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Opens or makes the database. After a crash this reads the whole file once.
+    /// Opens or makes the database, checking every page of it first.
     pub fn open(disk: &dyn Disk, cache_bytes: usize, progress: Option<LoadProgress>) -> Result<Engine> {
         // The engine below trusts its pages and can panic on a damaged file.
         let opened = std::panic::catch_unwind(AssertUnwindSafe(|| Engine::open_inner(disk, cache_bytes, progress)));
@@ -38,22 +39,13 @@ impl Engine {
         if acked > 0 && inner.len().map_err(io)? == 0 {
             return Err(lost(acked, "the data file is empty".into()));
         }
+        if inner.len().map_err(io)? > 0 {
+            check_pages(inner, cache_bytes, progress.clone())?;
+        }
+        let inner = disk.open().map_err(io)?;
         let sync_failed = Arc::new(AtomicBool::new(false));
         let backend = WatchedBackend { inner, sync_failed: sync_failed.clone() };
-        let mut builder = Database::builder();
-        builder.set_cache_size(cache_bytes);
-        if let Some(progress) = progress {
-            let started = Instant::now();
-            let told = std::sync::Mutex::new(started);
-            builder.set_repair_callback(move |session| {
-                let mut told = told.lock().expect("no panic while locked");
-                if told.elapsed() >= PROGRESS_EVERY {
-                    *told = Instant::now();
-                    progress(session.progress());
-                }
-            });
-        }
-        let db = builder.create_with_backend(backend).map_err(open_failure)?;
+        let db = builder(cache_bytes, progress, Arc::default()).create_with_backend(backend).map_err(open_failure)?;
         let state = match read_state(&db)? {
             Some(state) => state,
             None if acked > 0 => return Err(lost(acked, "the data file has no state".into())),
@@ -74,8 +66,43 @@ impl Engine {
         let txn = self.db.begin_read().map_err(failure)?;
         let versions = txn.open_table(VERSIONS).map_err(failure)?;
         let records = txn.open_table(RECORDS).map_err(failure)?;
-        Ok(Snapshot { state: self.state, versions, records })
+        let expiring = txn.open_table(EXPIRING).map_err(failure)?;
+        Ok(Snapshot { state: self.state, versions, records, expiring })
     }
+}
+
+fn builder(cache_bytes: usize, progress: Option<LoadProgress>, repaired: Arc<AtomicBool>) -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(cache_bytes);
+    let told = Mutex::new(Instant::now());
+    builder.set_repair_callback(move |session| {
+        repaired.store(true, Ordering::SeqCst);
+        let mut told = told.lock().expect("no panic while locked");
+        if let Some(progress) = &progress
+            && told.elapsed() >= PROGRESS_EVERY
+        {
+            *told = Instant::now();
+            progress(session.progress());
+        }
+    });
+    builder
+}
+
+/// Reads every page and compares checksums, without changing the file. A flipped bit in an index would
+/// otherwise just hide a key.
+pub(super) fn check_pages(
+    file: Box<dyn StorageBackend>,
+    cache_bytes: usize,
+    progress: Option<LoadProgress>,
+) -> Result<()> {
+    let overlay = Overlay::over(file).map_err(|error| StoreError::Unavailable(format!("data file: {error}")))?;
+    let repaired = Arc::new(AtomicBool::new(false));
+    let mut db = builder(cache_bytes, progress, repaired.clone()).create_with_backend(overlay).map_err(open_failure)?;
+    // Opening after a crash has compared the checksums already.
+    if !repaired.load(Ordering::SeqCst) && !db.check_integrity().map_err(open_failure)? {
+        return Err(StoreError::Corrupt("pages of the data file do not match their checksums".into()));
+    }
+    Ok(())
 }
 
 fn lost(acked: u64, found: String) -> StoreError {
@@ -107,7 +134,8 @@ fn read_state(db: &Database) -> Result<Option<StateRow>> {
     }
 }
 
-fn initialize(db: &Database) -> Result<StateRow> {
+/// Makes the tables of a new store.
+pub(super) fn initialize(db: &Database) -> Result<StateRow> {
     let txn = db.begin_write().map_err(failure)?;
     {
         txn.open_table(VERSIONS).map_err(failure)?;
@@ -122,7 +150,7 @@ fn initialize(db: &Database) -> Result<StateRow> {
     Ok(StateRow::NEW)
 }
 
-fn open_failure(error: DatabaseError) -> StoreError {
+pub(super) fn open_failure(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::Locked("the data file".into()),
         DatabaseError::UpgradeRequired(version) => {

@@ -12,23 +12,26 @@ use std::time::Duration;
 const MARK_INTERVAL_MILLIS: u64 = 1_000;
 const MARKS_PER_LIMIT: u64 = 32;
 
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    revision: u64,
-    millis: u64,
-    superseded: u64,
+/// At this time the store was at this revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub revision: u64,
+    pub millis: u64,
+    pub superseded: u64,
 }
 
 pub(super) struct Marks {
     limits: HistoryLimits,
     /// Oldest first, as in the file.
     marks: VecDeque<Mark>,
+    /// The last commit, while no mark stands for it.
+    unmarked: Option<Mark>,
     /// `superseded` at the compacted revision: what is above it is the history's size.
     compacted_superseded: u64,
 }
 
 impl Marks {
-    pub fn load(db: &Database, limits: HistoryLimits) -> Result<Marks> {
+    pub fn load(db: &Database, limits: HistoryLimits, now: u64, state: &StateRow) -> Result<Marks> {
         let txn = db.begin_read().map_err(failure)?;
         let table = txn.open_table(MARKS).map_err(failure)?;
         let mut marks = VecDeque::new();
@@ -38,20 +41,26 @@ impl Marks {
             marks.push_back(Mark { revision: revision.value(), millis, superseded });
         }
         // What lies before the first mark is at most one mark's worth.
-        let compacted_superseded = marks.front().map_or(0, |mark| mark.superseded);
-        Ok(Marks { limits, marks, compacted_superseded })
+        let compacted_superseded = marks.front().map_or(state.superseded, |mark| mark.superseded);
+        let newest = Mark { revision: state.revision, millis: now, superseded: state.superseded };
+        let marked = marks.back().map_or(state.compacted.max(1), |mark| mark.revision);
+        let unmarked = (marked < state.revision).then_some(newest);
+        Ok(Marks { limits, marks, unmarked, compacted_superseded })
     }
 
-    /// Whether the state after this batch deserves a mark.
-    pub fn due(&self, now: u64, state: &StateRow) -> bool {
-        match self.marks.back() {
-            Some(last) if last.revision == state.revision => false,
-            Some(last) => {
-                now.abs_diff(last.millis) >= MARK_INTERVAL_MILLIS
-                    || state.superseded - last.superseded >= self.limits.bytes / MARKS_PER_LIMIT
-            }
-            None => state.revision > state.compacted.max(1),
+    /// The marks to write with a batch that leads to `state`.
+    pub fn due(&self, now: u64, state: &StateRow) -> Vec<Mark> {
+        let mut due = Vec::new();
+        if let Some(last) = self.unmarked
+            && now.abs_diff(last.millis) >= MARK_INTERVAL_MILLIS
+        {
+            due.push(last);
         }
+        let marked = self.marks.back().map_or(self.compacted_superseded, |mark| mark.superseded);
+        if state.superseded.saturating_sub(marked) >= (self.limits.bytes / MARKS_PER_LIMIT).max(1) {
+            due.push(Mark { revision: state.revision, millis: now, superseded: state.superseded });
+        }
+        due
     }
 
     /// The newest revision whose history is over a limit.
@@ -71,10 +80,15 @@ impl Marks {
         found.map(|mark| mark.revision).filter(|revision| *revision > state.compacted)
     }
 
-    /// Takes over what was committed.
-    pub fn committed(&mut self, marked: Option<u64>, state: &StateRow) {
-        if let Some(millis) = marked {
-            self.marks.push_back(Mark { revision: state.revision, millis, superseded: state.superseded });
+    /// Takes over what was committed at `now`: the marks written, and `state`.
+    pub fn committed(&mut self, written: Vec<Mark>, now: u64, state: &StateRow) {
+        let newest = self.unmarked.map(|mark| mark.revision).or(self.marks.back().map(|mark| mark.revision));
+        self.marks.extend(written);
+        if newest != Some(state.revision) {
+            self.unmarked = Some(Mark { revision: state.revision, millis: now, superseded: state.superseded });
+        }
+        if self.marks.back().map(|mark| mark.revision) >= self.unmarked.map(|mark| mark.revision) {
+            self.unmarked = None;
         }
         while let Some(mark) = self.marks.front().copied().filter(|mark| mark.revision <= state.compacted) {
             self.compacted_superseded = mark.superseded;
@@ -84,7 +98,7 @@ impl Marks {
 
     /// How long until the oldest mark is over age.
     pub fn next_due(&self, now: u64) -> Option<Duration> {
-        let oldest = self.marks.front()?;
+        let oldest = self.marks.front().or(self.unmarked.as_ref())?;
         let due = oldest.millis + self.limits.age.as_millis() as u64 + 1;
         Some(Duration::from_millis(due.saturating_sub(now)))
     }

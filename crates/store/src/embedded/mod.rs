@@ -8,7 +8,11 @@ mod batch;
 mod checksum;
 mod disk;
 mod engine;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
+mod maintain;
 mod marks;
+mod overlay;
 mod queue;
 mod schema;
 mod snapshot;
@@ -16,11 +20,12 @@ mod writer;
 
 pub use disk::Disk;
 pub use engine::LoadProgress;
+pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, restore, stats};
 
 use crate::clock::{Clock, HistoryLimits, SystemClock};
 use crate::error::{Result, StoreError};
 use crate::hub::{History, HistoryChunk, Hub};
-use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
 use crate::watch::{Watch, WatchError, WatchRequest};
 use arc_swap::ArcSwapOption;
@@ -178,7 +183,7 @@ impl Reopening for WatchError {
 }
 
 impl EmbeddedStore {
-    /// Locks the folder and opens what is in it. Blocks: after a crash the whole file is read once.
+    /// Locks the folder and opens what is in it. Blocks: the whole file is read and checked.
     pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore> {
         let disk = Arc::new(FolderDisk::lock(&options.folder)?);
         EmbeddedStore::open_on(disk, options)
@@ -214,6 +219,14 @@ impl EmbeddedStore {
     /// clock; tests with a clock of their own call it.
     pub async fn tick(&self) -> Result<()> {
         self.send(|reply| Request::Tick { reply }).await
+    }
+
+    /// Writes what the store holds now to a new file, while it goes on serving. Answers the revision.
+    pub async fn backup(&self, to: impl Into<PathBuf>) -> Result<Revision> {
+        let snapshot = self.handle.shared.current()?;
+        let to = to.into();
+        let copied = tokio::task::spawn_blocking(move || maintain::copy(&snapshot, &to)).await;
+        copied.map_err(|error| StoreError::Unavailable(format!("the backup ended early: {error}")))?
     }
 
     async fn send<T>(
@@ -325,11 +338,11 @@ impl Store for EmbeddedStore {
 impl History for Shared {
     fn read(
         &self,
-        range: KeyRange,
-        after: Revision,
+        request: &WatchRequest,
         until: Revision,
     ) -> BoxFuture<'_, std::result::Result<HistoryChunk, WatchError>> {
-        Box::pin(Shared::read(self, move |snapshot: &Snapshot| snapshot.history(&range, after, until)))
+        let request = request.clone();
+        Box::pin(Shared::read(self, move |snapshot: &Snapshot| snapshot.history(&request, until)))
     }
 }
 

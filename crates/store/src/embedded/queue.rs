@@ -12,6 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 const MAX_BATCH_REQUESTS: usize = 512;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
+/// How long the writer waits for a batch to become as large as the last one was. Writers that were just
+/// answered come back within this time; without it the first of them would get a commit of its own and the
+/// others would wait for it.
+const LINGER: Duration = Duration::from_micros(100);
+
 pub(super) enum Request {
     Put {
         key: Bytes,
@@ -63,6 +68,10 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct QueueState {
     waiting: VecDeque<Waiting>,
+    /// The writer sleeps until this many wait.
+    wanted: usize,
+    /// The size of the last batch.
+    last: usize,
     /// The writer is gone: nobody would ever answer.
     abandoned: bool,
 }
@@ -79,14 +88,18 @@ impl Queue {
             return false;
         }
         state.waiting.push_back(waiting);
+        let wake = state.waiting.len() >= state.wanted;
         drop(state);
-        self.ready.notify_one();
+        if wake {
+            self.ready.notify_one();
+        }
         true
     }
 
     /// Waits for requests, up to `timeout`, and takes a batch of them. Empty after the timeout.
     pub fn take(&self, timeout: Option<Duration>) -> Vec<Waiting> {
         let mut state = self.lock();
+        state.wanted = 1;
         let is_empty = |state: &mut QueueState| state.waiting.is_empty();
         match timeout {
             Some(timeout) => {
@@ -95,6 +108,12 @@ impl Queue {
             }
             None => state = self.ready.wait_while(state, is_empty).expect("no panic while the queue is locked"),
         }
+        if !state.waiting.is_empty() && state.waiting.len() < state.last {
+            state.wanted = state.last;
+            let too_few = |state: &mut QueueState| state.waiting.len() < state.wanted;
+            let waited = self.ready.wait_timeout_while(state, LINGER, too_few);
+            state = waited.expect("no panic while the queue is locked").0;
+        }
         let mut batch = Vec::new();
         let mut bytes = 0;
         while batch.len() < MAX_BATCH_REQUESTS && bytes < MAX_BATCH_BYTES {
@@ -102,7 +121,13 @@ impl Queue {
             bytes += waiting.request.weight();
             batch.push(waiting);
         }
+        state.last = batch.len();
         batch
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.lock().waiting.len()
     }
 
     /// Refuses further requests and hands out those that wait.

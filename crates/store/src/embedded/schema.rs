@@ -1,7 +1,8 @@
 //! What is in the file: the tables, the state row and the form of a record.
 //!
 //! ```text
-//! versions  (key, revision)      -> create revision, or 0 where that revision deleted the key
+//! versions  (key, revision)      -> (create revision, or 0 where that revision deleted the key;
+//!                                   deadline; bytes of the value)
 //! records   revision             -> the record of that change: header, key, value
 //! expiring  (deadline, revision) -> key
 //! marks     revision             -> (time, superseded bytes so far); what ages history
@@ -16,7 +17,10 @@ use crate::model::{KeyValue, Revision};
 use bytes::Bytes;
 use redb::TableDefinition;
 
-pub(super) const VERSIONS: TableDefinition<(&[u8], u64), u64> = TableDefinition::new("versions");
+/// Create revision, deadline, bytes of the value: what a write needs of the version that it supersedes.
+pub(super) type Version = (u64, u64, u32);
+
+pub(super) const VERSIONS: TableDefinition<(&[u8], u64), Version> = TableDefinition::new("versions");
 pub(super) const RECORDS: TableDefinition<u64, &[u8]> = TableDefinition::new("records");
 pub(super) const EXPIRING: TableDefinition<(u64, u64), &[u8]> = TableDefinition::new("expiring");
 pub(super) const MARKS: TableDefinition<u64, (u64, u64)> = TableDefinition::new("marks");

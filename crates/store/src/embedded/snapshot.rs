@@ -1,11 +1,11 @@
 //! Reading one consistent state of the store, newest or past.
 
 use super::engine::failure;
-use super::schema::{Record, StateRow};
+use super::schema::{Record, StateRow, Version};
 use crate::error::{Result, StoreError};
 use crate::hub::{HISTORY_CHUNK_BYTES, HistoryChunk};
 use crate::model::{GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select};
-use crate::watch::{Event, WatchError};
+use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
 use redb::ReadOnlyTable;
 use std::ops::Bound;
@@ -13,8 +13,9 @@ use std::ops::Bound;
 /// Tables of one commit. Cheap to keep until the next commit: it pins only the pages that one frees.
 pub(super) struct Snapshot {
     pub state: StateRow,
-    pub versions: ReadOnlyTable<(&'static [u8], u64), u64>,
+    pub versions: ReadOnlyTable<(&'static [u8], u64), Version>,
     pub records: ReadOnlyTable<u64, &'static [u8]>,
+    pub expiring: ReadOnlyTable<(u64, u64), &'static [u8]>,
 }
 
 /// One key's version as the index has it.
@@ -30,8 +31,8 @@ impl Snapshot {
         let mut versions = self.versions.range((&key[..], 0)..=(&key[..], at)).map_err(failure)?;
         let mut item = None;
         if let Some(newest) = versions.next_back() {
-            let (id, create_revision) = newest.map_err(failure)?;
-            if create_revision.value() != 0 {
+            let (id, version) = newest.map_err(failure)?;
+            if version.value().0 != 0 {
                 item = Some(self.read(key, id.value().1)?);
             }
         }
@@ -59,20 +60,21 @@ impl Snapshot {
         // The versions of a key stand together, oldest first: the last one that is old enough is the one.
         let mut found: Option<Found> = None;
         for entry in self.index(&request.range)? {
-            let (id, create_revision) = entry.map_err(failure)?;
+            let (id, version) = entry.map_err(failure)?;
             let (key, revision) = id.value();
+            let create_revision = version.value().0;
             if revision > at {
                 continue;
             }
             match &mut found {
                 Some(same) if same.key == key => {
-                    (same.revision, same.create_revision) = (revision, create_revision.value());
+                    (same.revision, same.create_revision) = (revision, create_revision);
                 }
                 other => {
                     if let Some(done) = other {
                         take(done)?;
                     }
-                    *other = Some(Found { key: key.to_vec(), revision, create_revision: create_revision.value() });
+                    *other = Some(Found { key: key.to_vec(), revision, create_revision });
                 }
             }
         }
@@ -82,9 +84,10 @@ impl Snapshot {
         Ok(response)
     }
 
-    /// Events in `range` with `after < revision <= until`, up to about a chunk of them.
-    pub fn history(&self, range: &KeyRange, after: Revision, until: Revision) -> Result<HistoryChunk, WatchError> {
-        if after < self.state.compacted() {
+    /// Events in the request's range with `after < revision <= until`, up to about a chunk of them.
+    pub fn history(&self, request: &WatchRequest, until: Revision) -> Result<HistoryChunk, WatchError> {
+        let WatchRequest { range, after, .. } = request;
+        if *after < self.state.compacted() {
             return Err(WatchError::Compacted { compacted: self.state.compacted() });
         }
         let until = until.min(self.state.revision());
@@ -98,7 +101,7 @@ impl Snapshot {
             if !range.contains(record.key) {
                 continue;
             }
-            let event = self.event(revision, record)?;
+            let event = self.event(revision, record, request.previous)?;
             bytes += event.weight();
             chunk.events.push(event);
             if bytes >= HISTORY_CHUNK_BYTES {
@@ -121,10 +124,11 @@ impl Snapshot {
         Ok(record.to_kv(key, revision))
     }
 
-    fn event(&self, revision: u64, record: Record<'_>) -> Result<Event> {
+    fn event(&self, revision: u64, record: Record<'_>, previous: Previous) -> Result<Event> {
         let key = Bytes::copy_from_slice(record.key);
         let prev = match record.previous {
             0 => None,
+            _ if previous == Previous::Omit => None,
             previous => Some(self.read(key.clone(), previous)?),
         };
         Ok(if record.is_deletion() {
@@ -148,7 +152,7 @@ impl Snapshot {
         })
     }
 
-    fn index(&self, range: &KeyRange) -> Result<redb::Range<'static, (&'static [u8], u64), u64>> {
+    fn index(&self, range: &KeyRange) -> Result<redb::Range<'static, (&'static [u8], u64), Version>> {
         let start = (&range.start[..], 0);
         let end = match &range.end {
             // A range that ends before it starts is empty, not an error.

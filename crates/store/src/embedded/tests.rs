@@ -1,6 +1,12 @@
-//! What only the embedded engine promises: durability, locking, the form of its file.
+//! What only the embedded engine promises: durability, locking, expiry and history across restarts.
+
+mod faults;
 
 use super::*;
+use crate::clock::ManualClock;
+use crate::model::KeyRange;
+use crate::watch::Event;
+use fault::FaultyDisk;
 use tempfile::TempDir;
 
 fn options(folder: &TempDir) -> EmbeddedOptions {
@@ -11,8 +17,181 @@ fn open(folder: &TempDir) -> EmbeddedStore {
     EmbeddedStore::open(options(folder)).unwrap()
 }
 
+/// A store on a disk in memory.
+fn on(disk: &FaultyDisk) -> Result<EmbeddedStore> {
+    let options = EmbeddedOptions { reserve_bytes: 1 << 20, ..EmbeddedOptions::new("") };
+    EmbeddedStore::open_on(Arc::new(disk.clone()), options)
+}
+
+async fn put(store: &EmbeddedStore, key: &str, value: &str) -> Result<Revision> {
+    let (key, value) = (Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(value.as_bytes()));
+    store.put(key, value, Expect::Any, None).await
+}
+
+async fn value(store: &EmbeddedStore, key: &'static str) -> Option<String> {
+    let item = store.get(key.into(), None).await.unwrap().item;
+    item.map(|kv| String::from_utf8_lossy(&kv.value).into_owned())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conforms() {
+    crate::conformance::run(Arc::new(on(&FaultyDisk::new()).unwrap())).await;
+}
+
+#[tokio::test]
+async fn data_and_history_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    crate::conformance::run(Arc::new(open(&folder))).await;
+    let store = open(&folder);
+    let first = put(&store, "a", "1").await.unwrap();
+    put(&store, "a", "2").await.unwrap();
+    put(&store, "b", "1").await.unwrap();
+    let last = store.delete("b".into(), Expect::Any).await.unwrap().revision;
+    store.close().await;
+    drop(store);
+
+    let store = open(&folder);
+    assert_eq!(store.current_revision().await.unwrap(), last);
+    assert_eq!(value(&store, "a").await.as_deref(), Some("2"));
+    assert_eq!(value(&store, "b").await, None);
+    assert_eq!(store.stats().await.unwrap().keys, Some(1));
+    let old = store.get("a".into(), Some(first)).await.unwrap().item.unwrap();
+    assert_eq!(old.value, "1");
+
+    // A watch goes on where it was before the restart.
+    let mut watch = store.watch(WatchRequest::new(KeyRange::all(), first)).await.unwrap();
+    put(&store, "c", "1").await.unwrap();
+    let mut events = Vec::new();
+    while events.len() < 4 {
+        events.extend(watch.next().await.unwrap().unwrap().events);
+    }
+    let keys: Vec<&[u8]> = events.iter().map(|event| &event.key()[..]).collect();
+    assert_eq!(keys, [b"a", b"b", b"b", b"c"]);
+    assert_eq!(events[0].prev().unwrap().value, "1");
+    assert!(matches!(&events[2], Event::Delete { revision, .. } if *revision == last));
+}
+
+#[tokio::test]
+async fn a_folder_has_one_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let second = EmbeddedStore::open(options(&folder));
+    let Err(StoreError::Locked(text)) = second.map(drop) else { panic!("expected a lock") };
+    assert!(text.contains(&std::process::id().to_string()), "{text}");
+    drop(store);
+    open(&folder);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(&folder));
+    let db = redb::Database::open(FolderDisk::data_file(folder.path())).unwrap();
+    let txn = db.begin_write().unwrap();
+    txn.open_table(schema::META).unwrap().insert(schema::FORMAT_KEY, &99u64.to_le_bytes()[..]).unwrap();
+    txn.commit().unwrap();
+    drop(db);
+    let opened = EmbeddedStore::open(options(&folder)).map(drop);
+    assert!(matches!(opened, Err(StoreError::NewerFormat { found: 99, supported: 1 })), "{opened:?}");
+}
+
+#[tokio::test]
+async fn keys_expire_after_a_restart_too() {
+    let disk = FaultyDisk::new();
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let options = EmbeddedOptions { clock: clock.clone(), reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let store = EmbeddedStore::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
+    let ttl = Some(Duration::from_secs(60));
+    for key in ["gone", "renewed", "kept"] {
+        store.put(key.into(), "1".into(), Expect::Absent, ttl).await.unwrap();
+    }
+    store.put("kept".into(), "2".into(), Expect::Any, None).await.unwrap();
+    clock.advance(Duration::from_secs(30));
+    store.put("renewed".into(), "2".into(), Expect::Any, ttl).await.unwrap();
+    drop(store);
+    clock.advance(Duration::from_secs(30));
+    let store = EmbeddedStore::open_on(Arc::new(disk), options).unwrap();
+    store.tick().await.unwrap();
+    assert_eq!(value(&store, "gone").await, None);
+    assert_eq!(value(&store, "renewed").await.as_deref(), Some("2"));
+    clock.advance(Duration::from_secs(30));
+    store.tick().await.unwrap();
+    assert_eq!(value(&store, "renewed").await, None);
+    assert_eq!(value(&store, "kept").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn history_ages_and_is_swept() {
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let history = HistoryLimits { age: Duration::from_secs(60), bytes: u64::MAX };
+    let options = EmbeddedOptions { clock: clock.clone(), history, reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let store = EmbeddedStore::open_on(Arc::new(FaultyDisk::new()), options).unwrap();
+    for i in 0..500 {
+        put(&store, &format!("k{}", i % 5), "x").await.unwrap();
+    }
+    let old = store.current_revision().await.unwrap();
+    store.delete("k0".into(), Expect::Any).await.unwrap();
+    clock.advance(Duration::from_secs(50));
+    let young = put(&store, "k1", "young").await.unwrap();
+    clock.advance(Duration::from_secs(20));
+    for _ in 0..4 {
+        store.tick().await.unwrap();
+    }
+    let read = store.get("k1".into(), Some(Revision(old.0 - 1))).await;
+    assert!(matches!(read, Err(StoreError::Compacted { .. })), "{read:?}");
+    assert_eq!(store.get("k1".into(), Some(young)).await.unwrap().item.unwrap().value, "young");
+    clock.advance(Duration::from_secs(60));
+    for _ in 0..4 {
+        store.tick().await.unwrap();
+    }
+    let snapshot = store.handle.shared.current().unwrap();
+    use redb::ReadableTableMetadata;
+    assert_eq!(snapshot.records.len().unwrap(), 4, "one record for each live key");
+    assert_eq!(snapshot.versions.len().unwrap(), 4);
+    assert_eq!(snapshot.state.keys, 4);
+}
+
+#[tokio::test]
+async fn history_is_bounded_in_bytes() {
+    let history = HistoryLimits { age: Duration::from_secs(3600), bytes: 100_000 };
+    let options = EmbeddedOptions { history, reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let store = EmbeddedStore::open_on(Arc::new(FaultyDisk::new()), options).unwrap();
+    let value = "x".repeat(1_000);
+    for _ in 0..500 {
+        put(&store, "k", &value).await.unwrap();
+    }
+    let stats = store.stats().await.unwrap();
+    let kept = stats.revision.0 - stats.compacted.0;
+    assert!((50..=120).contains(&kept), "{kept} revisions are kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_writes_share_one_sync() {
+    let disk = FaultyDisk::new();
+    let store = on(&disk).unwrap();
+    put(&store, "first", "1").await.unwrap();
+    let before = disk.syncs();
+    disk.hold_syncs();
+    let blocked = tokio::spawn({
+        let store = store.clone();
+        async move { put(&store, "blocked", "1").await }
+    });
+    while disk.holding() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let writers: Vec<_> = (0..100)
+        .map(|i| {
+            let store = store.clone();
+            tokio::spawn(async move { put(&store, &format!("k{i}"), "1").await })
+        })
+        .collect();
+    while store.handle.shared.queue.len() < 100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!blocked.is_finished(), "acknowledged before it was durable");
+    disk.release_syncs();
+    blocked.await.unwrap().unwrap();
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
+    assert_eq!(disk.syncs() - before, 2);
 }

@@ -19,8 +19,8 @@ const EXPIRE_PER_BATCH: usize = 256;
 const SWEEP_PER_BATCH: usize = 256;
 /// While nothing else happens, history is compacted no more often than this: each time costs a sync.
 const IDLE_COMPACTION: Duration = Duration::from_secs(10);
-/// How long until a store that had no space to even be opened is tried again.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// How long a store without space waits until it tries again by itself.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -28,6 +28,8 @@ pub(super) struct Writer {
     engine: Option<Engine>,
     marks: Marks,
     next_deadline: Option<u64>,
+    /// The last commit failed for lack of space: what is due by the clock waits a little.
+    short_of_space: bool,
 }
 
 /// A request that was applied, with what it is to be told once the commit is durable.
@@ -73,8 +75,8 @@ impl Request {
 
 impl Writer {
     pub fn new(shared: Arc<Shared>, engine: Engine) -> Result<Writer> {
-        let marks = Marks::load(&engine.db, shared.limits)?;
-        let mut writer = Writer { shared, engine: Some(engine), marks, next_deadline: None };
+        let marks = Marks::load(&engine.db, shared.limits, shared.clock.now_millis(), &engine.state)?;
+        let mut writer = Writer { shared, engine: Some(engine), marks, next_deadline: None, short_of_space: false };
         writer.next_deadline = writer.read_deadline()?;
         Ok(writer)
     }
@@ -96,8 +98,8 @@ impl Writer {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if self.engine.is_none() {
-            return Some(REOPEN_AFTER);
+        if self.engine.is_none() || self.short_of_space {
+            return Some(RETRY_AFTER);
         }
         let now = self.shared.clock.now_millis();
         let expiry = self.next_deadline.map(|deadline| Duration::from_millis(deadline.saturating_sub(now)));
@@ -132,11 +134,8 @@ impl Writer {
     /// Writes stop before the disk is full, deletions later than puts: they are the way out.
     fn refuse_without_space(&self, requests: Vec<Request>) -> Vec<Request> {
         let reserve = self.shared.reserve_bytes;
-        let available = match self.shared.disk.available() {
-            Ok(available) => available,
-            // Not knowing is no reason to refuse: a full disk will still be noticed by the write itself.
-            Err(_) => u64::MAX,
-        };
+        // Not knowing is no reason to refuse: a full disk will still be noticed by the write itself.
+        let available = self.shared.disk.available().unwrap_or(u64::MAX);
         let needed: u64 = requests.iter().map(|request| request.weight() as u64).sum();
         if available >= reserve.saturating_add(needed.saturating_mul(4)) || requests.is_empty() {
             return requests;
@@ -157,7 +156,10 @@ impl Writer {
     fn write(&mut self, requests: Vec<Request>) {
         let mut applied = Vec::with_capacity(requests.len());
         match self.commit(requests, &mut applied) {
-            Ok(()) => applied.into_iter().for_each(Applied::answer),
+            Ok(()) => {
+                self.short_of_space = false;
+                applied.into_iter().for_each(Applied::answer);
+            }
             Err(error) => self.recover(error, applied),
         }
     }
@@ -168,7 +170,7 @@ impl Writer {
         let Some(engine) = &mut self.engine else { return Err(StoreError::Closed) };
         let before = engine.state;
         let txn = engine.db.begin_write().map_err(failure)?;
-        let mut batch = Batch::begin(&txn, before)?;
+        let mut batch = Batch::begin(&txn, &self.shared.hub, before)?;
         let mut untouched = requests.into_iter();
         let result = untouched.by_ref().try_for_each(|request| {
             let (done, result) = apply(&mut batch, request, now);
@@ -182,15 +184,15 @@ impl Writer {
         if self.next_deadline.is_some_and(|deadline| deadline <= now) {
             batch.expire(now, EXPIRE_PER_BATCH)?;
         }
-        let marked = self.marks.due(now, &batch.state);
-        if marked {
-            batch.mark(now)?;
+        let marks = self.marks.due(now, &batch.state);
+        if !marks.is_empty() {
+            batch.mark(&marks)?;
         }
         if let Some(revision) = self.marks.compactable(now, &batch.state) {
             batch.compact(revision)?;
         }
         batch.sweep(SWEEP_PER_BATCH + 2 * applied.len())?;
-        if batch.state == before {
+        if batch.state == before && marks.is_empty() {
             return Ok(());
         }
         let next_deadline = batch.next_deadline()?;
@@ -199,7 +201,7 @@ impl Writer {
 
         engine.state = state;
         self.next_deadline = next_deadline;
-        self.marks.committed(marked.then_some(now), &state);
+        self.marks.committed(marks, now, &state);
         if let Err(error) = self.shared.disk.note_acked(state.revision) {
             tracing::warn!(%error, "could not note the acknowledged revision");
         }
@@ -219,6 +221,7 @@ impl Writer {
             applied.into_iter().for_each(|done| done.refuse(&error));
             return;
         }
+        self.short_of_space = true;
         tracing::error!(%error, "a commit failed; opening the data file again");
         let before = self.engine.take().map(|engine| engine.state);
         self.reopen_if_needed();
@@ -257,7 +260,7 @@ impl Writer {
     fn read_deadline(&self) -> Result<Option<u64>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         let txn = engine.db.begin_write().map_err(failure)?;
-        let deadline = Batch::begin(&txn, engine.state)?.next_deadline()?;
+        let deadline = Batch::begin(&txn, &self.shared.hub, engine.state)?.next_deadline()?;
         txn.abort().map_err(failure)?;
         Ok(deadline)
     }

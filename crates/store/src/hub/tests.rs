@@ -53,7 +53,7 @@ async fn dropped_watches_leave_the_hub() {
     let hub = Hub::new(Revision(1));
     struct Nothing;
     impl History for Nothing {
-        fn read(&self, _: KeyRange, _: Revision, until: Revision) -> BoxFuture<'_, Result<HistoryChunk, WatchError>> {
+        fn read(&self, _: &WatchRequest, until: Revision) -> BoxFuture<'_, Result<HistoryChunk, WatchError>> {
             Box::pin(async move { Ok(HistoryChunk { events: Vec::new(), through: until }) })
         }
     }

@@ -5,7 +5,7 @@ mod state;
 use crate::clock::{Clock, HistoryLimits, SystemClock};
 use crate::error::{Result, StoreError};
 use crate::hub::{HISTORY_CHUNK_BYTES, History, HistoryChunk, Hub};
-use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
 use crate::watch::{Event, Watch, WatchError, WatchRequest};
 use bytes::Bytes;
@@ -176,13 +176,9 @@ impl Store for MemoryStore {
 }
 
 impl History for Inner {
-    fn read(
-        &self,
-        range: KeyRange,
-        after: Revision,
-        until: Revision,
-    ) -> BoxFuture<'_, Result<HistoryChunk, WatchError>> {
-        Box::pin(async move { self.lock().history(&range, after, until, HISTORY_CHUNK_BYTES) })
+    fn read(&self, request: &WatchRequest, until: Revision) -> BoxFuture<'_, Result<HistoryChunk, WatchError>> {
+        let chunk = self.lock().history(request, until, HISTORY_CHUNK_BYTES);
+        Box::pin(async move { chunk })
     }
 }
 

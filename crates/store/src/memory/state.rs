@@ -3,8 +3,8 @@
 use crate::clock::HistoryLimits;
 use crate::error::{Result, StoreError};
 use crate::hub::HistoryChunk;
-use crate::model::{Expect, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
-use crate::watch::{Event, WatchError};
+use crate::model::{Expect, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
+use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -198,25 +198,28 @@ impl State {
         Ok(())
     }
 
-    /// The events in `range` with `after < revision <= until`, up to about `max_bytes` of them.
+    /// The events in the request's range with `after < revision <= until`, up to about `max_bytes` of them.
     pub fn history(
         &self,
-        range: &KeyRange,
-        after: Revision,
+        request: &WatchRequest,
         until: Revision,
         max_bytes: usize,
     ) -> Result<HistoryChunk, WatchError> {
-        if after < self.compacted {
+        let WatchRequest { range, after, .. } = request;
+        if *after < self.compacted {
             return Err(WatchError::Compacted { compacted: self.compacted });
         }
         let mut chunk = HistoryChunk { events: Vec::new(), through: until.min(self.revision) };
         let mut bytes = 0;
-        let first = self.log.partition_point(|change| change.revision <= after);
+        let first = self.log.partition_point(|change| change.revision <= *after);
         for change in self.log.range(first..).take_while(|change| change.revision <= until) {
             if !range.contains(&change.key) {
                 continue;
             }
-            let Some(event) = self.event(change) else { continue };
+            let Some(mut event) = self.event(change) else { continue };
+            if request.previous == Previous::Omit {
+                event = event.without_previous();
+            }
             bytes += event.weight();
             chunk.events.push(event);
             if bytes >= max_bytes {

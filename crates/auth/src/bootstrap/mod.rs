@@ -1,0 +1,195 @@
+//! The roles and bindings that every cluster starts with, read from `policy.rbac`.
+
+use crate::authz::rbac::{PolicyRule, RBAC_GROUP, RbacKind};
+use kubelith_meta::{Str, Value};
+
+const POLICY: &str = include_str!("policy.rbac");
+
+/// An object of the bootstrap policy, in the form in which it is created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BootstrapObject {
+    pub kind: RbacKind,
+    pub object: Value,
+}
+
+/// The whole policy: cluster roles, cluster role bindings, roles, role bindings.
+pub fn policy() -> Vec<BootstrapObject> {
+    parse(POLICY).expect("the policy in the source tree parses")
+}
+
+/// Roles whose rules moved into an aggregated role: if `new` does not exist and `old` is not aggregated yet,
+/// `old` is copied to `new` before reconciliation, so that its changes are kept.
+pub const AGGREGATED_FROM: [(&str, &str); 3] = [
+    ("admin", "system:aggregate-to-admin"),
+    ("edit", "system:aggregate-to-edit"),
+    ("view", "system:aggregate-to-view"),
+];
+
+/// A binding that was split off another: if only `old` exists, `new` is made with the subjects of `old`.
+pub const SPLIT_FROM: [(&str, &str); 1] = [("system:discovery", "system:public-info-viewer")];
+
+fn parse(text: &str) -> Result<Vec<BootstrapObject>, String> {
+    let mut objects: Vec<BootstrapObject> = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let wrong = || format!("line {}: {line}", i + 1);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [] => {}
+            [first, ..] if first.starts_with('#') => {}
+            [kind, name] if !line.starts_with(' ') => objects.push(start(kind, name).ok_or_else(wrong)?),
+            detail => {
+                let object = objects.last_mut().ok_or_else(wrong)?;
+                add(&mut object.object, detail).ok_or_else(wrong)?;
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn start(kind: &str, name: &str) -> Option<BootstrapObject> {
+    let (kind, title) = match kind {
+        "clusterrole" => (RbacKind::ClusterRole, "ClusterRole"),
+        "clusterrolebinding" => (RbacKind::ClusterRoleBinding, "ClusterRoleBinding"),
+        "role" => (RbacKind::Role, "Role"),
+        "rolebinding" => (RbacKind::RoleBinding, "RoleBinding"),
+        _ => return None,
+    };
+    let mut object =
+        Value::from([("apiVersion", Value::from(format!("{RBAC_GROUP}/v1"))), ("kind", Value::from(title))]);
+    let (namespace, name) = match kind {
+        RbacKind::Role | RbacKind::RoleBinding => name.split_once('/')?,
+        _ => ("", name),
+    };
+    object.set_at(&["metadata", "name"], name.into());
+    if !namespace.is_empty() {
+        object.set_at(&["metadata", "namespace"], namespace.into());
+    }
+    object.set_at(&["metadata", "labels", "kubernetes.io/bootstrapping"], "rbac-defaults".into());
+    object.set_at(&["metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"], "true".into());
+    match kind {
+        RbacKind::ClusterRole | RbacKind::Role => object.set_at(&["rules"], Value::Null),
+        RbacKind::ClusterRoleBinding => object.set_at(&["roleRef"], role_ref("ClusterRole", name)),
+        RbacKind::RoleBinding => object.set_at(&["roleRef"], role_ref("Role", name)),
+    }
+    Some(BootstrapObject { kind, object })
+}
+
+fn role_ref(kind: &str, name: &str) -> Value {
+    Value::from([("apiGroup", RBAC_GROUP), ("kind", kind), ("name", name)])
+}
+
+fn add(object: &mut Value, detail: &[&str]) -> Option<()> {
+    let aggregation_label = |name: &str| format!("{RBAC_GROUP}/{name}");
+    match *detail {
+        ["label", name] => object.set_at(&["metadata", "labels", &aggregation_label(name)], "true".into()),
+        ["collect", name] => {
+            let selector = Value::from([("matchLabels", Value::from([(aggregation_label(name), "true")]))]);
+            push(object, &["aggregationRule", "clusterRoleSelectors"], selector);
+        }
+        ["allow", verbs, "url", paths] => {
+            let rule = PolicyRule { verbs: list(verbs), non_resource_urls: list(paths), ..PolicyRule::default() };
+            push(object, &["rules"], rule.to_value());
+        }
+        ["allow", verbs, groups, resources, ref names @ ..] => {
+            let resource_names = match names {
+                [] => Vec::new(),
+                ["named", names] => list(names),
+                _ => return None,
+            };
+            let groups = list(groups).into_iter().map(|g| if g == "core" { Str::default() } else { g }).collect();
+            let rule = PolicyRule {
+                verbs: list(verbs),
+                api_groups: groups,
+                resources: list(resources),
+                resource_names,
+                ..PolicyRule::default()
+            };
+            push(object, &["rules"], rule.to_value());
+        }
+        ["role", name] => object.set_at(&["roleRef", "name"], name.into()),
+        ["user", name] => push(object, &["subjects"], subject("User", name)),
+        ["group", name] => push(object, &["subjects"], subject("Group", name)),
+        ["serviceaccount", account] => {
+            let (namespace, name) = account.split_once('/')?;
+            let subject = Value::from([("kind", "ServiceAccount"), ("name", name), ("namespace", namespace)]);
+            push(object, &["subjects"], subject);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn subject(kind: &str, name: &str) -> Value {
+    Value::from([("apiGroup", RBAC_GROUP), ("kind", kind), ("name", name)])
+}
+
+fn list(text: &str) -> Vec<Str> {
+    text.split(',').map(Str::from).collect()
+}
+
+fn push(object: &mut Value, path: &[&str], item: Value) {
+    match object.at_mut(path).and_then(Value::as_array_mut) {
+        Some(list) => list.push(item),
+        None => object.set_at(path, Value::Array(vec![item])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(kind: RbacKind, name: &str) -> Value {
+        let fits = |o: &BootstrapObject| o.kind == kind && o.object.str_at(&["metadata", "name"]) == name;
+        policy().into_iter().find(fits).unwrap().object
+    }
+
+    #[test]
+    fn numbers_of_the_reference() {
+        let count = |kind| policy().iter().filter(|o| o.kind == kind).count();
+        assert_eq!(count(RbacKind::ClusterRole), 69);
+        assert_eq!(count(RbacKind::ClusterRoleBinding), 50);
+        assert_eq!(count(RbacKind::Role), 7);
+        assert_eq!(count(RbacKind::RoleBinding), 7);
+    }
+
+    #[test]
+    fn every_binding_names_an_existing_role() {
+        let all = policy();
+        for binding in all.iter().filter(|o| o.object.get("roleRef").is_some()) {
+            let role = |o: &&BootstrapObject| {
+                o.object.get("roleRef").is_none()
+                    && o.object.str_at(&["kind"]) == binding.object.str_at(&["roleRef", "kind"])
+                    && o.object.str_at(&["metadata", "name"]) == binding.object.str_at(&["roleRef", "name"])
+                    && o.object.str_at(&["metadata", "namespace"]) == binding.object.str_at(&["metadata", "namespace"])
+            };
+            assert!(all.iter().any(|o| role(&o)), "{:?}", binding.object);
+        }
+    }
+
+    #[test]
+    fn forms() {
+        let admin = find(RbacKind::ClusterRole, "admin");
+        assert_eq!(admin.get("rules"), Some(&Value::Null));
+        let selector = &admin.at(&["aggregationRule", "clusterRoleSelectors"]).unwrap().as_array().unwrap()[0];
+        assert_eq!(selector.str_at(&["matchLabels", "rbac.authorization.k8s.io/aggregate-to-admin"]), "true");
+
+        let cluster_admin = PolicyRule::list_from(&find(RbacKind::ClusterRole, "cluster-admin"));
+        let described: Vec<String> = cluster_admin.iter().map(PolicyRule::describe).collect();
+        assert_eq!(
+            described,
+            [r#"{APIGroups:["*"], Resources:["*"], Verbs:["*"]}"#, r#"{NonResourceURLs:["*"], Verbs:["*"]}"#]
+        );
+        let reader = find(RbacKind::RoleBinding, "system::extension-apiserver-authentication-reader");
+        assert_eq!(reader.str_at(&["roleRef", "name"]), "extension-apiserver-authentication-reader");
+        assert_eq!(reader.get("subjects").unwrap().as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_found() {
+        for bad in
+            ["role x", "clusterrole a\n  allow get", "  allow get core pods", "thing x", "clusterrole a\n  nonsense x"]
+        {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

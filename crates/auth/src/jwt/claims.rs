@@ -1,0 +1,84 @@
+//! The registered claims, read strictly: a claim of the wrong type makes the token invalid.
+
+use kubelith_meta::Value;
+use kubelith_meta::time::Time;
+
+/// How far clocks may be apart.
+pub const LEEWAY_SECONDS: i64 = 60;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claims {
+    pub issuer: String,
+    pub subject: String,
+    pub audience: Vec<String>,
+    pub expires: Option<i64>,
+    pub not_before: Option<i64>,
+    pub issued_at: Option<i64>,
+    pub id: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeError {
+    NotYetValid,
+    Expired,
+    IssuedInTheFuture,
+}
+
+impl Claims {
+    pub fn read(claims: &Value) -> Result<Claims, &'static str> {
+        Ok(Claims {
+            issuer: text(claims, "iss")?,
+            subject: text(claims, "sub")?,
+            audience: audience(claims)?,
+            expires: date(claims, "exp")?,
+            not_before: date(claims, "nbf")?,
+            issued_at: date(claims, "iat")?,
+            id: text(claims, "jti")?,
+        })
+    }
+
+    pub fn check_time(&self, now: Time) -> Result<(), TimeError> {
+        let now = now.unix_seconds();
+        if self.not_before.is_some_and(|t| now.saturating_add(LEEWAY_SECONDS) < t) {
+            return Err(TimeError::NotYetValid);
+        }
+        if self.expires.is_some_and(|t| now.saturating_sub(LEEWAY_SECONDS) > t) {
+            return Err(TimeError::Expired);
+        }
+        if self.issued_at.is_some_and(|t| now.saturating_add(LEEWAY_SECONDS) < t) {
+            return Err(TimeError::IssuedInTheFuture);
+        }
+        Ok(())
+    }
+}
+
+fn text(claims: &Value, key: &str) -> Result<String, &'static str> {
+    match claims.get(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(s)) => Ok(s.to_string()),
+        Some(_) => Err("expected a string claim"),
+    }
+}
+
+/// Seconds; fractions are cut off.
+pub(crate) fn date(claims: &Value, key: &str) -> Result<Option<i64>, &'static str> {
+    match claims.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Int(i)) => Ok(Some(*i)),
+        // Out of range saturates, which is as far in the past or future as it gets.
+        Some(Value::Float(f)) if !f.is_nan() => Ok(Some(*f as i64)),
+        Some(_) => Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate"),
+    }
+}
+
+fn audience(claims: &Value) -> Result<Vec<String>, &'static str> {
+    let wrong = "go-jose/go-jose/jwt: expected string or array value to unmarshal to Audience";
+    match claims.get("aud") {
+        None => Ok(Vec::new()),
+        Some(Value::String(one)) => Ok(vec![one.to_string()]),
+        Some(Value::Array(list)) => {
+            list.iter().map(|a| a.as_str().map(str::to_string).ok_or(wrong)).collect::<Result<_, _>>()
+        }
+        Some(_) => Err(wrong),
+    }
+}

@@ -1,0 +1,161 @@
+//! Makes servable resources of the catalogue's descriptors.
+
+use crate::actions::Access;
+use crate::cells::BuiltinCells;
+use crate::strategies;
+use futures::future::BoxFuture;
+use kubelith_catalog::{Catalog, Serve};
+use kubelith_codec::negotiate::BUILT_IN;
+use kubelith_meta::time::Clock;
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_registry::admission::Admission;
+use kubelith_registry::{Conversion, Resource, TypedCodec, Working};
+use kubelith_schema::Descriptor;
+use kubelith_server::api::{Routes, Served};
+use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
+use kubelith_server::handlers::fields::ResourceFields;
+use kubelith_server::handlers::typed::TypedDecoder;
+use kubelith_server::handlers::{Endpoint, Limits, ListItems};
+use kubelith_store::StoreError;
+use kubelith_store::cache::Hub;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the built-in groups need to be served.
+pub struct Install {
+    pub catalog: &'static Catalog,
+    pub hub: Arc<Hub>,
+    pub admission: Arc<dyn Admission>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: Limits,
+    pub garbage_collection: bool,
+    pub access: Access,
+    /// `--runtime-config`: group versions switched on or off.
+    pub switched: HashMap<GroupVersion, bool>,
+}
+
+/// The built-in groups, served.
+pub struct Installed {
+    pub routes: Routes,
+    pub discovery: Vec<Entry>,
+    pub resources: Resources,
+}
+
+/// Stored resources by group and plural.
+pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
+
+impl Install {
+    fn is_on(&self, group: &str, version: &str) -> bool {
+        let gv = GroupVersion::new(group, version);
+        let by_default = self.catalog.api(&gv).is_some_and(|a| a.serve == Serve::Default);
+        self.switched.get(&gv).copied().unwrap_or(by_default)
+    }
+
+    /// Resources that are off by default although their version is on stay off.
+    fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
+        let version = &descriptor.versions[index];
+        let switched = self.switched.get(&GroupVersion::new(descriptor.group.clone(), version.name.clone()));
+        self.is_on(&descriptor.group, &version.name) && (version.served || switched == Some(&true))
+    }
+}
+
+pub async fn install(config: Install) -> Result<Installed, StoreError> {
+    let mut routes = Routes::default();
+    let mut resources = HashMap::new();
+    let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
+    for descriptor in &config.catalog.descriptors {
+        let on: Vec<usize> = (0..descriptor.versions.len()).filter(|i| config.serves(descriptor, *i)).collect();
+        if on.is_empty() {
+            continue;
+        }
+        let resource = match descriptor.storage.keeps_objects() {
+            true => Some(resource(&config, descriptor).await?),
+            false => None,
+        };
+        for index in on {
+            let version = descriptor.versions[index].name.clone();
+            let gv = GroupVersion::new(descriptor.group.clone(), version);
+            let endpoint = resource.as_ref().map(|r| Arc::new(endpoint(&config, r, index)));
+            discovered.entry(gv.clone()).or_default().push(Discovered::of(descriptor, index));
+            let served = Served {
+                descriptor: descriptor.clone(),
+                version_index: index,
+                endpoint,
+                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
+                actions: HashMap::new(),
+                subresources: HashMap::new(),
+            };
+            routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
+        }
+        if let Some(resource) = resource {
+            resources.insert((descriptor.group.clone(), descriptor.plural.clone()), resource);
+        }
+    }
+    let discovery = config.catalog.apis().iter().filter_map(|api| {
+        let found = discovered.remove(&api.gv)?;
+        Some(Entry {
+            group: api.gv.group.clone(),
+            version: DiscoveredVersion { name: api.gv.version.clone(), resources: found.into(), ..Default::default() },
+            group_priority: api.group_priority,
+            version_priority: api.version_priority,
+        })
+    });
+    Ok(Installed { discovery: discovery.collect(), routes, resources })
+}
+
+async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<Resource>, StoreError> {
+    let strategy = strategies::of(&descriptor.group, &descriptor.plural);
+    let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
+    let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
+    let indexed = codec.selectable_index("spec.nodeName");
+    let cache = config.hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
+    Ok(Arc::new(Resource {
+        descriptor: descriptor.clone(),
+        strategy,
+        conversion: Arc::new(BuiltinConversion),
+        encoder: codec.clone(),
+        renderer: codec,
+        admission: config.admission.clone(),
+        hub: config.hub.clone(),
+        cache,
+        clock: config.clock.clone(),
+        working: Working::Storage,
+        garbage_collection: config.garbage_collection,
+    }))
+}
+
+fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {
+    let version = &resource.descriptor.versions[index];
+    let kind = resource.descriptor.gvk(&version.name);
+    Endpoint {
+        resource: resource.clone(),
+        version_index: index,
+        kind: kind.clone(),
+        formats: BUILT_IN,
+        items: ListItems::WithoutType,
+        decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
+        fields: Some(Arc::new(ResourceFields::new(
+            resource.descriptor.clone(),
+            kind.clone(),
+            resource.strategy.clone(),
+            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+        ))),
+        strategic: true,
+        cells: Arc::new(BuiltinCells),
+        limits: config.limits,
+    }
+}
+
+/// Conversion between the built-in versions of a kind.
+struct BuiltinConversion;
+
+impl Conversion for BuiltinConversion {
+    fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(std::future::ready(convert(object, to).map_err(Status::internal_error)))
+    }
+}
+
+fn convert(object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
+    let from = object.gvk();
+    kubelith_catalog::convert(object, &from, to)
+}

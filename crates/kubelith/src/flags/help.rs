@@ -1,0 +1,67 @@
+//! `--help`: the table in sections, wrapped for reading.
+
+use super::{Effect, Flag, Kind, SECTIONS};
+use std::fmt::Write;
+
+const WIDTH: usize = 100;
+const INDENT: usize = 16;
+
+/// The whole text.
+pub fn help() -> String {
+    let mut out = String::from(
+        "Kubelith is a Kubernetes API server in one binary: the API, the flags and the stored data of\n\
+         kube-apiserver, with storage built in. It runs without any flag.\n\n\
+         Usage:\n  kubelith [flags]\n",
+    );
+    for section in SECTIONS {
+        let _ = writeln!(out, "\n{}:\n", section.title);
+        for flag in section.flags {
+            write_flag(&mut out, flag);
+        }
+    }
+    out
+}
+
+fn write_flag(out: &mut String, flag: &Flag) {
+    let short = match flag.name {
+        "v" => "-v, ",
+        "help" => "-h, ",
+        _ => "    ",
+    };
+    let kind = flag.kind.name();
+    let space = if kind.is_empty() || flag.kind == Kind::Version { "" } else { " " };
+    let name = if flag.kind == Kind::Version { "version[=true]" } else { flag.name };
+    let kind = if flag.kind == Kind::Version { "" } else { kind };
+    let default = match (flag.kind, flag.default) {
+        (_, "") => String::new(),
+        (Kind::Text, default) => format!(" (default \"{default}\")"),
+        (Kind::List, default) => format!(" (default [{default}])"),
+        (_, default) => format!(" (default {default})"),
+    };
+    let effect = match flag.effect {
+        Effect::Applies => "",
+        Effect::NotYet => " Accepted, without effect in this release.",
+        Effect::NoUse => " Accepted for compatibility, without effect.",
+    };
+    let _ = writeln!(out, "  {short}--{name}{space}{kind}");
+    wrap(out, &format!("{}{effect}{default}", flag.help));
+}
+
+fn wrap(out: &mut String, text: &str) {
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        if column == 0 || column + 1 + word.len() > WIDTH {
+            if column > 0 {
+                out.push('\n');
+            }
+            let _ = write!(out, "{:INDENT$}", "");
+            column = INDENT;
+        } else {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out.push('\n');
+}

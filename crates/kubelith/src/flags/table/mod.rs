@@ -1,0 +1,63 @@
+//! All flags, in the sections of the help. One file per section or group of small ones.
+
+mod access;
+mod admission;
+mod audit;
+mod etcd;
+mod generic;
+mod misc;
+mod observe;
+mod own;
+mod serving;
+
+use super::{Effect, Flag, Kind};
+
+/// A part of the help.
+pub struct Section {
+    pub title: &'static str,
+    pub flags: &'static [Flag],
+}
+
+/// In the order of the help; ours first.
+pub const SECTIONS: &[Section] = &[
+    Section { title: "Kubelith flags", flags: own::FLAGS },
+    Section { title: "Generic flags", flags: generic::FLAGS },
+    Section { title: "Etcd flags", flags: etcd::FLAGS },
+    Section { title: "Secure serving flags", flags: serving::FLAGS },
+    Section { title: "Auditing flags", flags: audit::FLAGS },
+    Section { title: "Features flags", flags: observe::FEATURES },
+    Section { title: "Authentication flags", flags: access::AUTHENTICATION },
+    Section { title: "Authorization flags", flags: access::AUTHORIZATION },
+    Section { title: "API enablement flags", flags: admission::API_ENABLEMENT },
+    Section { title: "Egress selector flags", flags: admission::EGRESS },
+    Section { title: "Admission flags", flags: admission::ADMISSION },
+    Section { title: "Metrics flags", flags: observe::METRICS },
+    Section { title: "Logs flags", flags: observe::LOGS },
+    Section { title: "Traces flags", flags: observe::TRACES },
+    Section { title: "Misc flags", flags: misc::FLAGS },
+    Section { title: "Global flags", flags: own::GLOBAL },
+];
+
+/// The flag of a name, in which `_` counts as `-`.
+pub fn find(name: &str) -> Option<&'static Flag> {
+    let same = |known: &str| {
+        known.len() == name.len()
+            && known.bytes().zip(name.bytes()).all(|(k, n)| k == n || (k == b'-' && matches!(n, b'_' | b'.')))
+    };
+    SECTIONS.iter().flat_map(|s| s.flags).find(|f| same(f.name))
+}
+
+/// A flag that does what its help says.
+const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    Flag { name, kind, default, effect: Effect::Applies, help }
+}
+
+/// A flag without effect in this release.
+const fn later(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    Flag { name, kind, default, effect: Effect::NotYet, help }
+}
+
+/// A flag for something that this program does another way.
+const fn no_use(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    Flag { name, kind, default, effect: Effect::NoUse, help }
+}

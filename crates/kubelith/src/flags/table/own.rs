@@ -1,0 +1,26 @@
+//! Flags that kube-apiserver does not have, and those every program has.
+
+use super::super::{Flag, Kind::*};
+use super::flag;
+
+pub const FLAGS: &[Flag] = &[
+    flag(
+        "config",
+        Text,
+        "",
+        "File with flags: YAML, one key per flag without dashes in front, lists for flags that repeat. Flags of the \
+         command line win.",
+    ),
+    flag(
+        "data-dir",
+        Text,
+        "kubelith-data",
+        "Folder of everything that must survive a restart: the embedded store, certificates under pki, and \
+         admin.kubeconfig.",
+    ),
+];
+
+pub const GLOBAL: &[Flag] = &[
+    flag("help", Bool, "", "Show this help."),
+    flag("version", Version, "", "Show the version and end; --version=raw shows all of it."),
+];

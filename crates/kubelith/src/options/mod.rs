@@ -1,0 +1,90 @@
+//! The flags as typed options, one struct per concern, completed with defaults and checked with the reference's
+//! messages. What comes out of here is sound; nobody behind it looks at a flag again.
+
+mod access;
+mod generic;
+mod network;
+mod serving;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+pub use access::AccessOptions;
+pub use generic::GenericOptions;
+pub use network::NetworkOptions;
+pub use serving::ServingOptions;
+pub use storage::{StorageBackend, StorageOptions};
+
+use crate::flags::Flags;
+use crate::flags::kind::MISSING;
+use kubelith_server::features::FeatureGates;
+use kubelith_server::logging::Format;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub data_dir: PathBuf,
+    pub logging: LoggingOptions,
+    pub features: FeatureGates,
+    pub generic: GenericOptions,
+    pub storage: StorageOptions,
+    pub serving: ServingOptions,
+    pub network: NetworkOptions,
+    pub access: AccessOptions,
+    pub profiling: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct LoggingOptions {
+    pub format: Format,
+    pub verbosity: u8,
+}
+
+/// Everything that is wrong with the options; displays as one message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", kubelith_meta::text::aggregate(.0.iter().cloned()))]
+pub struct InvalidOptions(pub Vec<String>);
+
+impl From<String> for InvalidOptions {
+    fn from(one: String) -> InvalidOptions {
+        InvalidOptions(vec![one])
+    }
+}
+
+impl Options {
+    /// Reads and checks the flags. Values that cannot be read at all are reported alone, rules that are broken
+    /// all together.
+    pub fn from_flags(flags: &Flags) -> Result<Options, InvalidOptions> {
+        let gates = flags.pairs("feature-gates");
+        let gates = gates.iter().map(|(k, v)| (k.as_str(), (v != MISSING).then_some(v.as_str())));
+        let features = FeatureGates::parse(gates).map_err(|e| e.to_string())?;
+        let logging = LoggingOptions::from_flags(flags)?;
+        let network = NetworkOptions::from_flags(flags)?;
+        let mut errors = Vec::new();
+        let generic = GenericOptions::from_flags(flags, &mut errors);
+        let storage = StorageOptions::from_flags(flags, &mut errors);
+        let serving = ServingOptions::from_flags(flags, &mut errors);
+        let access = AccessOptions::from_flags(flags, &mut errors);
+        network.check(&mut errors);
+        if !errors.is_empty() {
+            return Err(InvalidOptions(errors));
+        }
+        let data_dir = PathBuf::from(flags.text("data-dir"));
+        let profiling = flags.bool("profiling");
+        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, profiling })
+    }
+}
+
+impl LoggingOptions {
+    fn from_flags(flags: &Flags) -> Result<LoggingOptions, String> {
+        let format = match flags.text("logging-format").as_str() {
+            "text" | "" => Format::Text,
+            "json" => Format::Json,
+            other => {
+                let shown = kubelith_meta::text::Quoted(other);
+                return Err(format!("format: Invalid value: {shown}: Unsupported log format"));
+            }
+        };
+        Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8 })
+    }
+}

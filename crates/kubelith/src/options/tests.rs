@@ -1,0 +1,63 @@
+use super::*;
+use crate::flags::parse;
+
+fn options(line: &str) -> Result<Options, String> {
+    let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    Options::from_flags(&parse(&args).unwrap()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn no_flag_is_needed() {
+    let o = options("").unwrap();
+    assert_eq!(o.storage.backend, StorageBackend::Embedded);
+    assert_eq!(o.serving.bind.port, 6443);
+    assert_eq!(o.network.kubernetes_service_address().to_string(), "10.0.0.1");
+    assert_eq!(o.access.authorization_modes, ["Node", "RBAC"]);
+    assert!(o.access.anonymous && o.serving.http2);
+    assert_eq!(options("--etcd-servers=http://x:1").unwrap().storage.backend, StorageBackend::Etcd3);
+    assert!(!options("--authorization-mode=AlwaysAllow").unwrap().access.anonymous);
+}
+
+/// The reference's messages, where it has the rule.
+#[test]
+fn errors() {
+    for (line, want) in [
+        ("--secure-port=0", "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0"),
+        ("--goaway-chance=0.5", "--goaway-chance can not be less than 0 or greater than 0.02"),
+        ("--request-timeout=-1s", "--request-timeout can not be negative value"),
+        ("--livez-grace-period=-1s", "--livez-grace-period can not be a negative value"),
+        ("--max-requests-inflight=-1", "--max-requests-inflight can not be negative value"),
+        ("--storage-backend=etcd3", "--etcd-servers must be specified"),
+        (
+            "--storage-media-type=x",
+            "--storage-media-type \"x\" invalid, allowed values: application/json, application/vnd.kubernetes.protobuf, application/yaml",
+        ),
+        ("--service-cluster-ip-range=x", "service-cluster-ip-range[0] is not a valid cidr"),
+        ("--authorization-mode=X", "authorization-mode \"X\" is not a valid mode"),
+        ("--authorization-mode=RBAC,RBAC", "authorization-mode [\"RBAC\" \"RBAC\"] has mode specified more than once"),
+        ("--logging-format=x", "format: Invalid value: \"x\": Unsupported log format"),
+        ("--kubernetes-service-node-port=1", "kubernetes service node port range 30000-32767 doesn't contain 1"),
+        ("--advertise-address=::1", "service IP family \"10.0.0.0/24\" must match public address family \"::1\""),
+        ("--tls-min-version=x", "unknown tls version \"x\""),
+        ("--feature-gates=Nope=true", "unrecognized feature gate: Nope"),
+        (
+            "--secure-port=0 --goaway-chance=1",
+            "[--goaway-chance can not be less than 0 or greater than 0.02, --secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0]",
+        ),
+    ] {
+        assert_eq!(options(line).unwrap_err(), want, "{line}");
+    }
+    assert!(options("--cors-allowed-origins=a").unwrap_err().contains("does not pin to start/end"));
+    assert!(options("--cors-allowed-origins=//a$").is_ok());
+}
+
+#[test]
+fn cidrs() {
+    let cidr = network::Cidr::parse("10.1.2.3/16").unwrap();
+    assert_eq!((cidr.to_string(), cidr.nth(1).to_string()), ("10.1.0.0/16".into(), "10.1.0.1".into()));
+    assert_eq!(network::Cidr::parse("fd00::5/108").unwrap().nth(1).to_string(), "fd00::1");
+    assert_eq!(network::Cidr::parse("0.0.0.0/0").unwrap().to_string(), "0.0.0.0/0");
+    for bad in ["", "10.0.0.0", "10.0.0.0/33", "x/1"] {
+        assert_eq!(network::Cidr::parse(bad), None);
+    }
+}

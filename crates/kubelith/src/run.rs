@@ -1,0 +1,209 @@
+//! From options to a running server, in the order in which the parts depend on each other.
+
+use crate::access::{self, ClientCas};
+use crate::flags::{Effect, Flags};
+use crate::options::Options;
+use crate::version;
+use crate::{apis, roles, storage};
+use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_kube::actions::Access;
+use kubelith_server::chain::ChainConfig;
+use kubelith_server::filters::authentication::AuthenticationOptions;
+use kubelith_server::lifecycle::{Tasks, termination};
+use kubelith_server::listen::{HttpOptions, Listener, bind};
+use kubelith_server::metrics::Metrics;
+use kubelith_server::routes::{self, Routes};
+use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
+use kubelith_server::{ServerBuilder, ServerConfig, logging};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often certificates are looked at for their end.
+const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
+
+/// Runs until a signal ends it.
+pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
+    logging::init(options.logging.format, options.logging.verbosity);
+    warn(&options, flags);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let outcome = runtime.block_on(serve(options, flags));
+    // Whatever still blocks a thread must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+fn warn(options: &Options, flags: &Flags) {
+    for flag in flags.without_effect() {
+        match flag.effect {
+            Effect::NotYet => tracing::warn!("--{} has no effect in this release", flag.name),
+            Effect::NoUse => tracing::warn!("--{} has no effect", flag.name),
+            Effect::Applies => {}
+        }
+    }
+    for warning in options.features.warnings.iter().chain(&options.serving.policy.warnings) {
+        tracing::warn!("{warning}");
+    }
+}
+
+async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
+    let stop = CancellationToken::new();
+    termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
+
+    let pki = open_pki(&options)?;
+    let client_cas = ClientCas::load(&pki.ca_cert(), options.access.client_ca_file.as_deref())?;
+    let tls = DynamicTls::load(TlsOptions {
+        serving: serving_files(&options, &pki),
+        sni: options.serving.sni.clone(),
+        client_ca_files: client_cas.files().to_vec(),
+        policy: options.serving.policy.clone(),
+        alpn: options.serving.alpn(),
+    })
+    .map_err(|e| e.to_string())?;
+
+    let store = storage::open(&options).await?;
+    let roles = Arc::new(RbacIndex::default());
+    let access = Access {
+        authenticator: access::authenticator(&options.access, &client_cas)?,
+        authorizer: access::authorizer(&options.access, &roles)?,
+        audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
+    };
+    let apis = apis::build(&options, store.clone(), access.clone()).await?;
+    let metrics = Metrics::new();
+    metrics.describe(&version::info(), &options.features);
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics)
+        .routes(|routes| debug_routes(routes, &options, flags))
+        .delegate(apis.handler.clone())
+        .at_end(move || async move { store.close().await });
+    let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
+    roles::follow(&roles, &apis.resources, &builder.tasks());
+    keep_certificates(&builder.tasks(), pki.clone(), &options);
+    let server = builder.build();
+
+    let socket = bind(&options.serving.bind)
+        .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
+    let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
+    let listener = Listener::new(socket, Arc::new(tls), http);
+    announce(&options, &pki, &listener)?;
+    server.run(listener, stop).await.map_err(|e| e.to_string())
+}
+
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
+    if options.profiling {
+        routes::install_debug(routes);
+    }
+    if options.features.enabled("ComponentFlagz") {
+        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+    }
+}
+
+fn server_config(options: &Options, access: &Access) -> ServerConfig {
+    let generic = &options.generic;
+    ServerConfig {
+        chain: ChainConfig {
+            authentication: AuthenticationOptions {
+                authenticator: access.authenticator.clone(),
+                audiences: access.audiences.to_vec(),
+                proxy_headers: None,
+            },
+            authorizer: access.authorizer.clone(),
+            audit: None,
+            failed_authentication_audit: None,
+            flow_control: None,
+            max_reads_in_flight: generic.max_reads_in_flight,
+            max_writes_in_flight: generic.max_writes_in_flight,
+            request_timeout: generic.request_timeout,
+            goaway_chance: generic.goaway_chance,
+            hsts_directives: generic.hsts_directives.clone(),
+            cors_allowed_origins: generic.cors_allowed_origins.clone(),
+            send_retry_after: generic.shutdown_send_retry_after,
+        },
+        version: version::info(),
+        livez_grace_period: generic.livez_grace_period,
+        shutdown_delay: generic.shutdown_delay,
+        watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
+        statusz: options.features.enabled("ComponentStatusz"),
+    }
+}
+
+fn open_pki(options: &Options) -> Result<Pki, String> {
+    let network = &options.network;
+    let mut names: std::collections::BTreeSet<String> = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    .map(str::to_owned)
+    .into();
+    names.extend(local_names::hostname());
+    let external = &options.generic.external_hostname;
+    if !external.is_empty() && external.parse::<IpAddr>().is_err() {
+        names.insert(external.clone());
+    }
+    let mut addresses = local_names::interface_addresses();
+    addresses.extend([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+    addresses.extend([network.advertise_address, network.kubernetes_service_address()]);
+    addresses.extend(Some(options.serving.bind.address).filter(|a| !a.is_unspecified()));
+    let serving_dir = options.serving.cert_dir.clone();
+    Pki::open(options.data_dir.join("pki"), PkiOptions { names, addresses, serving_dir }).map_err(|e| e.to_string())
+}
+
+fn serving_files(options: &Options, pki: &Pki) -> CertKeyFiles {
+    let own = || CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() };
+    options.serving.certificate.clone().unwrap_or_else(own)
+}
+
+/// Renews certificates while the server runs; the listener reads them again by itself.
+fn keep_certificates(tasks: &Tasks, pki: Pki, options: &Options) {
+    let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
+    let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
+    tasks.spawn_until_stopped("certificate-renewal", async move {
+        let made = pki.clone();
+        if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
+            tracing::warn!(err = %why, "certificates may not be on disk");
+        }
+        loop {
+            tokio::time::sleep(RENEW_INTERVAL).await;
+            let renewed = pki.renew().and_then(|_| pki.write_admin_kubeconfig(&kubeconfig, &server, ca.as_deref()));
+            if let Err(why) = renewed {
+                tracing::error!(err = %why, "certificates not renewed");
+            }
+        }
+    });
+}
+
+fn kubeconfig_path(options: &Options) -> PathBuf {
+    options.data_dir.join("admin.kubeconfig")
+}
+
+/// The URL for clients on this machine.
+fn server_url(options: &Options) -> String {
+    let bind = &options.serving.bind;
+    let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
+    format!("https://{}", std::net::SocketAddr::new(address, bind.port))
+}
+
+fn address_of(options: &Options) -> String {
+    std::net::SocketAddr::new(options.serving.bind.address, options.serving.bind.port).to_string()
+}
+
+/// Writes the kubeconfig and says how to use it. Connections are accepted already: they wait in the socket.
+fn announce(options: &Options, pki: &Pki, listener: &Listener) -> Result<(), String> {
+    let path = kubeconfig_path(options);
+    let ca = options.serving.certificate.as_ref().map(|c| c.cert.as_path());
+    pki.write_admin_kubeconfig(&path, &server_url(options), ca).map_err(|e| e.to_string())?;
+    let local = listener.local_addr().map_err(|e| e.to_string())?;
+    tracing::info!("Serving securely on {local}");
+    println!("export KUBECONFIG={}", shell_quoted(&std::path::absolute(&path).unwrap_or(path)));
+    Ok(())
+}
+
+fn shell_quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}

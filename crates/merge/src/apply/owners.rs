@@ -1,0 +1,102 @@
+//! Managers and what they own.
+
+use crate::fieldset::Set;
+use kubelith_meta::{Str, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// All managers of an object.
+pub type Owners = BTreeMap<ManagerId, Owner>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    Apply,
+    Update,
+}
+
+/// What tells one `managedFields` entry from another. The same name can apply and update, update in several versions
+/// and write through several subresources; each of these is a manager of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagerId {
+    pub manager: Str,
+    pub operation: Operation,
+    /// Empty for appliers: they have one entry, whatever version they apply in.
+    pub api_version: Str,
+    /// Empty for the resource itself.
+    pub subresource: Str,
+}
+
+/// What a manager owns.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// The `apiVersion` that the fields are named in.
+    pub version: Str,
+    pub operation: Operation,
+    pub(crate) set: Set,
+    /// `fieldsV1` as it was read, as long as the set is what it was. Most entries leave a request as they came, and are
+    /// not written anew.
+    pub(crate) wire: Option<Value>,
+    /// When the manager last changed something.
+    pub time: Option<Str>,
+}
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        }
+    }
+}
+
+impl ManagerId {
+    pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> ManagerId {
+        let api_version = match operation {
+            Operation::Apply => Str::default(),
+            Operation::Update => Str::from(api_version),
+        };
+        ManagerId { manager: Str::from(manager), operation, api_version, subresource: Str::from(subresource) }
+    }
+}
+
+/// The order of the JSON texts that the reference has for identifiers, which shows in messages: a name ends with a
+/// quote, and an identifier goes on with a comma if it has a subresource, with a brace if not.
+impl Ord for ManagerId {
+    fn cmp(&self, other: &ManagerId) -> Ordering {
+        let terminated = |s: &Str| s.as_bytes().iter().copied().chain([b'"']).collect::<Vec<u8>>();
+        let by_text = |a: &Str, b: &Str| if a == b { Ordering::Equal } else { terminated(a).cmp(&terminated(b)) };
+        by_text(&self.manager, &other.manager)
+            .then(self.operation.cmp(&other.operation))
+            .then_with(|| by_text(&self.api_version, &other.api_version))
+            .then_with(|| self.subresource.is_empty().cmp(&other.subresource.is_empty()))
+            .then_with(|| by_text(&self.subresource, &other.subresource))
+    }
+}
+
+impl PartialOrd for ManagerId {
+    fn partial_cmp(&self, other: &ManagerId) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Owner {
+    pub fn new(version: Str, operation: Operation, set: Set) -> Owner {
+        Owner { version, operation, set, wire: None, time: None }
+    }
+
+    pub fn set(&self) -> &Set {
+        &self.set
+    }
+
+    /// Takes fields away.
+    pub(crate) fn lose(&mut self, fields: &Set) {
+        if !self.set.is_disjoint(fields) {
+            self.replace_set(self.set.difference(fields));
+        }
+    }
+
+    pub(crate) fn replace_set(&mut self, set: Set) {
+        self.set = set;
+        self.wire = None;
+    }
+}

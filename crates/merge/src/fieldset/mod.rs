@@ -1,0 +1,14 @@
+//! Sets of fields: who owns what. A set is a tree of path elements; on the wire it is `fieldsV1`.
+
+mod element;
+mod filter;
+mod set;
+#[cfg(test)]
+mod tests;
+pub(crate) mod values;
+mod wire;
+
+pub use element::{Path, PathElement};
+pub use filter::{Filter, Matcher, Pattern};
+pub use set::Set;
+pub use wire::FieldsError;

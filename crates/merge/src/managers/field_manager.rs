@@ -1,0 +1,329 @@
+//! The field manager of a resource or subresource in one version.
+
+use super::entries::{self, Managed, clear, is_present, is_reset};
+use super::last_applied;
+use super::names::{describe, kind_of};
+use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owner, Owners, UpdateError, Updater, Versions};
+use crate::fieldset::{Filter, Set};
+use crate::typed::{Duplicates, Type};
+use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
+use std::sync::LazyLock;
+
+/// More updaters are merged, the oldest first. Appliers do not count.
+const MAX_UPDATERS: usize = 10;
+
+/// The updater that old ones are merged into.
+const OLD_UPDATES: &str = "ancient-changes";
+
+/// The updater that owns what was there before an object's first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Fields that identify an object. Everybody mentions them, nobody owns them.
+static NOBODYS_FIELDS: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
+/// Keeps `managedFields` of objects. All objects handed in are in the version of `kind`.
+#[derive(Clone)]
+pub struct FieldManager<'a> {
+    pub versions: &'a dyn Versions,
+    /// What requests carry: the resource's kind, or that of a subresource with its own (Scale).
+    pub kind: GroupVersionKind,
+    /// Empty for the resource itself.
+    pub subresource: &'a str,
+    /// By `apiVersion`: fields that requests here cannot set.
+    pub reset: &'a [(Str, Filter)],
+}
+
+/// What an apply gives.
+#[derive(Debug, Clone)]
+pub struct ApplyOutcome {
+    /// The merged object with its new `managedFields`. It may hold nulls and lack defaults: decode it and default it
+    /// like a request body.
+    pub object: Value,
+    /// Whether anything but ownership changed.
+    pub changed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    #[error("{0}")]
+    BadRequest(String),
+    #[error("{0}")]
+    Conflicts(Conflicts),
+    /// 500 without a reason.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<ApplyError> for Status {
+    fn from(error: ApplyError) -> Status {
+        match error {
+            ApplyError::BadRequest(message) => Status::bad_request(message),
+            ApplyError::Conflicts(conflicts) => conflicts.into(),
+            ApplyError::Internal(message) => Status::unknown(message),
+        }
+    }
+}
+
+impl From<UpdateError> for ApplyError {
+    fn from(error: UpdateError) -> ApplyError {
+        match error {
+            UpdateError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
+            UpdateError::Failed(message) => ApplyError::Internal(message),
+        }
+    }
+}
+
+impl FieldManager<'_> {
+    /// `new` with `managedFields` as they are after `manager` (create, update or patch) turned `live` into it. `live`
+    /// is `None` on creation. If ownership cannot be told, the object goes without.
+    pub fn update(&self, live: Option<&Value>, new: Value, manager: &str, now: Time) -> Value {
+        let mut object = new;
+        let managed = self.update_managed(live, &mut object, manager, now).unwrap_or_default();
+        managed.store(&mut object);
+        object
+    }
+
+    /// The ownership after an update. `managedFields` are removed from `new`.
+    fn update_managed(
+        &self,
+        live: Option<&Value>,
+        new: &mut Value,
+        manager: &str,
+        now: Time,
+    ) -> Result<Managed, ApplyError> {
+        let managed = self.requested_or_live(live, new);
+        clear(new);
+        let is_create = live.is_none_or(|l| l.str_at(&["metadata", "uid"]).is_empty());
+        // An object that is not tracked stays so until it is applied.
+        if managed.owners.is_empty() && !is_create {
+            return Ok(managed);
+        }
+        let ty = self.ty()?;
+        match live {
+            Some(live) => self.track_update(ty, &without_managed_fields(live), new, managed, manager, now),
+            None => self.track_update(ty, &ty.zero(), new, managed, manager, now),
+        }
+    }
+
+    /// The entries that `new` carries, if it may change them and they can be read; else those of `live`.
+    fn requested_or_live(&self, live: Option<&Value>, new: &Value) -> Managed {
+        let of_live = || live.and_then(|l| Managed::of(l).ok()).unwrap_or_default();
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        if is_reset(new) {
+            return Managed::default();
+        }
+        match Managed::of(new) {
+            Ok(managed) if !managed.owners.is_empty() => managed,
+            _ => of_live(),
+        }
+    }
+
+    fn track_update(
+        &self,
+        ty: Type<'_>,
+        live: &Value,
+        new: &Value,
+        mut managed: Managed,
+        manager: &str,
+        now: Time,
+    ) -> Result<Managed, ApplyError> {
+        let fail = |what: &str, object: &Value, e: String| {
+            ApplyError::Internal(format!("failed to convert {what} object ({}) to smd typed: {e}", describe(object)))
+        };
+        ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
+        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        let version = self.kind.api_version();
+        let owned = self.updater(ty, &version).update(live, new, &mut managed.owners)?;
+        let owned = owned.difference(&NOBODYS_FIELDS);
+        if !owned.is_empty() {
+            let id = self.manager_id(manager, Operation::Update, &version);
+            let owner = managed
+                .owners
+                .entry(id)
+                .or_insert_with(|| Owner::new(Str::from(version.as_str()), Operation::Update, Set::new()));
+            owner.replace_set(owner.set.union(&owned));
+            owner.time = Some(Str::from(now.rfc3339()));
+        }
+        cap_updaters(&mut managed.owners);
+        Ok(managed)
+    }
+
+    /// Applies `patch` for `manager`. `live` is `None` if the object does not exist.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        patch: &Value,
+        manager: &str,
+        force: Force,
+        now: Time,
+    ) -> Result<ApplyOutcome, ApplyError> {
+        let managed = live
+            .map_or_else(|| Ok(Managed::default()), Managed::of)
+            .map_err(|e| ApplyError::Internal(format!("failed to decode managed fields: {e}")))?;
+        let kind = kind_of(patch);
+        if kind != self.kind {
+            return Err(ApplyError::BadRequest(format!("invalid object type: {kind}")));
+        }
+        let ty = self.ty()?;
+        let live = match live {
+            Some(live) => without_managed_fields(live),
+            None => self.empty_object(ty),
+        };
+        let mut outcome = match self.merge(ty, &live, patch, managed.clone(), manager, force, now) {
+            Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::KUBECTL => {
+                // What kubectl applied from the client's side before is its own.
+                let excused = last_applied::excused_fields(&live, ty, &self.kind).unwrap_or_default();
+                let left: Vec<_> = conflicts.0.into_iter().filter(|c| !excused.contains(&c.path)).collect();
+                if !left.is_empty() {
+                    return Err(ApplyError::Conflicts(Conflicts(left)));
+                }
+                self.merge(ty, &live, patch, managed, manager, Force::Yes, now)?
+            }
+            other => other?,
+        };
+        if manager == last_applied::KUBECTL {
+            last_applied::renew(&mut outcome.object, patch);
+        }
+        Ok(outcome)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn merge(
+        &self,
+        ty: Type<'_>,
+        live: &Value,
+        patch: &Value,
+        mut managed: Managed,
+        manager: &str,
+        force: Force,
+        now: Time,
+    ) -> Result<ApplyOutcome, ApplyError> {
+        if managed.owners.is_empty() {
+            let wrap = |e| ApplyError::Internal(format!("failed to create manager for existing fields: {e}"));
+            let empty = self.empty_object(ty);
+            managed = self.track_update(ty, &empty, live, managed, BEFORE_FIRST_APPLY, now).map_err(wrap)?;
+        }
+        if is_present(patch) {
+            return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
+        }
+        let fail = |what: &str, object: &Value, e: String| {
+            ApplyError::Internal(format!("failed to create typed {what} object ({}): {e}", describe(object)))
+        };
+        ty.validate(patch, Duplicates::Refused).map_err(|e| fail("patch", patch, e.to_string()))?;
+        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        let version = self.kind.api_version();
+        let id = self.manager_id(manager, Operation::Apply, &version);
+        let applied = self.updater(ty, &version).apply(live, patch, &mut managed.owners, &id, force)?;
+        if let Some(owner) = managed.owners.get_mut(&id) {
+            owner.lose(&NOBODYS_FIELDS);
+            if matches!(applied, Applied::Changed(_)) {
+                owner.time = Some(Str::from(now.rfc3339()));
+            }
+            if owner.set.is_empty() {
+                managed.owners.remove(&id);
+            }
+        }
+        let (mut object, changed) = match applied {
+            Applied::Changed(object) => (object, true),
+            Applied::Unchanged => (live.clone(), false),
+        };
+        managed.store(&mut object);
+        Ok(ApplyOutcome { object, changed })
+    }
+
+    fn ty(&self) -> Result<Type<'_>, ApplyError> {
+        let missing = || ApplyError::Internal(format!("no corresponding type for {}", self.kind));
+        self.versions.type_in(&self.kind.api_version()).ok_or_else(missing)
+    }
+
+    fn updater<'u>(&'u self, ty: Type<'u>, version: &'u str) -> Updater<'u> {
+        Updater { versions: self.versions, version, ty, reset: self.reset }
+    }
+
+    /// An object of the kind with nothing in it.
+    fn empty_object(&self, ty: Type<'_>) -> Value {
+        let mut object = ty.zero();
+        object.set_at(&["apiVersion"], Value::from(self.kind.api_version()));
+        object.set_at(&["kind"], Value::from(self.kind.kind.clone()));
+        object
+    }
+
+    fn manager_id(&self, manager: &str, operation: Operation, version: &str) -> ManagerId {
+        let manager = if manager.is_empty() { "unknown" } else { manager };
+        ManagerId::new(manager, operation, version, self.subresource)
+    }
+}
+
+/// A copy of `object` that ownership does not have to walk through its own records in.
+fn without_managed_fields(object: &Value) -> Value {
+    let Value::Object(members) = object else { return object.clone() };
+    let strip = |(key, value): (&str, &Value)| {
+        let value = match (key, value) {
+            ("metadata", Value::Object(metadata)) => {
+                let kept = metadata.iter().filter(|(k, _)| *k != "managedFields");
+                Value::Object(kept.map(|(k, v)| (Str::from(k), v.clone())).collect())
+            }
+            _ => value.clone(),
+        };
+        (Str::from(key), value)
+    };
+    Value::Object(members.iter().map(strip).collect())
+}
+
+/// Merges the oldest updaters of each version until there are no more than allowed.
+fn cap_updaters(owners: &mut Owners) {
+    let mut updaters: Vec<(i64, ManagerId)> = owners
+        .iter()
+        .filter(|(_, owner)| owner.operation == Operation::Update)
+        .map(|(id, owner)| (entries::seconds(owner), id.clone()))
+        .collect();
+    let mut count = updaters.len();
+    if count <= MAX_UPDATERS {
+        return;
+    }
+    updaters.sort();
+    let mut first_of_version: Vec<(Str, ManagerId)> = Vec::new();
+    for (_, id) in updaters {
+        if count <= MAX_UPDATERS {
+            break;
+        }
+        let Some(version) = owners.get(&id).map(|o| o.version.clone()) else { continue };
+        let Some((_, first)) = first_of_version.iter().find(|(v, _)| *v == version) else {
+            first_of_version.push((version, id));
+            continue;
+        };
+        let bucket = ManagerId::new(OLD_UPDATES, Operation::Update, &version, "");
+        if !owners.contains_key(&bucket)
+            && let Some(owner) = owners.remove(first)
+        {
+            owners.insert(bucket.clone(), owner);
+        }
+        let Some(merged) = owners.get(&id).cloned() else { continue };
+        if let Some(owner) = owners.get_mut(&bucket) {
+            owner.replace_set(owner.set.union(&merged.set));
+            // The one being merged is the more recent.
+            owner.time = merged.time;
+        }
+        if id != bucket {
+            owners.remove(&id);
+            count -= 1;
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Tables for the walks over typed values.
+
+use super::*;
+use crate::fieldset::Set;
+use crate::json::tests::v;
+use crate::testing::{deployment, random_object, text, types};
+use proptest::prelude::*;
+
+/// Every kind of container under `spec`.
+fn widget() -> TypedSchema {
+    types(
+        "type Widget
+           spec Spec
+         type Spec
+           n int32
+           s string
+           b bool
+           any any
+           raw raw
+           set []string set
+           map []Item map=name
+           keys []Item map=name,port
+           nokeys []Item map=value
+           atoms []Item
+           gran map<string>
+           atomic map<string> atomic
+           whole Whole
+           free Free
+           open Open
+         type Item
+           name string
+           value string
+           port int32 default=80
+         type Whole atomic
+           a string
+         type Free
+         type Open preserve
+           a string",
+    )
+}
+
+fn errors_of(spec: &str) -> String {
+    let schema = widget();
+    let value = v(&format!(r#"{{"spec":{spec}}}"#));
+    Type::of(&schema).validate(&value, Duplicates::Refused).err().map(|e| e.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn validation() {
+    let table = [
+        (r#"{"n":1,"s":"x","b":true,"set":["a","b"],"map":[{"name":"a"}],"gran":{"k":"v"},"free":{"x":[1]}}"#, ""),
+        (r#"{"n":1.5,"s":null,"any":[{}],"open":{"a":"x","zz":1},"raw":{"a":[{}]}}"#, ""),
+        (r#"{"bogus":1}"#, ".spec.bogus: field not declared in schema"),
+        (r#"{"map":[{"name":"a","bogus":1}]}"#, r#".spec.map[name="a"].bogus: field not declared in schema"#),
+        (r#"{"n":"three"}"#, ".spec.n: expected numeric (int or float), got string"),
+        (r#"{"n":{"a":1}}"#, ".spec.n: expected numeric (int or float), got map[string]interface {}"),
+        (r#"{"s":5}"#, ".spec.s: expected string, got &value.valueUnstructured{Value:5}"),
+        (r#"{"s":["x"]}"#, r#".spec.s: expected string, got &value.valueUnstructured{Value:[]interface {}{"x"}}"#),
+        (r#"{"b":"x"}"#, ".spec.b: expected boolean, got &{x}"),
+        (r#"{"map":"x"}"#, ".spec.map: expected list, got &{x}"),
+        (r#"{"gran":["x"]}"#, ".spec.gran: expected map, got &{[x]}"),
+        (r#"{"gran":{"a":1}}"#, ".spec.gran.a: expected string, got &value.valueUnstructured{Value:1}"),
+        (r#"{"atoms":[{"name":1}]}"#, ".spec.atoms[0].name: expected string, got &value.valueUnstructured{Value:1}"),
+        (r#"{"map":[{"name":"a"},{"name":"a"}]}"#, r#".spec.map: duplicate entries for key [name="a"]"#),
+        (r#"{"set":["a","a"]}"#, r#".spec.set: duplicate entries for key [="a"]"#),
+        (
+            r#"{"set":[null]}"#,
+            ".spec.set: element 0: associative list without keys has an element that's an explicit null",
+        ),
+        (r#"{"set":[{}]}"#, ".spec.set: element 0: associative list without keys has an element that's a map type"),
+        (r#"{"set":[[]]}"#, ".spec.set: element 0: not supported: associative list with lists as elements"),
+        (r#"{"map":[null]}"#, ".spec.map: element 0: associative list with keys may not have a null element"),
+        (r#"{"map":["x"]}"#, ".spec.map: element 0: associative list with keys may not have non-map elements"),
+        (
+            r#"{"nokeys":[{"name":"x"}]}"#,
+            r#".spec.nokeys: element 0: associative list with keys has an element that omits all key fields ["value"] (and doesn't have default values for any key fields)"#,
+        ),
+        (
+            r#"{"b":1,"n":"x"}"#,
+            "errors:\n  .spec.b: expected boolean, got &{1}\n  .spec.n: expected numeric (int or float), got string",
+        ),
+    ];
+    for (spec, want) in table {
+        assert_eq!(errors_of(spec), want, "{spec}");
+    }
+    let twice = v(r#"{"spec":{"map":[{"name":"a"},{"name":"a"}]}}"#);
+    assert!(Type::of(&widget()).validate(&twice, Duplicates::Allowed).is_ok());
+}
+
+#[test]
+fn field_sets() {
+    let table = [
+        (r#"{"n":1}"#, r#"{"f:n":{}}"#),
+        (r#"{"n":null}"#, r#"{"f:n":{}}"#),
+        (r#"{"gran":{"a":"1"},"atomic":{"a":"1"}}"#, r#"{"f:gran":{"f:a":{}},"f:atomic":{}}"#),
+        (r#"{"gran":{}}"#, r#"{"f:gran":{}}"#),
+        (r#"{"set":["x"]}"#, r#"{"f:set":{"v:\"x\"":{}}}"#),
+        (r#"{"set":[],"map":null}"#, r#"{"f:map":{}}"#),
+        (
+            r#"{"map":[{"name":"a","value":"1"}]}"#,
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:value":{}}}}"#,
+        ),
+        // Defaults complete keys without being owned.
+        (r#"{"keys":[{"name":"a"}]}"#, r#"{"f:keys":{"k:{\"name\":\"a\",\"port\":80}":{".":{},"f:name":{}}}}"#),
+        (r#"{"map":[{"name":"a"},{"name":"a"}]}"#, r#"{"f:map":{"k:{\"name\":\"a\"}":{}}}"#),
+        (r#"{"atoms":[{"name":"a"}],"whole":{"a":"x"}}"#, r#"{"f:atoms":{},"f:whole":{}}"#),
+        (r#"{"free":{"x":{"y":1},"l":[1]}}"#, r#"{"f:free":{"f:l":{},"f:x":{".":{},"f:y":{}}}}"#),
+        (r#"{"open":{"a":"x","z":{"y":1}}}"#, r#"{"f:open":{"f:a":{},"f:z":{".":{},"f:y":{}}}}"#),
+        (r#"{"any":{"x":1},"raw":{"x":1}}"#, r#"{"f:any":{"f:x":{}},"f:raw":{}}"#),
+    ];
+    for (spec, want) in table {
+        let value = v(&format!(r#"{{"spec":{spec}}}"#));
+        let got = Type::of(&widget()).field_set(&value);
+        assert_eq!(text(&got.to_fields()), text(&v(&format!(r#"{{"f:spec":{want}}}"#))), "{spec}");
+    }
+}
+
+#[test]
+fn named_fields_are_added() {
+    let table = [
+        (r#"{"f:spec":{"f:n":{}}}"#, r#"{"f:spec":{".":{},"f:n":{}}}"#),
+        (r#"{"f:spec":{"f:gran":{"f:a":{}}}}"#, r#"{"f:spec":{".":{},"f:gran":{".":{},"f:a":{}}}}"#),
+        (r#"{"f:spec":{"f:free":{"f:x":{"f:y":{}}}}}"#, r#"{"f:spec":{".":{},"f:free":{".":{},"f:x":{"f:y":{}}}}}"#),
+        (
+            r#"{"f:spec":{"f:map":{"k:{\"name\":\"a\"}":{"f:name":{}}}}}"#,
+            r#"{"f:spec":{".":{},"f:map":{".":{},"k:{\"name\":\"a\"}":{"f:name":{}}}}}"#,
+        ),
+    ];
+    for (set, want) in table {
+        let set = Set::from_fields(&v(set)).unwrap();
+        assert_eq!(text(&Type::of(&widget()).with_named_fields(&set).to_fields()), text(&v(want)));
+    }
+}
+
+#[test]
+fn comparisons() {
+    // old, new, removed, modified, added
+    let table = [
+        (r#"{"n":1}"#, r#"{"n":2}"#, "{}", r#"{"f:n":{}}"#, "{}"),
+        (r#"{"n":1}"#, r#"{"n":1.0}"#, "{}", "{}", "{}"),
+        (r#"{"n":1}"#, r#"{"s":"x"}"#, r#"{"f:n":{}}"#, "{}", r#"{"f:s":{}}"#),
+        (r#"{}"#, r#"{"gran":{"a":"1"}}"#, "{}", "{}", r#"{"f:gran":{".":{},"f:a":{}}}"#),
+        // A container that was there as null is not added.
+        (r#"{"gran":null}"#, r#"{"gran":{"a":"1"}}"#, "{}", "{}", r#"{"f:gran":{"f:a":{}}}"#),
+        (r#"{"gran":null}"#, r#"{"gran":{}}"#, "{}", r#"{"f:gran":{}}"#, "{}"),
+        (r#"{"atomic":{"a":"1"}}"#, r#"{"atomic":{"a":"2"}}"#, "{}", r#"{"f:atomic":{}}"#, "{}"),
+        (
+            r#"{"set":["a","b"]}"#,
+            r#"{"set":["b","c"]}"#,
+            r#"{"f:set":{"v:\"a\"":{}}}"#,
+            "{}",
+            r#"{"f:set":{"v:\"c\"":{}}}"#,
+        ),
+        (r#"{"set":["a","b"]}"#, r#"{"set":["b","a"]}"#, "{}", "{}", "{}"),
+        (
+            r#"{"map":[{"name":"a","value":"1"},{"name":"b"}]}"#,
+            r#"{"map":[{"name":"a","value":"2"}]}"#,
+            r#"{"f:map":{"k:{\"name\":\"b\"}":{".":{},"f:name":{}}}}"#,
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{"f:value":{}}}}"#,
+            "{}",
+        ),
+        // Elements that are there twice count as one.
+        (
+            r#"{"map":[{"name":"a","value":"1"},{"name":"a","value":"2"}]}"#,
+            r#"{"map":[{"name":"a","value":"1"},{"name":"a","value":"3"}]}"#,
+            "{}",
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{}}}"#,
+            "{}",
+        ),
+        (
+            r#"{"map":[{"name":"a","value":"1"},{"name":"a","value":"2"}]}"#,
+            r#"{"map":[{"name":"a"}]}"#,
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{}}}"#,
+            "{}",
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}"#,
+        ),
+        (
+            r#"{"map":[{"name":"a"}]}"#,
+            r#"{"map":[{"name":"a"},{"name":"a"}]}"#,
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}"#,
+            "{}",
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{}}}"#,
+        ),
+        // A value of another kind where anything goes.
+        (r#"{"any":{"x":1}}"#, r#"{"any":5}"#, r#"{"f:any":{"f:x":{}}}"#, r#"{"f:any":{}}"#, "{}"),
+    ];
+    for (old, new, removed, modified, added) in table {
+        let spec = |s: &str| v(&format!(r#"{{"spec":{s}}}"#));
+        let got = Type::of(&widget()).compare(&spec(old), &spec(new)).unwrap();
+        let fields = |s: &Set| s.nodes().first().map_or_else(|| "{}".to_owned(), |n| text(&n.children.to_fields()));
+        let want = [removed, modified, added].map(|s| text(&v(s)));
+        assert_eq!([fields(&got.removed), fields(&got.modified), fields(&got.added)], want, "{old} -> {new}");
+    }
+}
+
+#[test]
+fn merges() {
+    let item = |names: &str| {
+        let items: Vec<String> = names.split_whitespace().map(|n| format!(r#"{{"name":"{n}"}}"#)).collect();
+        format!(r#"{{"map":[{}]}}"#, items.join(","))
+    };
+    let order = [
+        ("a b c", "b", "a b c"),
+        ("a b c", "d", "a b c d"),
+        ("a b", "d a", "d a b"),
+        ("a b c", "c x a", "b c x a"),
+        ("a b c d", "d b", "a c d b"),
+        ("1 2 3 4", "4 x 1", "2 3 4 x 1"),
+        ("a", "", "a"),
+    ];
+    for (live, config, want) in order {
+        assert_merged(&item(live), &item(config), &item(want));
+    }
+    let table = [
+        (r#"{"n":1,"s":"x"}"#, r#"{"n":2}"#, r#"{"n":2,"s":"x"}"#),
+        (r#"{"n":1}"#, r#"{"n":null}"#, r#"{"n":null}"#),
+        (r#"{"gran":{"a":"1"}}"#, r#"{"gran":{"b":"2"}}"#, r#"{"gran":{"a":"1","b":"2"}}"#),
+        (r#"{"gran":{"a":"1"}}"#, r#"{"gran":null}"#, r#"{"gran":{"a":"1"}}"#),
+        (r#"{"atomic":{"a":"1"}}"#, r#"{"atomic":{"b":"2"}}"#, r#"{"atomic":{"b":"2"}}"#),
+        (r#"{"atoms":[{"name":"a"}]}"#, r#"{"atoms":[]}"#, r#"{"atoms":[]}"#),
+        (r#"{"set":["x"]}"#, r#"{"set":[]}"#, r#"{"set":["x"]}"#),
+        (r#"{"set":["x","y"]}"#, r#"{"set":["z","x"]}"#, r#"{"set":["z","x","y"]}"#),
+        (
+            r#"{"map":[{"name":"a","value":"1"}]}"#,
+            r#"{"map":[{"name":"a","port":5}]}"#,
+            r#"{"map":[{"name":"a","port":5,"value":"1"}]}"#,
+        ),
+        // Of elements that are there twice nothing is merged.
+        (
+            r#"{"map":[{"name":"a","value":"1"},{"name":"a","value":"2"},{"name":"b"}]}"#,
+            r#"{"map":[{"name":"a","port":5}]}"#,
+            r#"{"map":[{"name":"a","port":5},{"name":"b"}]}"#,
+        ),
+        (r#"{"any":{"x":1}}"#, r#"{"any":[1]}"#, r#"{"any":[1]}"#),
+    ];
+    for (live, config, want) in table {
+        assert_merged(live, config, want);
+    }
+}
+
+fn assert_merged(live: &str, config: &str, want: &str) {
+    let spec = |s: &str| v(&format!(r#"{{"spec":{s}}}"#));
+    let got = Type::of(&widget()).merge(&spec(live), &spec(config)).unwrap();
+    assert_eq!(text(&got), text(&spec(want)), "{live} + {config}");
+}
+
+#[test]
+fn removal() {
+    let table = [
+        (r#"{"n":1,"s":"x"}"#, r#"{"f:n":{}}"#, r#"{"s":"x"}"#),
+        (r#"{"gran":{"a":"1"}}"#, r#"{"f:gran":{"f:a":{}}}"#, r#"{"gran":null}"#),
+        (r#"{"gran":{"a":"1"}}"#, r#"{"f:gran":{".":{},"f:a":{}}}"#, r#"null"#),
+        (
+            r#"{"map":[{"name":"a","value":"1"},{"name":"b"}]}"#,
+            r#"{"f:map":{"k:{\"name\":\"a\"}":{"f:value":{}},"k:{\"name\":\"b\"}":{}}}"#,
+            r#"{"map":[{"name":"a"}]}"#,
+        ),
+        (r#"{"set":["a"],"n":1}"#, r#"{"f:set":{"v:\"a\"":{}}}"#, r#"{"set":null,"n":1}"#),
+        (r#"{"atomic":{"a":"1"},"n":1}"#, r#"{"f:atomic":{"f:a":{}}}"#, r#"{"atomic":null,"n":1}"#),
+    ];
+    for (value, items, want) in table {
+        let mut value = v(&format!(r#"{{"spec":{value}}}"#));
+        let items = Set::from_fields(&v(&format!(r#"{{"f:spec":{items}}}"#))).unwrap();
+        Type::of(&widget()).remove_items(&mut value, &items);
+        assert_eq!(text(&value), text(&v(&format!(r#"{{"spec":{want}}}"#))));
+    }
+}
+
+#[test]
+fn ownership_follows_what_became_atomic() {
+    let table = [
+        (r#"{"f:atomic":{"f:a":{}}}"#, Some(r#"{"f:atomic":{}}"#)),
+        (r#"{"f:whole":{".":{},"f:a":{}},"f:n":{}}"#, Some(r#"{"f:whole":{},"f:n":{}}"#)),
+        (r#"{"f:atoms":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}"#, Some(r#"{"f:atoms":{}}"#)),
+        (r#"{"f:raw":{"f:a":{}}}"#, Some(r#"{"f:raw":{}}"#)),
+        // Free-form objects and unknown fields are left alone.
+        (r#"{"f:free":{"f:a":{"f:b":{}}},"f:gone":{"f:x":{}},"f:any":{"f:x":{}}}"#, None),
+        (r#"{"f:atomic":{},"f:gran":{"f:a":{}},"f:map":{"k:{\"name\":\"a\"}":{"f:name":{}}}}"#, None),
+    ];
+    for (set, want) in table {
+        let fields = |s: &str| Set::from_fields(&v(&format!(r#"{{"f:spec":{s}}}"#))).unwrap();
+        assert_eq!(Type::of(&widget()).reconcile(&fields(set)), want.map(fields), "{set}");
+    }
+}
+
+#[test]
+fn empty_objects_have_the_fields_that_are_never_omitted() {
+    let mut schema = types("type T\n a string\n b Inner value\n type Inner\n list []string");
+    let table = std::sync::Arc::get_mut(&mut schema.table).unwrap();
+    let mut structs: Vec<StructType> = table.iter().cloned().collect();
+    structs[1].fields[0].presence.omit = kubelith_schema::Omit::Never;
+    schema.table = std::sync::Arc::new(TypeTable::new(structs));
+    assert_eq!(text(&Type::of(&schema).zero()), r#"{"b":{"list":null}}"#);
+    assert_eq!(text(&Type::Deduced.zero()), "{}");
+}
+
+proptest! {
+    #![proptest_config(crate::testing::cases(300))]
+
+    #[test]
+    fn comparing_finds_the_difference(a: u64, b: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let (old, new) = (random_object(&schema, a), random_object(&schema, b));
+        ty.validate(&old, Duplicates::Refused).unwrap();
+        prop_assert_eq!(ty.compare(&old, &old).unwrap(), Comparison::default());
+        let there = ty.compare(&old, &new).unwrap();
+        let back = ty.compare(&new, &old).unwrap();
+        prop_assert_eq!(&there.added, &back.removed);
+        prop_assert_eq!(&there.modified, &back.modified);
+        // What was added or changed is a field of the new object.
+        let fields = ty.with_named_fields(&ty.field_set(&new));
+        for path in there.changed().leaves().paths() {
+            prop_assert!(fields.contains(&path) || is_empty_at(&new, &path), "{} in {}", path, text(&new));
+        }
+    }
+
+    #[test]
+    fn merging_keeps_everything_and_prefers_the_config(a: u64, b: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let (live, config) = (random_object(&schema, a), random_object(&schema, b));
+        let merged = ty.merge(&live, &config).unwrap();
+        prop_assert_eq!(ty.merge(&merged, &config).unwrap(), merged.clone(), "idempotent");
+        let changes = ty.compare(&config, &merged).unwrap();
+        prop_assert!(changes.removed.is_empty() && changes.modified.leaves().paths().iter().all(|p| is_empty_at(&config, p)));
+        let changes = ty.compare(&live, &merged).unwrap();
+        prop_assert!(changes.removed.is_empty(), "{:?}", changes.removed.paths());
+    }
+
+    #[test]
+    fn removing_all_items_of_a_set_removes_them(a: u64, b: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let (mut value, other) = (random_object(&schema, a), random_object(&schema, b));
+        let items = ty.with_named_fields(&ty.field_set(&other));
+        ty.remove_items(&mut value, &items);
+        prop_assert!(ty.field_set(&value).leaves().is_disjoint(&items.leaves()) || value.is_null());
+    }
+}
+
+/// Whether an empty list or map (or nothing) stands at `path`: those have no fields of their own.
+fn is_empty_at(value: &Value, path: &crate::fieldset::Path) -> bool {
+    use crate::fieldset::PathElement;
+    let mut at = Some(value);
+    for element in &path.0 {
+        at = match (element, at) {
+            (PathElement::Field(name), Some(v)) => v.get(name),
+            (PathElement::Key(fields), Some(Value::Array(list))) => {
+                list.iter().find(|e| fields.iter().all(|(k, v)| e.get(k) == Some(v)))
+            }
+            _ => None,
+        };
+    }
+    at.is_none_or(Value::is_empty)
+}

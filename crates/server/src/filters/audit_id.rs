@@ -1,0 +1,31 @@
+//! Gives every request an id, or keeps the client's, and says it in the answer: the thread that ties a
+//! client's log, ours and the audit log together.
+
+use super::Layer;
+use crate::context::AuditId;
+use http::{HeaderName, HeaderValue};
+use kubelith_meta::Str;
+
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+pub fn layer() -> Layer {
+    Layer::from_fn("audit-id", |mut request, next| {
+        let sent = request.headers().get(AUDIT_ID).filter(|v| !v.is_empty()).cloned();
+        let (id, header) = match sent {
+            Some(header) => (Str::from_utf8_lossy(header.as_bytes()), header),
+            None => {
+                let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+                let id = &*uuid::Uuid::new_v4().hyphenated().encode_lower(&mut buffer);
+                (Str::from(id), HeaderValue::from_str(id).expect("a UUID is a header value"))
+            }
+        };
+        request.extensions_mut().insert(AuditId(id));
+        let response = next.handle(request);
+        Box::pin(async move {
+            let mut response = response.await;
+            // A proxied server's own id stays: the same id twice would look like one request.
+            response.headers_mut().entry(AUDIT_ID).or_insert(header);
+            response
+        })
+    })
+}

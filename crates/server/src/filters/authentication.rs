@@ -1,0 +1,144 @@
+//! Finds out who asks, or answers 401. Credentials do not go further than this.
+
+use super::Layer;
+use super::latency::{Part, track};
+use crate::context::RequestExt;
+use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::loopback::LoopbackUser;
+use crate::metrics::auth::AuthMetrics;
+use crate::respond;
+use futures::future::BoxFuture;
+use http::header::{AUTHORIZATION, CONNECTION};
+use http::{HeaderValue, Version};
+use kubelith_auth::authn::bearer::extra_space_warning;
+use kubelith_auth::authn::request_header::RequestHeaderNames;
+use kubelith_auth::user::{ANONYMOUS, GROUP_UNAUTHENTICATED};
+use kubelith_auth::{AuthRequest, Authentication as Outcome, Authenticator, User};
+use kubelith_meta::{Status, Str};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub struct AuthenticationOptions {
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Audiences of which a credential must be meant for one (`--api-audiences`).
+    pub audiences: Vec<Str>,
+    /// Front proxy headers beside the standard ones that are removed once the user is known.
+    pub proxy_headers: Option<RequestHeaderNames>,
+}
+
+struct Authentication {
+    options: AuthenticationOptions,
+    standard_headers: RequestHeaderNames,
+    metrics: Arc<AuthMetrics>,
+    next: BoxHandler,
+    /// Answers 401, and audits it.
+    failed: BoxHandler,
+}
+
+/// `failed` sees requests that could not be authenticated; [`unauthorized`] is its end.
+pub fn layer(options: AuthenticationOptions, metrics: Arc<AuthMetrics>, failed: BoxHandler) -> Layer {
+    Layer::new("authentication", |next| Link {
+        inner: Arc::new(Authentication {
+            options,
+            standard_headers: RequestHeaderNames::standard(),
+            metrics,
+            next,
+            failed,
+        }),
+    })
+}
+
+struct Link {
+    inner: Arc<Authentication>,
+}
+
+impl Handler for Link {
+    fn handle(&self, mut request: Request) -> BoxFuture<'static, Response> {
+        // In-process callers are who they say.
+        if let Some(LoopbackUser(user)) = request.extensions_mut().remove() {
+            request.extensions_mut().insert(user);
+            return self.inner.next.handle(request);
+        }
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.handle(request).await })
+    }
+}
+
+impl Authentication {
+    async fn handle(&self, mut request: Request) -> Response {
+        let started = Instant::now();
+        let outcome = self.authenticate(&request).await;
+        track(&request, Part::Authentication, started.elapsed());
+        self.metrics.authenticated(&outcome, started.elapsed());
+        if let Some(warning) = extra_space_warning(request.headers()) {
+            request.warnings().add(warning);
+        }
+        let user = match outcome {
+            Ok(Some(response)) if self.is_meant_for_us(&response.audiences) => response.user,
+            Ok(Some(response)) => {
+                let (sent, accepted) = (&response.audiences, &self.options.audiences);
+                tracing::error!("unable to match the audience: {sent:?} , accepted: {accepted:?}");
+                return self.failed.handle(request).await;
+            }
+            Ok(None) => return self.failed.handle(request).await,
+            Err(why) => {
+                tracing::error!(err = %why, "Unable to authenticate the request");
+                return self.failed.handle(request).await;
+            }
+        };
+        self.remove_credentials(&mut request);
+        let close = request.version() == Version::HTTP_2 && is_anonymous(&user);
+        request.extensions_mut().insert(user);
+        let mut response = self.next.handle(request).await;
+        if close {
+            close_connection(&mut response);
+        }
+        response
+    }
+
+    async fn authenticate(&self, request: &Request) -> Outcome {
+        let peer = request.connection().and_then(|c| c.peer_certificates.as_ref());
+        let view = AuthRequest {
+            headers: request.headers(),
+            peer_certificates: peer.map_or(&[], |p| &p.0),
+            path: &request.info().path,
+            audiences: &self.options.audiences,
+        };
+        self.options.authenticator.authenticate(view).await
+    }
+
+    fn is_meant_for_us(&self, sent: &[Str]) -> bool {
+        let ours = &self.options.audiences;
+        ours.is_empty() || sent.is_empty() || ours.iter().any(|a| sent.contains(a))
+    }
+
+    fn remove_credentials(&self, request: &mut Request) {
+        let headers = request.headers_mut();
+        headers.remove(AUTHORIZATION);
+        self.standard_headers.remove_from(headers);
+        if let Some(names) = &self.options.proxy_headers {
+            names.remove_from(headers);
+        }
+    }
+}
+
+/// The end of requests that nobody vouches for.
+pub fn unauthorized() -> BoxHandler {
+    Arc::new(|request: Request| -> BoxFuture<'static, Response> {
+        let mut response = respond::status(&request, &Status::unauthorized("Unauthorized"));
+        if request.version() == Version::HTTP_2 {
+            close_connection(&mut response);
+        }
+        Box::pin(async move { response })
+    })
+}
+
+/// HTTP/2 lets one client ask for a lot at once; strangers get one request per connection, as in the reference
+/// (UnauthenticatedHTTP2DOSMitigation).
+fn close_connection(response: &mut Response) {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
+fn is_anonymous(user: &User) -> bool {
+    user.name == ANONYMOUS || user.in_group(GROUP_UNAUTHENTICATED)
+}

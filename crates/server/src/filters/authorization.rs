@@ -1,0 +1,108 @@
+//! Lets a request on if its user may do what it asks; else 403 with who, what and why.
+
+use super::Layer;
+use super::latency::{Part, track};
+use crate::context::RequestExt;
+use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::metrics::auth::AuthMetrics;
+use crate::respond;
+use futures::future::BoxFuture;
+use kubelith_auth::forbidden::forbidden_detail;
+use kubelith_auth::traits::Selector;
+use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
+use kubelith_meta::{GroupResource, Status};
+use std::sync::Arc;
+use std::time::Instant;
+
+struct Authorization {
+    authorizer: Arc<dyn Authorizer>,
+    metrics: Arc<AuthMetrics>,
+    next: BoxHandler,
+}
+
+pub fn layer(authorizer: Arc<dyn Authorizer>, metrics: Arc<AuthMetrics>) -> Layer {
+    Layer::new("authorization", |next| Link { inner: Arc::new(Authorization { authorizer, metrics, next }) })
+}
+
+struct Link {
+    inner: Arc<Authorization>,
+}
+
+impl Handler for Link {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let attributes = attributes(&request);
+        let started = Instant::now();
+        // Most decisions are made from memory, without a future of their own.
+        if let Answer::Ready(decision) = self.inner.authorizer.authorize(&attributes) {
+            return self.inner.act(request, &attributes, decision, started);
+        }
+        let inner = self.inner.clone();
+        Box::pin(async move {
+            let decision = inner.authorizer.authorize(&attributes).await;
+            inner.act(request, &attributes, decision, started).await
+        })
+    }
+}
+
+impl Authorization {
+    fn act(
+        &self,
+        mut request: Request,
+        attributes: &Attributes,
+        decision: Decision,
+        started: Instant,
+    ) -> BoxFuture<'static, Response> {
+        track(&request, Part::Authorization, started.elapsed());
+        self.metrics.authorized(&decision, started.elapsed());
+        if decision.allowed() {
+            request.extensions_mut().insert(Authorized { reason: decision.reason });
+            return self.next.handle(request);
+        }
+        let response = match decision.error {
+            Some(why) => {
+                tracing::error!(err = %why, "authorization failed");
+                respond::internal_error(&request.uri().to_string(), why)
+            }
+            None => forbidden(&request, attributes, &decision.reason),
+        };
+        Box::pin(async move { response })
+    }
+}
+
+/// Why a request was let in, for the audit log.
+#[derive(Debug, Clone)]
+pub struct Authorized {
+    pub reason: std::borrow::Cow<'static, str>,
+}
+
+fn forbidden(request: &Request, attributes: &Attributes, reason: &str) -> Response {
+    let resource = GroupResource::new(attributes.group.clone(), attributes.resource.clone());
+    let status = Status::forbidden(&resource, &attributes.name, forbidden_detail(attributes, reason));
+    let mut response = respond::status(request, &status);
+    response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
+    response
+}
+
+/// What the request wants, in the words of authorizers.
+pub fn attributes(request: &Request) -> Attributes {
+    let info = request.info();
+    Attributes {
+        user: request.user().cloned().unwrap_or_default(),
+        verb: info.verb.clone(),
+        namespace: info.namespace.clone(),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        name: info.name.clone(),
+        path: info.path.clone(),
+        resource_request: info.is_resource_request,
+        field_selector: selector(&info.field_selector, Selector::parse_fields),
+        label_selector: selector(&info.label_selector, Selector::parse_labels),
+    }
+}
+
+/// Nearly all requests have none.
+fn selector(text: &str, parse: impl FnOnce(&str) -> Selector) -> Selector {
+    if text.is_empty() { Selector::default() } else { parse(text) }
+}

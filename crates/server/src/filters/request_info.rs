@@ -1,0 +1,29 @@
+//! Reads what the request is about, once for all.
+
+use super::Layer;
+use crate::context::Received;
+use crate::query;
+use crate::request_info::RequestInfo;
+use crate::respond;
+use http::StatusCode;
+use std::sync::Arc;
+
+pub fn layer() -> Layer {
+    Layer::from_fn("request-info", |mut request, next| {
+        request.extensions_mut().insert(Received::now());
+        let Some(path) = query::decode_path(request.uri().path()) else {
+            return Box::pin(async { respond::text(StatusCode::BAD_REQUEST, "400 Bad Request") });
+        };
+        match RequestInfo::parse(request.method(), &path, request.uri()) {
+            Ok(info) => {
+                request.extensions_mut().insert(Arc::new(info));
+                next.handle(request)
+            }
+            Err(why) => {
+                let why = format!("failed to create RequestInfo: {why}");
+                let response = respond::internal_error(&request.uri().to_string(), why);
+                Box::pin(async move { response })
+            }
+        }
+    })
+}

@@ -1,0 +1,40 @@
+//! Answers 504 when a short request's time is up, and breaks off an answer that is still being sent then.
+//!
+//! The request's future is dropped: reads end, a write that passed admission runs to its end in a task of its
+//! own.
+
+use super::Layer;
+use crate::context::RequestExt;
+use crate::http::Response;
+use crate::metrics::requests::RequestMetrics;
+use crate::respond;
+use http::StatusCode;
+use kubelith_meta::Status;
+use std::sync::Arc;
+
+pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
+    Layer::from_fn("timeout", move |request, next| {
+        let Some(deadline) = request.deadline() else {
+            return next.handle(request);
+        };
+        let labels = metrics.labels(&request);
+        let metrics = metrics.clone();
+        let response = next.handle(request);
+        Box::pin(async move {
+            match tokio::time::timeout_at(deadline, response).await {
+                Ok(response) => response.map(|body| body.with_deadline(deadline)),
+                Err(_) => {
+                    labels.iter().for_each(|labels| metrics.terminated(labels, 504));
+                    timed_out()
+                }
+            }
+        })
+    })
+}
+
+/// The reference writes this Status without kind and version, and with the content type that Go guesses.
+fn timed_out() -> Response {
+    let status = Status::timeout("request did not complete within the allotted timeout", 0);
+    let json = status.to_json().replacen(r#""kind":"Status","apiVersion":"v1","#, "", 1);
+    respond::text(StatusCode::GATEWAY_TIMEOUT, json + "\n")
+}

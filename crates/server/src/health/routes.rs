@@ -1,0 +1,179 @@
+//! The answers: `ok`, a line per check with `?verbose` and on failure, and each check under its own path.
+
+use super::{Check, HealthChecks};
+use crate::http::{BoxHandler, Request, Response};
+use crate::metrics::health::HealthMetrics;
+use crate::query;
+use crate::respond;
+use http::StatusCode;
+use kubelith_meta::text::Quoted;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Paths and handlers. `ready` is raised when /readyz is green for the first time.
+pub fn health_routes(
+    checks: HealthChecks,
+    ready: CancellationToken,
+    metrics: Arc<HealthMetrics>,
+) -> Vec<(String, BoxHandler)> {
+    let HealthChecks { healthz, livez, readyz } = checks;
+    let endpoints = [("healthz", healthz, None), ("livez", livez, None), ("readyz", readyz, Some(ready))];
+    let mut routes = Vec::new();
+    for (name, checks, ready) in endpoints {
+        for check in &checks {
+            routes.push((format!("/{name}/{}", check.name), single(check.clone())));
+        }
+        routes.push((format!("/{name}"), together(name, checks.into(), ready, metrics.clone())));
+    }
+    routes
+}
+
+fn single(check: Check) -> BoxHandler {
+    Arc::new(move |_: Request| -> futures::future::BoxFuture<'static, Response> {
+        let check = check.clone();
+        Box::pin(async move {
+            match check.run().await {
+                Ok(()) => respond::text(StatusCode::OK, "ok"),
+                Err(why) => {
+                    respond::error_text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {why}"))
+                }
+            }
+        })
+    })
+}
+
+fn together(
+    name: &'static str,
+    checks: Arc<[Check]>,
+    ready: Option<CancellationToken>,
+    metrics: Arc<HealthMetrics>,
+) -> BoxHandler {
+    Arc::new(move |request: Request| -> futures::future::BoxFuture<'static, Response> {
+        let (checks, ready, metrics) = (checks.clone(), ready.clone(), metrics.clone());
+        Box::pin(async move {
+            let query = request.uri().query();
+            let excluded: BTreeSet<String> = query::pairs(query.unwrap_or(""))
+                .filter(|(key, _)| key == "exclude")
+                .map(|(_, value)| value.into_owned())
+                .collect();
+            let report = Report::make(name, &checks, excluded, &metrics).await;
+            let response = report.answer(name, query::has(query, "verbose"));
+            if let Some(ready) = ready.filter(|_| response.status().is_success()) {
+                ready.cancel();
+            }
+            response
+        })
+    })
+}
+
+#[derive(Default)]
+struct Report {
+    lines: String,
+    failed: Vec<String>,
+    /// Reasons, which only the log may see: the endpoint is public.
+    reasons: String,
+}
+
+impl Report {
+    async fn make(endpoint: &str, checks: &[Check], excluded: BTreeSet<String>, metrics: &HealthMetrics) -> Report {
+        let mut report = Report::default();
+        let mut unknown = excluded.clone();
+        for check in checks {
+            let name = &*check.name;
+            let group = check.group.as_deref().filter(|g| excluded.contains(*g));
+            // Writing to a string cannot fail.
+            let _ = if excluded.contains(name) {
+                unknown.remove(name);
+                writeln!(report.lines, "[+]{name} excluded: ok")
+            } else if let Some(group) = group {
+                unknown.remove(group);
+                writeln!(report.lines, "[+]{name} excluded with {group}: ok")
+            } else if let Err(why) = check.run().await {
+                metrics.failed(name, endpoint);
+                report.failed.push(name.to_owned());
+                let _ = writeln!(report.reasons, "[-]{name} failed: {why}");
+                writeln!(report.lines, "[-]{name} failed: reason withheld")
+            } else {
+                metrics.passed(name, endpoint);
+                writeln!(report.lines, "[+]{name} ok")
+            };
+        }
+        if !unknown.is_empty() {
+            let quoted: Vec<String> = unknown.iter().map(|n| Quoted(n).to_string()).collect();
+            let _ = writeln!(
+                report.lines,
+                "warn: some health checks cannot be excluded: no matches for {}",
+                quoted.join(",")
+            );
+        }
+        report
+    }
+
+    fn answer(self, name: &str, verbose: bool) -> Response {
+        if !self.failed.is_empty() {
+            tracing::info!(v = 2, "{} check failed: {name}\n{}", self.failed.join(","), self.reasons);
+            let text = format!("{}{name} check failed", self.lines);
+            return respond::error_text(StatusCode::INTERNAL_SERVER_ERROR, text);
+        }
+        let text = if verbose { format!("{}{name} check passed\n", self.lines) } else { "ok".to_owned() };
+        let mut response = respond::text(StatusCode::OK, text);
+        response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::RequestBody;
+    use http_body_util::BodyExt;
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    async fn get(routes: &HashMap<String, BoxHandler>, url: &str) -> (u16, String) {
+        let uri: http::Uri = url.parse().unwrap();
+        let Some(route) = routes.get(uri.path()) else { return (404, String::new()) };
+        let response = route.handle(http::Request::get(uri).body(RequestBody::Full(None)).unwrap()).await;
+        let status = response.status().as_u16();
+        let Ok(body) = response.into_body().collect().await else { panic!("body") };
+        (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn texts_are_the_references() {
+        let healthy = Arc::new(AtomicBool::new(false));
+        let mut checks = HealthChecks::new();
+        let state = healthy.clone();
+        let hook = Check::sync("poststarthook/x", move || {
+            if state.load(Ordering::Relaxed) { Ok(()) } else { Err("not finished".into()) }
+        });
+        checks.add_boot(hook, Duration::from_secs(10));
+        checks.add_readyz(Check::passing("shutdown").in_group("exits"));
+        let ready = CancellationToken::new();
+        let metrics = Arc::new(HealthMetrics::new(&prometheus::Registry::new()));
+        let routes: HashMap<_, _> = health_routes(checks, ready.clone(), metrics).into_iter().collect();
+
+        assert_eq!(get(&routes, "/livez").await, (200, "ok".into()), "grace period");
+        let failed =
+            "[+]ping ok\n[+]log ok\n[-]poststarthook/x failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n";
+        assert_eq!(get(&routes, "/readyz").await, (500, failed.into()));
+        let single = get(&routes, "/readyz/poststarthook/x").await;
+        assert_eq!(single, (500, "internal server error: not finished\n".into()));
+        assert!(!ready.is_cancelled());
+
+        let excluded = "[+]ping ok\n[+]log ok\n[+]poststarthook/x excluded: ok\n[+]shutdown excluded with exits: ok\n\
+                        warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nreadyz check passed\n";
+        let url = "/readyz?verbose&exclude=poststarthook/x&exclude=b&exclude=exits&exclude=a";
+        assert_eq!(get(&routes, url).await, (200, excluded.into()));
+        assert!(ready.is_cancelled());
+
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(get(&routes, "/livez").await.0, 500, "the grace period is over");
+        healthy.store(true, Ordering::Relaxed);
+        assert_eq!(get(&routes, "/livez").await, (200, "ok".into()));
+        assert_eq!(get(&routes, "/livez/shutdown").await.0, 404);
+    }
+}

@@ -1,0 +1,80 @@
+//! From `tracing` events to lines on standard error.
+
+use super::format::{Fields, Format, Origin};
+use super::verbosity;
+use std::io::Write;
+use std::time::SystemTime;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Sends the process's log to standard error. Later calls have no effect.
+pub fn init(format: Format, verbosity: u8) {
+    let _ = tracing::subscriber::set_global_default(Log { format });
+    super::set_verbosity(verbosity);
+}
+
+struct Log {
+    format: Format,
+}
+
+/// `debug!` shows from `-v=4` on, `trace!` from `-v=6` on.
+fn max_level() -> Level {
+    match verbosity() {
+        0..=3 => Level::INFO,
+        4..=5 => Level::DEBUG,
+        _ => Level::TRACE,
+    }
+}
+
+/// Libraries speak a lot at debug level; they are heard two steps later.
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("kubelith")
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && *metadata.level() <= max_level()
+            && (is_ours(metadata) || *metadata.level() <= Level::WARN || verbosity() >= 8)
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.enabled(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::from_level(max_level()))
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        if fields.v > u64::from(verbosity()) {
+            return;
+        }
+        let metadata = event.metadata();
+        let origin = Origin {
+            level: *metadata.level(),
+            file: metadata.file().unwrap_or(""),
+            line: metadata.line().unwrap_or(0),
+            at: SystemTime::now(),
+        };
+        let line = self.format.line(&origin, &fields);
+        // A closed standard error must not end the server.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

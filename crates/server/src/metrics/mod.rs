@@ -1,0 +1,105 @@
+//! What the server counts, under the reference's names, and its text form for Prometheus.
+//!
+//! Each part of the server registers its own metrics in the shared registry; labels that clients could grow
+//! without bound are cut at [`MAX_SERIES`].
+
+pub mod auth;
+pub mod health;
+pub mod process;
+pub mod pulled;
+pub mod requests;
+pub mod route;
+
+pub use prometheus;
+pub use route::metrics_route;
+
+use crate::features::FeatureGates;
+use crate::listen::Listener;
+use crate::routes::VersionInfo;
+use prometheus::core::Collector;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use pulled::PulledCounter;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Label sets of one metric. Beyond it, new ones are not counted.
+pub const MAX_SERIES: usize = 10_000;
+
+#[derive(Clone)]
+pub struct Metrics {
+    pub registry: Registry,
+    /// Service level indicators, scraped more often than the rest: /metrics/slis.
+    pub slis: Registry,
+    pub health: Arc<health::HealthMetrics>,
+    pub requests: Arc<requests::RequestMetrics>,
+    pub auth: Arc<auth::AuthMetrics>,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Metrics {
+        let registry = Registry::new();
+        register(&registry, process::ProcessMetrics::new());
+        let slis = Registry::new();
+        Metrics {
+            health: Arc::new(health::HealthMetrics::new(&slis)),
+            slis,
+            requests: Arc::new(requests::RequestMetrics::new(&registry)),
+            auth: Arc::new(auth::AuthMetrics::new(&registry)),
+            registry,
+        }
+    }
+
+    /// Says which build this is and which features it has on.
+    pub fn describe(&self, version: &VersionInfo, features: &FeatureGates) {
+        let labels = version.metric_labels();
+        let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
+        let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
+        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
+            .with_label_values(&values)
+            .set(1);
+        let enabled =
+            gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
+        for (gate, on) in features.all() {
+            enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
+        }
+    }
+
+    /// Counts what happens before there is a request.
+    pub fn watch_listener(&self, listener: &Listener) {
+        let stats = listener.stats();
+        let opts = Opts::new("apiserver_tls_handshake_errors_total", "Connections whose TLS handshake failed.");
+        let counter = PulledCounter::new(opts, move || stats.tls_handshake_errors.load(Ordering::Relaxed));
+        // A second listener of one process is counted with the first.
+        let _ = self.registry.register(Box::new(counter));
+    }
+}
+
+/// Registers a metric. Two of one name are a mistake in the program.
+pub fn register(registry: &Registry, collector: impl Collector + 'static) {
+    registry.register(Box::new(collector)).expect("every metric has its own name");
+}
+
+pub fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    let vec = IntCounterVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}
+
+pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    let vec = IntGaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}
+
+pub fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+    let vec = HistogramVec::new(opts, labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}

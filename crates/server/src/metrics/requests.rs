@@ -1,0 +1,344 @@
+//! Counts, durations and sizes of requests, by verb and resource.
+
+use super::{MAX_SERIES, counters, gauges, histograms};
+use crate::context::{Latency, RequestExt};
+use crate::http::Request;
+use crate::query;
+use crate::request_info::{RequestInfo, is_true};
+use kubelith_auth::user::API_SERVER;
+use kubelith_meta::Str;
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets};
+use std::collections::HashSet;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+const COMPONENT: &str = "apiserver";
+
+const DURATION_BUCKETS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
+];
+const SLI_BUCKETS: &[f64] =
+    &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
+const FILTER_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0];
+
+const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+
+pub struct RequestMetrics {
+    total: IntCounterVec,
+    duration: HistogramVec,
+    sli_duration: HistogramVec,
+    response_sizes: HistogramVec,
+    long_running: IntGaugeVec,
+    terminations: IntCounterVec,
+    self_requests: IntCounterVec,
+    filter_duration: HistogramVec,
+    body_sizes: HistogramVec,
+    in_flight: IntGaugeVec,
+    in_queue: IntGaugeVec,
+    field_validation: HistogramVec,
+    deprecated: IntGaugeVec,
+    /// Resources that have series already. Names come from URLs, so their number is bounded here.
+    known: RwLock<HashSet<(Str, Str, Str)>>,
+}
+
+/// A request's labels.
+#[derive(Debug, Clone)]
+pub struct Labels {
+    info: Arc<RequestInfo>,
+    verb: &'static str,
+    scope: &'static str,
+    dry_run: &'static str,
+    is_self: bool,
+}
+
+impl RequestMetrics {
+    pub fn new(registry: &Registry) -> RequestMetrics {
+        let with_dry_run = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
+        let total = [with_dry_run.as_slice(), &["code"]].concat();
+        let terminations = [ROUTE.as_slice(), &["code"]].concat();
+        let sizes = exponential_buckets(1000.0, 10.0, 7).expect("a valid series");
+        let body_sizes = prometheus::linear_buckets(50_000.0, 100_000.0, 31).expect("a valid series");
+        RequestMetrics {
+            total: counters(
+                registry,
+                "apiserver_request_total",
+                "Requests by verb, resource and response code.",
+                &total,
+            ),
+            duration: histograms(
+                registry,
+                "apiserver_request_duration_seconds",
+                "Time to answer by verb and resource.",
+                DURATION_BUCKETS,
+                &with_dry_run,
+            ),
+            sli_duration: histograms(
+                registry,
+                "apiserver_request_sli_duration_seconds",
+                "Time to answer without webhooks and queueing, by verb and resource.",
+                SLI_BUCKETS,
+                &ROUTE,
+            ),
+            response_sizes: histograms(
+                registry,
+                "apiserver_response_sizes",
+                "Sizes of answers in bytes, by verb and resource.",
+                &sizes,
+                &ROUTE,
+            ),
+            long_running: gauges(
+                registry,
+                "apiserver_longrunning_requests",
+                "Long-running requests under way, by verb and resource.",
+                &ROUTE,
+            ),
+            terminations: counters(
+                registry,
+                "apiserver_request_terminations_total",
+                "Requests refused or cut in self-defence.",
+                &terminations,
+            ),
+            self_requests: counters(
+                registry,
+                "apiserver_selfrequest_total",
+                "Requests of the server to itself.",
+                &["verb", "group", "resource", "subresource"],
+            ),
+            filter_duration: histograms(
+                registry,
+                "apiserver_request_filter_duration_seconds",
+                "Time spent in filters.",
+                FILTER_BUCKETS,
+                &["filter"],
+            ),
+            body_sizes: histograms(
+                registry,
+                "apiserver_request_body_size_bytes",
+                "Sizes of request bodies in bytes.",
+                &body_sizes,
+                &["resource", "verb", "group"],
+            ),
+            in_flight: gauges(
+                registry,
+                "apiserver_current_inflight_requests",
+                "Short requests being executed.",
+                &["request_kind"],
+            ),
+            in_queue: gauges(
+                registry,
+                "apiserver_current_inqueue_requests",
+                "Short requests waiting.",
+                &["request_kind"],
+            ),
+            field_validation: histograms(
+                registry,
+                "field_validation_request_duration_seconds",
+                "Time to answer by field validation mode.",
+                SLI_BUCKETS,
+                &["field_validation"],
+            ),
+            deprecated: gauges(
+                registry,
+                "apiserver_requested_deprecated_apis",
+                "Deprecated APIs that were asked for.",
+                &["group", "version", "resource", "subresource", "removed_release"],
+            ),
+            known: RwLock::default(),
+        }
+    }
+
+    /// The labels under which a request is counted; `None` if there are too many resources already.
+    pub fn labels(&self, request: &Request) -> Option<Labels> {
+        let info = request.info();
+        if !self.is_countable(info) {
+            return None;
+        }
+        Some(Labels {
+            verb: reported_verb(request),
+            scope: scope(info),
+            dry_run: dry_run(request.uri().query()),
+            is_self: request.user().is_some_and(|u| u.name == API_SERVER),
+            info: info.clone(),
+        })
+    }
+
+    /// An answered request.
+    pub fn answered(&self, labels: &Labels, code: u16, took: Duration, latency: Option<&Latency>, size: Option<u64>) {
+        let Labels { info, verb, scope, dry_run, is_self } = labels;
+        let (group, version, resource, subresource) = route(info);
+        let code = code_name(code);
+        self.total
+            .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT, &code])
+            .inc();
+        self.duration
+            .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT])
+            .observe(took.as_secs_f64());
+        let labels = [verb, group, version, resource, subresource, scope, COMPONENT];
+        if dry_run.is_empty() {
+            let own = took.saturating_sub(latency.map(Latency::external).unwrap_or_default());
+            self.sli_duration.with_label_values(&labels).observe(own.as_secs_f64());
+        }
+        if let Some(size) = size.filter(|_| matches!(*verb, "GET" | "LIST")) {
+            self.response_sizes.with_label_values(&labels).observe(size as f64);
+        }
+        if *is_self {
+            self.self_requests.with_label_values(&[verb, group, resource, subresource]).inc();
+        }
+    }
+
+    /// Counts a long-running request until the guard is dropped.
+    pub fn long_running(&self, labels: &Labels) -> LongRunning {
+        let (group, version, resource, subresource) = route(&labels.info);
+        let gauge = self.long_running.with_label_values(&[
+            labels.verb,
+            group,
+            version,
+            resource,
+            subresource,
+            labels.scope,
+            COMPONENT,
+        ]);
+        gauge.inc();
+        LongRunning(gauge)
+    }
+
+    /// A request that was refused because too many run.
+    pub fn dropped(&self, request: &Request) {
+        if let Some(labels) = self.labels(request) {
+            let Labels { info, verb, scope, dry_run, .. } = &labels;
+            let (group, version, resource, subresource) = route(info);
+            self.total
+                .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT, "429"])
+                .inc();
+            self.terminated(&labels, 429);
+        }
+    }
+
+    /// A request that was refused or cut off: 429, 504.
+    pub fn terminated(&self, labels: &Labels, code: u16) {
+        let (group, version, resource, subresource) = route(&labels.info);
+        let code = code_name(code);
+        self.terminations
+            .with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope, COMPONENT, &code])
+            .inc();
+    }
+
+    pub fn filter_took(&self, filter: &str, took: Duration) {
+        self.filter_duration.with_label_values(&[filter]).observe(took.as_secs_f64());
+    }
+
+    pub fn body_size(&self, info: &RequestInfo, size: usize) {
+        if self.is_countable(info) {
+            self.body_sizes.with_label_values(&[&info.resource, &info.verb, &info.group]).observe(size as f64);
+        }
+    }
+
+    /// The gauge of running requests of a kind: `readOnly` or `mutating`.
+    pub fn in_flight(&self, kind: &str) -> IntGauge {
+        self.in_flight.with_label_values(&[kind])
+    }
+
+    /// The gauge of waiting requests of a kind.
+    pub fn in_queue(&self, kind: &str) -> IntGauge {
+        self.in_queue.with_label_values(&[kind])
+    }
+
+    pub fn field_validation(&self, mode: &str, took: Duration) {
+        let mode = match mode {
+            "" | "Ignore" | "Warn" | "Strict" => mode,
+            _ => "invalid",
+        };
+        self.field_validation.with_label_values(&[mode]).observe(took.as_secs_f64());
+    }
+
+    /// A deprecated API was asked for; `removed` is the release that no longer has it.
+    pub fn deprecated(&self, info: &RequestInfo, removed: &str) {
+        if self.is_countable(info) {
+            let labels = [&info.group, &info.version, &info.resource, &info.subresource].map(Str::as_str);
+            self.deprecated.with_label_values(&[labels[0], labels[1], labels[2], labels[3], removed]).set(1);
+        }
+    }
+
+    fn is_countable(&self, info: &RequestInfo) -> bool {
+        if !info.is_resource_request {
+            return true;
+        }
+        let key = (info.group.clone(), info.resource.clone(), info.subresource.clone());
+        if self.known.read().unwrap_or_else(|e| e.into_inner()).contains(&key) {
+            return true;
+        }
+        let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
+        known.len() < MAX_SERIES && (known.insert(key), true).1
+    }
+}
+
+pub struct LongRunning(IntGauge);
+
+impl Drop for LongRunning {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Paths that are no resources are counted by their first segment only: clients can invent the rest.
+fn route(info: &RequestInfo) -> (&str, &str, &str, &str) {
+    if info.is_resource_request {
+        return (&info.group, &info.version, &info.resource, &info.subresource);
+    }
+    let known =
+        ["/healthz", "/livez", "/readyz", "/metrics", "/version", "/openapi/v2", "/openapi/v3", "/api", "/apis"];
+    let path = info.path.trim_end_matches('/');
+    ("", "", "", known.into_iter().find(|k| *k == path).unwrap_or(""))
+}
+
+fn scope(info: &RequestInfo) -> &'static str {
+    match info {
+        i if !i.name.is_empty() || i.verb == "create" => "resource",
+        i if !i.namespace.is_empty() => "namespace",
+        i if i.is_resource_request => "cluster",
+        _ => "",
+    }
+}
+
+/// The verb in capitals, one of a fixed set.
+pub fn reported_verb(request: &Request) -> &'static str {
+    let info = request.info();
+    let subresource = info.subresource.as_str();
+    if info.is_resource_request && matches!(subresource, "log" | "exec" | "portforward" | "attach" | "proxy") {
+        return "CONNECT";
+    }
+    match request.method().as_str() {
+        "GET" if query::first(request.uri().query(), "watch").is_some_and(|v| is_true(&v)) => "WATCH",
+        "GET" if info.verb == "watch" => "WATCH",
+        "GET" | "HEAD" if !matches!(scope(info), "resource" | "") => "LIST",
+        "GET" | "HEAD" => "GET",
+        "PATCH" if request.header("content-type") == "application/apply-patch+yaml" => "APPLY",
+        "PATCH" => "PATCH",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "CONNECT" => "CONNECT",
+        _ => "other",
+    }
+}
+
+fn dry_run(query: Option<&str>) -> &'static str {
+    let Some(query) = query.filter(|q| q.contains("dryRun")) else { return "" };
+    let values: Vec<_> = query::pairs(query).filter(|(k, _)| k == "dryRun").map(|(_, v)| v).collect();
+    match values.as_slice() {
+        [] => "",
+        all if all.iter().all(|v| v == "All") => "All",
+        _ => "invalid",
+    }
+}
+
+fn code_name(code: u16) -> std::borrow::Cow<'static, str> {
+    match code {
+        200 => "200".into(),
+        201 => "201".into(),
+        404 => "404".into(),
+        409 => "409".into(),
+        other => other.to_string().into(),
+    }
+}

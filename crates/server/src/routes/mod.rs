@@ -1,0 +1,93 @@
+//! Paths that are no resources: /version, /metrics, the index, health. What is not found here goes on to the
+//! APIs.
+
+mod debug;
+mod index;
+mod version;
+mod zpages;
+
+pub use debug::install as install_debug;
+pub use index::{ListedPaths, install as install_index};
+pub use version::{VersionInfo, install as install_version};
+pub use zpages::{install_flagz, install_statusz};
+
+use crate::context::RequestExt;
+use crate::http::{BoxHandler, Handler, Request, Response};
+use futures::future::BoxFuture;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Whether a path shows in the index at `/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    Listed,
+    Unlisted,
+}
+
+/// Exact paths, then prefixes (which end in `/`), longest first, then the rest of the chain.
+#[derive(Default)]
+pub struct Routes {
+    exact: HashMap<String, BoxHandler>,
+    prefixes: Vec<(String, BoxHandler)>,
+    listed: BTreeSet<String>,
+}
+
+impl Routes {
+    /// Serves one path. A second handler for the same path replaces the first.
+    pub fn exact(&mut self, path: impl Into<String>, listing: Listing, handler: BoxHandler) {
+        let path = path.into();
+        if listing == Listing::Listed {
+            self.listed.insert(path.clone());
+        }
+        self.exact.insert(path, handler);
+    }
+
+    /// Serves everything below `path`, which ends in a slash.
+    pub fn prefix(&mut self, path: impl Into<String>, listing: Listing, handler: BoxHandler) {
+        let path = path.into();
+        debug_assert!(path.ends_with('/'));
+        if listing == Listing::Listed {
+            self.listed.insert(path.clone());
+        }
+        self.prefixes.push((path, handler));
+    }
+
+    pub fn listed(&self) -> &BTreeSet<String> {
+        &self.listed
+    }
+
+    /// A handler that passes what it does not know on to `next`.
+    pub fn before(mut self, next: BoxHandler) -> BoxHandler {
+        let slashes = |p: &str| p.bytes().filter(|b| *b == b'/').count();
+        self.prefixes.sort_by_key(|(p, _)| std::cmp::Reverse((slashes(p), p.len())));
+        Arc::new(Router { exact: self.exact, prefixes: self.prefixes, next })
+    }
+}
+
+struct Router {
+    exact: HashMap<String, BoxHandler>,
+    prefixes: Vec<(String, BoxHandler)>,
+    next: BoxHandler,
+}
+
+impl Handler for Router {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let info = request.info();
+        // Nearly all requests; no route lies below a resource.
+        if info.is_resource_request {
+            return self.next.handle(request);
+        }
+        let path = info.path.as_str();
+        let found = self
+            .exact
+            .get(path)
+            .or_else(|| self.prefixes.iter().find(|(p, _)| path.starts_with(p.as_str())).map(|(_, h)| h))
+            .unwrap_or(&self.next);
+        found.handle(request)
+    }
+}
+
+/// The end of the chain: nobody knows the path.
+pub fn not_found() -> BoxHandler {
+    Arc::new(|_: Request| -> BoxFuture<'static, Response> { Box::pin(async { crate::respond::not_found() }) })
+}

@@ -1,0 +1,322 @@
+//! The server as a whole: put together by a builder, then run until it is told to stop.
+
+use crate::chain::{self, ChainConfig, InFlight};
+use crate::health::{Check, HealthChecks, health_routes};
+use crate::http::BoxHandler;
+use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
+use crate::listen::{Listener, Stop};
+use crate::loopback::LoopbackClient;
+use crate::metrics::{Metrics, metrics_route};
+use crate::routes::{self, ListedPaths, Listing, Routes, VersionInfo};
+use crate::tls::server_config::RELOAD_INTERVAL;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// For connections to close once their requests are done.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// For tasks to end after the last request.
+const TASK_LIMIT: Duration = Duration::from_secs(10);
+
+/// What is decided before the parts come together.
+pub struct ServerConfig {
+    pub chain: ChainConfig,
+    pub version: VersionInfo,
+    /// /livez believes in the start for this long.
+    pub livez_grace_period: Duration,
+    /// Between a red /readyz and refusing requests.
+    pub shutdown_delay: Duration,
+    pub watch_termination_grace_period: Duration,
+    /// Serve /statusz.
+    pub statusz: bool,
+}
+
+/// Collects the parts of a server. Health checks show in the order in which they and hooks are added.
+pub struct ServerBuilder {
+    config: ServerConfig,
+    metrics: Metrics,
+    lifecycle: Lifecycle,
+    tasks: Tasks,
+    routes: Routes,
+    listed: Vec<ListedPaths>,
+    checks: HealthChecks,
+    post_start: Vec<PostStartHook>,
+    pre_shutdown: Vec<PreShutdownHook>,
+    at_end: Vec<AtEnd>,
+    delegate: BoxHandler,
+}
+
+type AtEnd = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+impl ServerBuilder {
+    pub fn new(config: ServerConfig, metrics: Metrics) -> ServerBuilder {
+        let mut checks = HealthChecks::new();
+        // The reference watches over the certificate of its loopback connection here; ours has no socket.
+        checks.add_liveness(Check::passing("loopback-serving-certificate"));
+        ServerBuilder {
+            config,
+            metrics,
+            lifecycle: Lifecycle::default(),
+            tasks: Tasks::default(),
+            routes: Routes::default(),
+            listed: Vec::new(),
+            checks,
+            post_start: Vec::new(),
+            pre_shutdown: Vec::new(),
+            at_end: Vec::new(),
+            delegate: routes::not_found(),
+        }
+    }
+
+    /// What serves the APIs: everything that no route of the frame takes.
+    pub fn delegate(mut self, handler: BoxHandler) -> ServerBuilder {
+        self.delegate = handler;
+        self
+    }
+
+    /// More paths beside the APIs.
+    pub fn routes(mut self, add: impl FnOnce(&mut Routes)) -> ServerBuilder {
+        add(&mut self.routes);
+        self
+    }
+
+    /// Paths for the index that are known only when asked for.
+    pub fn listed_paths(mut self, list: impl Fn() -> Vec<String> + Send + Sync + 'static) -> ServerBuilder {
+        self.listed.push(Arc::new(list));
+        self
+    }
+
+    pub fn checks(mut self, add: impl FnOnce(&mut HealthChecks)) -> ServerBuilder {
+        add(&mut self.checks);
+        self
+    }
+
+    /// Adds a hook, and the check that it is done.
+    pub fn post_start_hook(mut self, hook: PostStartHook) -> ServerBuilder {
+        let done = hook.done();
+        let check = Check::sync(format!("poststarthook/{}", hook.name), move || {
+            if done.load(Ordering::Acquire) { Ok(()) } else { Err("not finished".into()) }
+        });
+        self.checks.add_boot(check, self.config.livez_grace_period);
+        self.post_start.push(hook);
+        self
+    }
+
+    pub fn pre_shutdown_hook(mut self, hook: PreShutdownHook) -> ServerBuilder {
+        self.pre_shutdown.push(hook);
+        self
+    }
+
+    /// Runs last, when no request and no task is left: flush the audit log, close the store.
+    pub fn at_end<F>(mut self, run: impl FnOnce() -> F + Send + 'static) -> ServerBuilder
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.at_end.push(Box::new(|| Box::pin(run())));
+        self
+    }
+
+    /// Where background work is started; it is told to end and waited for.
+    pub fn tasks(&self) -> Tasks {
+        self.tasks.clone()
+    }
+
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle.clone()
+    }
+
+    pub fn build(mut self) -> Server {
+        let shutting_down = self.lifecycle.shutdown_initiated.clone();
+        self.checks.add_readyz(Check::sync("shutdown", move || {
+            if shutting_down.is_cancelled() { Err("process is shutting down".into()) } else { Ok(()) }
+        }));
+        let slis = self.metrics.health.clone();
+        for (path, handler) in health_routes(self.checks, self.lifecycle.has_been_ready.clone(), slis) {
+            self.routes.exact(path, Listing::Listed, handler);
+        }
+        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone()));
+        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone()));
+        routes::install_version(&mut self.routes, &self.config.version);
+        if self.config.statusz {
+            routes::install_statusz(&mut self.routes, &self.config.version);
+        }
+        routes::install_index(&mut self.routes, self.listed);
+
+        let in_flight = InFlight::default();
+        let handler = self.routes.before(self.delegate);
+        let request_timeout = self.config.chain.request_timeout;
+        let send_retry_after = self.config.chain.send_retry_after;
+        let chain = chain::build(handler, self.config.chain, &self.lifecycle, &in_flight, &self.metrics);
+        Server {
+            loopback: LoopbackClient::new(chain.handler.clone()),
+            chain,
+            metrics: self.metrics,
+            lifecycle: self.lifecycle,
+            tasks: self.tasks,
+            in_flight,
+            post_start: self.post_start,
+            pre_shutdown: self.pre_shutdown,
+            at_end: self.at_end,
+            stopping: Stopping {
+                delay: self.config.shutdown_delay,
+                watch_grace: self.config.watch_termination_grace_period,
+                request_timeout,
+                send_retry_after,
+            },
+        }
+    }
+}
+
+/// How the server goes.
+struct Stopping {
+    delay: Duration,
+    watch_grace: Duration,
+    request_timeout: Duration,
+    send_retry_after: bool,
+}
+
+/// Ready to run.
+pub struct Server {
+    chain: chain::Chain,
+    loopback: LoopbackClient,
+    metrics: Metrics,
+    lifecycle: Lifecycle,
+    tasks: Tasks,
+    in_flight: InFlight,
+    post_start: Vec<PostStartHook>,
+    pre_shutdown: Vec<PreShutdownHook>,
+    at_end: Vec<AtEnd>,
+    stopping: Stopping,
+}
+
+/// Why a server ended that was not told to.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ServerFailed(pub String);
+
+impl Server {
+    /// Calls this server from within, as system:apiserver.
+    pub fn loopback(&self) -> LoopbackClient {
+        self.loopback.clone()
+    }
+
+    pub fn filter_names(&self) -> &[&'static str] {
+        &self.chain.names
+    }
+
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle.clone()
+    }
+
+    /// Serves until `stop` is cancelled or a part fails, then goes in order:
+    ///
+    /// 1. /readyz turns red; load balancers have `delay` to notice, pre-shutdown hooks run meanwhile.
+    /// 2. New requests are refused, those under way are answered, watches are ended.
+    /// 3. Connections are closed, tasks told to end, then what was registered for the end runs.
+    pub async fn run(mut self, listener: Listener, stop: CancellationToken) -> Result<(), ServerFailed> {
+        let stop_listening = Stop::default();
+        self.watch_certificates(&listener);
+        self.metrics.watch_listener(&listener);
+        let handler = self.chain.handler.clone();
+        let mut serving = tokio::spawn(listener.serve(handler, stop_listening.clone()));
+        self.start_hooks();
+        termination::notify_ready();
+
+        let failure = tokio::select! {
+            () = stop.cancelled() => None,
+            why = self.tasks.failed() => Some(why),
+            _ = &mut serving => Some("the listener has ended".to_owned()),
+        };
+        termination::notify_stopping();
+        let hooks = match &failure {
+            // Nothing is sure any more: no grace, but no answer is torn either.
+            Some(_) => {
+                self.lifecycle.shutdown_initiated.cancel();
+                Ok(())
+            }
+            None => self.stop_accepting().await,
+        };
+        self.lifecycle.not_accepting_new_requests.cancel();
+        if !self.stopping.send_retry_after {
+            stop_listening.gracefully.cancel();
+        }
+        self.drain().await;
+        self.lifecycle.drained.cancel();
+        stop_listening.gracefully.cancel();
+        if tokio::time::timeout(CLOSE_LIMIT, &mut serving).await.is_err() {
+            stop_listening.now.cancel();
+            let _ = serving.await;
+        }
+        if let Err(names) = self.tasks.shut_down(TASK_LIMIT).await {
+            tracing::warn!(tasks = names.join(","), "tasks did not end in time");
+        }
+        for run in std::mem::take(&mut self.at_end) {
+            run().await;
+        }
+        self.lifecycle.stopped.cancel();
+        match failure {
+            Some(why) => Err(ServerFailed(why)),
+            None => hooks.map_err(ServerFailed),
+        }
+    }
+
+    fn start_hooks(&mut self) {
+        let context =
+            HookContext { client: self.loopback.clone(), tasks: self.tasks.clone(), stopping: self.tasks.stopping() };
+        for hook in std::mem::take(&mut self.post_start) {
+            hook.start(context.clone());
+        }
+    }
+
+    fn watch_certificates(&self, listener: &Listener) {
+        let tls = listener.tls();
+        self.tasks.spawn_until_stopped("certificate-reload", async move {
+            loop {
+                tokio::time::sleep(RELOAD_INTERVAL).await;
+                match tls.reload() {
+                    Ok(true) => tracing::info!("serving certificates reloaded"),
+                    Ok(false) => {}
+                    Err(why) => tracing::debug!(err = %why, "serving certificates not reloaded"),
+                }
+            }
+        });
+    }
+
+    async fn stop_accepting(&mut self) -> Result<(), String> {
+        self.lifecycle.shutdown_initiated.cancel();
+        tracing::info!(v = 1, "[graceful-termination] shutdown initiated");
+        let hooks = run_pre_shutdown(std::mem::take(&mut self.pre_shutdown));
+        let (result, ()) = tokio::join!(hooks, tokio::time::sleep(self.stopping.delay));
+        result
+    }
+
+    async fn drain(&mut self) {
+        self.in_flight.requests.close();
+        let requests = tokio::time::timeout(self.stopping.request_timeout, self.in_flight.requests.wait());
+        let (_, ()) = tokio::join!(requests, self.in_flight.watches.end(self.stopping.watch_grace));
+        tracing::info!(v = 1, "[graceful-termination] requests in flight have drained");
+    }
+}
+
+/// One after another; each runs, whatever became of those before it.
+async fn run_pre_shutdown(hooks: Vec<PreShutdownHook>) -> Result<(), String> {
+    let mut errors = Vec::new();
+    for hook in hooks {
+        let outcome = AssertUnwindSafe((hook.run)()).catch_unwind().await;
+        let error = match outcome {
+            Ok(Ok(())) => continue,
+            Ok(Err(why)) => why,
+            Err(_) => "panicked".to_owned(),
+        };
+        errors.push(format!("PreShutdownHook {:?} failed: {error}", hook.name));
+    }
+    match errors.as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}

@@ -1,0 +1,375 @@
+//! The frame over a real socket: TLS, users, the chain's answers, and the way it stops.
+
+use crate::context::RequestExt;
+use crate::http::{Body, BoxHandler, Request, Response};
+use crate::lifecycle::PostStartHook;
+use crate::respond;
+use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+use http::StatusCode;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn handler(f: impl Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static) -> BoxHandler {
+    Arc::new(f)
+}
+
+/// Answers with who asks for what.
+fn echo() -> BoxHandler {
+    handler(|request| {
+        let user = request.user().map_or("nobody", |u| u.name.as_str());
+        let text = format!("{user} {} {}", request.info().verb, request.info().path);
+        request.warnings().add("careful");
+        Box::pin(async move { respond::text(StatusCode::OK, text) })
+    })
+}
+
+#[test]
+fn the_order_of_the_filters_is_this() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let names = runtime.block_on(async {
+        let mut names = Vec::new();
+        let configure = |c: &mut crate::ServerConfig| {
+            c.chain.send_retry_after = true;
+            c.chain.goaway_chance = 0.01;
+            c.chain.hsts_directives = vec!["max-age=1".into()];
+            c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
+            let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
+            c.chain.audit = pass("audit");
+            c.chain.flow_control = pass("priority-and-fairness");
+        };
+        let server = TestServer::start_with(configure, |b| b).await;
+        names.extend(server.filter_names.iter().copied());
+        names
+    });
+    let want = [
+        "audit-id",
+        "panic-recovery",
+        "request-info",
+        "latency-trackers",
+        "http-logging",
+        "retry-after",
+        "hsts",
+        "cache-control",
+        "goaway",
+        "watch-termination",
+        "wait-group",
+        "request-deadline",
+        "timeout",
+        "warnings",
+        "cors",
+        "authentication",
+        "audit",
+        "impersonation",
+        "priority-and-fairness",
+        "authorization",
+        "instrument",
+    ];
+    assert_eq!(names, want);
+}
+
+#[tokio::test]
+async fn users_and_errors() {
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let ok = server.get("/api/v1/pods", ADMIN_TOKEN).await;
+    assert_eq!((ok.status, ok.text()), (200, "admin list /api/v1/pods"));
+    assert_eq!(ok.header("cache-control"), "no-cache, private");
+    assert_eq!(ok.header("warning"), "299 - \"careful\"");
+    assert_eq!(ok.header("audit-id").len(), 36);
+    let by_cert = server.get_as_admin("/x").await;
+    assert_eq!((by_cert.status, by_cert.text()), (200, "kubernetes-admin get /x"));
+
+    let wrong = server.get("/version", "nonsense").await;
+    let status = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
+    assert_eq!((wrong.status, wrong.text().trim_end()), (401, status));
+
+    let anonymous = server.get("/", "").await;
+    let status = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"forbidden: User \"system:anonymous\" cannot get path \"/\"","reason":"Forbidden","details":{},"code":403}"#;
+    assert_eq!((anonymous.status, anonymous.text().trim_end()), (403, status));
+    assert_eq!(anonymous.header("x-content-type-options"), "nosniff");
+
+    let alice = server.get("/apis/apps/v1/namespaces/n/deployments/d/scale", USER_TOKEN).await;
+    let message = r#""message":"deployments.apps \"d\" is forbidden: User \"alice\" cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"n\"","reason":"Forbidden","details":{"name":"d","group":"apps","kind":"deployments"}"#;
+    assert!(alice.text().contains(message), "{}", alice.text());
+
+    let bad = server.get("/x?timeout=soon", ADMIN_TOKEN).await;
+    assert_eq!(bad.status, 400);
+    assert!(bad.text().contains("invalid timeout specified in the request URL - time: invalid duration \\\"soon\\\""));
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_for_its_request_alone() {
+    let server = TestServer::start(|b| b.delegate(handler(|_| panic!("oops")))).await;
+    let text = server.get("/x", ADMIN_TOKEN).await;
+    assert_eq!(text.text(), "This request caused apiserver to panic. Look in the logs for details.\n");
+    let status = server.get("/api/v1/pods", ADMIN_TOKEN).await;
+    assert_eq!((text.status, status.status), (500, 500));
+    assert!(status.text().contains(r#""reason":"InternalError""#), "{}", status.text());
+    assert_eq!(server.get("/healthz", ADMIN_TOKEN).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_a_504() {
+    let server = TestServer::start(|b| b.delegate(handler(|_| Box::pin(std::future::pending())))).await;
+    let late = server.get("/x?timeout=20ms", ADMIN_TOKEN).await;
+    let status = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
+    assert_eq!((late.status, late.text().trim_end()), (504, status));
+    assert_eq!(late.header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[tokio::test]
+async fn root_paths() {
+    let server = TestServer::start(|b| b.listed_paths(|| vec!["/api".into()])).await;
+    let index = server.get("/", ADMIN_TOKEN).await;
+    assert!(index.text().starts_with("{\n  \"paths\": [\n    \"/api\",\n    \"/healthz\","), "{}", index.text());
+    let version = server.get("/version", ADMIN_TOKEN).await;
+    assert!(version.text().contains("\"gitVersion\": \"v1.36"), "{}", version.text());
+    assert_eq!(server.send(request("POST", "/version", ADMIN_TOKEN)).await.status, 405);
+    let unknown = server.get("/nosuch", ADMIN_TOKEN).await;
+    assert_eq!((unknown.status, unknown.text()), (404, "404 page not found\n"));
+    let metrics = server.get("/metrics", ADMIN_TOKEN).await;
+    let line = "apiserver_request_total{code=\"200\",component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"\",\
+                scope=\"\",subresource=\"/version\",verb=\"GET\",version=\"\"} 1\n";
+    assert!(metrics.text().contains(line), "{}", metrics.text());
+    let head = server.send(request("HEAD", "/healthz", ADMIN_TOKEN)).await;
+    assert_eq!((head.status, head.text()), (200, ""));
+}
+
+#[tokio::test]
+async fn hooks_are_checks_until_they_are_done() {
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let hook = PostStartHook::new("slow", |context| async move {
+        finished.await.map_err(|e| e.to_string())?;
+        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.message)?;
+        if answer.status() == 200 { Ok(()) } else { Err("no ping".into()) }
+    });
+    let server = TestServer::start(|b| b.post_start_hook(hook)).await;
+    assert_eq!(server.get("/readyz", ADMIN_TOKEN).await.status, 500);
+    finish.send(()).unwrap();
+    while server.get("/readyz", ADMIN_TOKEN).await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    let verbose = server.get("/readyz?verbose", ADMIN_TOKEN).await;
+    assert_eq!(
+        verbose.text(),
+        "[+]ping ok\n[+]log ok\n[+]poststarthook/slow ok\n[+]shutdown ok\nreadyz check passed\n"
+    );
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failed_hook_ends_the_server() {
+    let hook = PostStartHook::new("broken", |_| async { Err("no luck".to_owned()) });
+    let server = TestServer::start(|b| b.post_start_hook(hook)).await;
+    assert_eq!(server.ended().await.unwrap_err().to_string(), "PostStartHook \"broken\" failed: no luck");
+}
+
+type H2Sender = hyper::client::conn::http2::SendRequest<Full<Bytes>>;
+
+async fn h2(server: &TestServer) -> (H2Sender, tokio::task::JoinHandle<hyper::Result<()>>) {
+    let stream = server.connect(b"h2", true).await.unwrap();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+/// A watch that sends one event and goes on.
+fn watch() -> BoxHandler {
+    handler(|_| {
+        let events = stream::iter([Ok(Bytes::from_static(b"{}\n"))]).chain(stream::pending());
+        Box::pin(async move { Response::new(Body::stream(events)) })
+    })
+}
+
+#[tokio::test]
+async fn stopping_ends_watches_and_connections() {
+    let server = TestServer::start(|b| b.delegate(watch())).await;
+    let (mut sender, driver) = h2(&server).await;
+    let response = sender.send_request(request("GET", "/api/v1/pods?watch=1", "")).await.unwrap();
+    let mut body = response.into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "{}\n");
+    server.stop().await.unwrap();
+    let rest = body.collect().await.expect("a regular end").to_bytes();
+    assert!(rest.is_empty(), "{rest:?}");
+    driver.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn stopping_answers_what_is_under_way() {
+    let (started, mut is_started) = tokio::sync::mpsc::channel(1);
+    let slow = handler(move |_| {
+        let started = started.clone();
+        Box::pin(async move {
+            started.send(()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            respond::text(StatusCode::OK, "done")
+        })
+    });
+    let server = TestServer::start(|b| b.delegate(slow)).await;
+    let (mut sender, _driver) = h2(&server).await;
+    let answer = tokio::spawn(sender.send_request(request("GET", "/x", "")));
+    is_started.recv().await.unwrap();
+    server.stop().await.unwrap();
+    assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn strangers_get_one_request_per_http2_connection() {
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let stream = server.connect(b"h2", false).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let refused = sender.send_request(request("GET", "/x", "")).await.unwrap();
+    assert_eq!(refused.status(), 403);
+    assert!(refused.headers().get("connection").is_none());
+    drop(refused);
+    driver.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn new_certificates_are_served_to_new_connections() {
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let first = server.connect(b"h2", true).await.unwrap();
+    let serial = |s: &tokio_rustls::client::TlsStream<_>| s.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+    let old = serial(&first);
+    std::fs::remove_file(server.pki_dir().join("apiserver.crt")).unwrap();
+    let names = crate::tls::PkiOptions {
+        names: ["localhost".into(), "new".into()].into(),
+        addresses: ["127.0.0.1".parse().unwrap()].into(),
+        serving_dir: None,
+    };
+    crate::tls::Pki::open(server.pki_dir(), names).unwrap();
+    server.tls.reload().unwrap();
+    assert_ne!(serial(&server.connect(b"h2", true).await.unwrap()), old);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(first)).await.unwrap();
+    tokio::spawn(connection);
+    assert_eq!(sender.send_request(request("GET", "/x", "")).await.unwrap().status(), 200, "old connections live");
+}
+
+#[tokio::test]
+async fn while_stopping_new_requests_are_sent_elsewhere() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let slow = handler(move |_| {
+        let mut released = released.clone();
+        Box::pin(async move {
+            let _ = released.wait_for(|done| *done).await;
+            respond::text(StatusCode::OK, "done")
+        })
+    });
+    let configure = |c: &mut crate::ServerConfig| c.chain.send_retry_after = true;
+    let server = TestServer::start_with(configure, |b| b.delegate(slow)).await;
+    let (mut sender, _driver) = h2(&server).await;
+    let answer = tokio::spawn(sender.send_request(request("GET", "/x", "")));
+    while server.get("/metrics", ADMIN_TOKEN).await.text().find("request_kind=\"readOnly\"} 2").is_none() {
+        tokio::task::yield_now().await;
+    }
+    server.begin_stop();
+    server.lifecycle.not_accepting_new_requests.cancelled().await;
+
+    let refused = server.get("/api/v1/pods", ADMIN_TOKEN).await;
+    assert_eq!(refused.text(), "The apiserver is shutting down, please try again later.\n");
+    assert_eq!((refused.status, refused.header("retry-after"), refused.header("connection")), (429, "5", "close"));
+    let ready = server.get("/readyz", ADMIN_TOKEN).await;
+    assert!(ready.text().contains("[-]shutdown failed: reason withheld\n"), "{}", ready.text());
+    assert_eq!(server.get("/livez", ADMIN_TOKEN).await.status, 200);
+
+    release.send(true).unwrap();
+    assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn pre_shutdown_hooks_run_while_the_server_serves() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let server = TestServer::start(|b| b.delegate(echo()));
+    let server = server.await;
+    let client = server.loopback.clone();
+    let hook = crate::lifecycle::PreShutdownHook::new("leave", move || async move {
+        let answer = client.get_path("/x").await.map_err(|e| e.message)?;
+        tell.send(answer.status()).map_err(|_| "nobody listens".to_owned())
+    });
+    // A second server, whose hook calls the first one, which still serves.
+    let leaving = TestServer::start(|b| b.pre_shutdown_hook(hook)).await;
+    leaving.stop().await.unwrap();
+    assert_eq!(told.await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn users_act_as_others_if_they_may() {
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let send = |token: &str, name: &str, value: &str| {
+        let mut request = request("GET", "/version", token);
+        request.headers_mut().insert(http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
+        server.send(request)
+    };
+    // Administrators may; the one they become may not.
+    let alice = send(ADMIN_TOKEN, "impersonate-user", "alice").await;
+    let message = r#"User \"alice\" cannot get path \"/version\""#;
+    assert!(alice.status == 403 && alice.text().contains(message), "{}", alice.text());
+    let refused = send(USER_TOKEN, "impersonate-user", "admin").await;
+    assert!(refused.status == 403 && refused.text().contains("impersonat"), "{}", refused.text());
+    let nameless = send(ADMIN_TOKEN, "impersonate-group", "system:masters").await;
+    assert_eq!(nameless.status, 400, "{}", nameless.text());
+}
+
+#[tokio::test]
+async fn certificates_are_chosen_by_name() {
+    use crate::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, TlsOptions, TlsPolicy};
+    use rustls::pki_types::ServerName;
+    let dir = tempfile::tempdir().unwrap();
+    let files = |name: &str| {
+        let options = PkiOptions { names: [name.to_owned()].into(), ..PkiOptions::default() };
+        let pki = Pki::open(dir.path().join(name), options).unwrap();
+        CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() }
+    };
+    let tls = DynamicTls::load(TlsOptions {
+        serving: files("default.test"),
+        sni: vec![
+            SniCertKey { files: files("own.test"), names: Vec::new() },
+            SniCertKey { files: files("wild.test"), names: vec!["*.wild.test".into(), "127.0.0.9".into()] },
+        ],
+        client_ca_files: Vec::new(),
+        policy: TlsPolicy::default(),
+        alpn: Vec::new(),
+    })
+    .unwrap();
+
+    let serve = |server_name: &'static str, local: &'static str| {
+        let config = tls.config_for(local.parse().unwrap());
+        async move {
+            let (client, server) = tokio::io::duplex(16 * 1024);
+            let accept = tokio::spawn(async move {
+                let _ = tokio_rustls::TlsAcceptor::from(config).accept(server).await;
+            });
+            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let verifier = Arc::new(crate::testing::AcceptAnyServer(provider.clone()));
+            let config = rustls::ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+                .with_no_client_auth();
+            let name = ServerName::try_from(server_name).unwrap();
+            let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, client).await.unwrap();
+            let der = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+            accept.await.unwrap();
+            String::from_utf8_lossy(&der).into_owned()
+        }
+    };
+    for (name, local, want) in [
+        ("other.test", "127.0.0.1", "default.test"),
+        ("own.test", "127.0.0.1", "own.test"),
+        ("a.wild.test", "127.0.0.1", "wild.test"),
+        // An address is no server name, so the client sends none.
+        ("127.0.0.9", "127.0.0.9", "wild.test"),
+        ("127.0.0.1", "127.0.0.1", "default.test"),
+    ] {
+        assert!(serve(name, local).await.contains(want), "{name} at {local}");
+    }
+}

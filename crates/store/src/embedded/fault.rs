@@ -1,0 +1,275 @@
+//! A disk in memory that fails on demand: torn writes at a crash, failing syncs, no space, flipped bits.
+//!
+//! It keeps what a real one keeps apart: the content that reads see, and the content that survives a power
+//! failure. A crash picks any of the writes since the last sync, and any sectors of each.
+
+use super::disk::Disk;
+use redb::StorageBackend;
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+/// What a file system gives out.
+const BLOCK: u64 = 4096;
+
+#[derive(Debug, Clone, Default)]
+pub struct FaultyDisk {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    released: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    content: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<Change>,
+    blocks: BTreeSet<u64>,
+    capacity: Option<u64>,
+    /// Whether `available` tells of the capacity, as a file system does unless others eat the space at once.
+    silent_capacity: bool,
+    acked: u64,
+    syncs: u64,
+    fail_syncs: bool,
+    hold_syncs: bool,
+    holding: u64,
+    dead: bool,
+}
+
+#[derive(Debug)]
+enum Change {
+    Write { offset: u64, data: Vec<u8> },
+    SetLen(u64),
+}
+
+impl Change {
+    fn apply(&self, content: &mut Vec<u8>, keep_sector: &mut dyn FnMut() -> bool) {
+        match self {
+            Change::SetLen(len) => content.resize(*len as usize, 0),
+            Change::Write { offset, data } => {
+                for (i, sector) in data.chunks(SECTOR).enumerate() {
+                    let at = *offset as usize + i * SECTOR;
+                    if at + sector.len() <= content.len() && keep_sector() {
+                        content[at..at + sector.len()].copy_from_slice(sector);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl FaultyDisk {
+    pub fn new() -> FaultyDisk {
+        FaultyDisk::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().expect("no panic while the disk is locked")
+    }
+
+    /// Pulls the plug: this disk answers nothing any more. What survived is on the disk returned, where
+    /// `random` says for each write and each sector since the last sync whether it made it.
+    pub fn crash(&self, random: &mut dyn FnMut() -> u64) -> FaultyDisk {
+        let mut state = self.lock();
+        state.dead = true;
+        state.hold_syncs = false;
+        self.inner.released.notify_all();
+        let mut survived = state.durable.clone();
+        for change in &state.unsynced {
+            // Most crashes lose all or keep all of a write; the interesting ones tear it.
+            match random() % 4 {
+                0 => {}
+                1 => change.apply(&mut survived, &mut || random() % 2 == 0),
+                _ => change.apply(&mut survived, &mut || true),
+            }
+        }
+        FaultyDisk::with(survived, state.acked)
+    }
+
+    /// The disk after its process was killed: everything written is there, synced or not.
+    pub fn kill(&self) -> FaultyDisk {
+        let mut state = self.lock();
+        state.dead = true;
+        state.hold_syncs = false;
+        self.inner.released.notify_all();
+        FaultyDisk::with(state.content.clone(), state.acked)
+    }
+
+    /// A second disk with the same content, to damage.
+    pub fn copy(&self) -> FaultyDisk {
+        let state = self.lock();
+        FaultyDisk::with(state.content.clone(), state.acked)
+    }
+
+    fn with(content: Vec<u8>, acked: u64) -> FaultyDisk {
+        let state = State { durable: content.clone(), content, acked, ..State::default() };
+        FaultyDisk { inner: Arc::new(Inner { state: Mutex::new(state), released: Condvar::new() }) }
+    }
+
+    /// Syncs fail, and what they should have written is gone, as Linux has it.
+    pub fn fail_syncs(&self) {
+        self.lock().fail_syncs = true;
+    }
+
+    /// Syncs do not return until released.
+    pub fn hold_syncs(&self) {
+        self.lock().hold_syncs = true;
+    }
+
+    /// Syncs that wait to be released.
+    pub fn holding(&self) -> u64 {
+        self.lock().holding
+    }
+
+    pub fn release_syncs(&self) {
+        self.lock().hold_syncs = false;
+        self.inner.released.notify_all();
+    }
+
+    /// Bounds the disk. `None` is no bound.
+    pub fn set_capacity(&self, capacity: Option<u64>) {
+        self.lock().capacity = capacity;
+    }
+
+    /// Like `set_capacity`, but the shortage shows only when a write fails.
+    pub fn set_silent_capacity(&self, capacity: Option<u64>) {
+        let mut state = self.lock();
+        state.capacity = capacity;
+        state.silent_capacity = true;
+    }
+
+    pub fn used(&self) -> u64 {
+        self.lock().blocks.len() as u64 * BLOCK
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().content.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Flips one bit.
+    pub fn flip(&self, bit: usize) {
+        let mut state = self.lock();
+        state.content[bit / 8] ^= 1 << (bit % 8);
+        state.durable[bit / 8] ^= 1 << (bit % 8);
+    }
+
+    /// Cuts the file.
+    pub fn truncate(&self, len: usize) {
+        let mut state = self.lock();
+        state.content.truncate(len);
+        state.durable.truncate(len);
+    }
+}
+
+impl State {
+    fn alive(&self) -> io::Result<()> {
+        if self.dead { Err(io::Error::other("the machine is off")) } else { Ok(()) }
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
+        self.lock().alive()?;
+        Ok(Box::new(self.clone()))
+    }
+
+    fn available(&self) -> io::Result<u64> {
+        let state = self.lock();
+        Ok(match state.capacity {
+            Some(capacity) if !state.silent_capacity => capacity.saturating_sub(state.blocks.len() as u64 * BLOCK),
+            _ => u64::MAX,
+        })
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.lock().content.len() as u64)
+    }
+
+    fn note_acked(&self, revision: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        state.alive()?;
+        state.acked = revision;
+        Ok(())
+    }
+
+    fn acked(&self) -> io::Result<u64> {
+        Ok(self.lock().acked)
+    }
+}
+
+impl StorageBackend for FaultyDisk {
+    fn len(&self) -> io::Result<u64> {
+        let state = self.lock();
+        state.alive()?;
+        Ok(state.content.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.lock();
+        state.alive()?;
+        let found = state.content.get(offset as usize..offset as usize + out.len());
+        out.copy_from_slice(found.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        state.alive()?;
+        state.content.resize(len as usize, 0);
+        state.unsynced.push(Change::SetLen(len));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        while state.hold_syncs {
+            state.holding += 1;
+            state = self.inner.released.wait(state).expect("no panic while the disk is locked");
+        }
+        state.holding = 0;
+        state.alive()?;
+        state.syncs += 1;
+        let State { durable, unsynced, fail_syncs, .. } = &mut *state;
+        let unsynced = std::mem::take(unsynced);
+        if *fail_syncs {
+            return Err(io::Error::other("sync failed"));
+        }
+        for change in unsynced {
+            change.apply(durable, &mut || true);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.lock();
+        state.alive()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let blocks = offset / BLOCK..=(offset + data.len() as u64 - 1) / BLOCK;
+        let new = blocks.clone().filter(|block| !state.blocks.contains(block)).count() as u64;
+        let used = (state.blocks.len() as u64 + new) * BLOCK;
+        if new > 0 && state.capacity.is_some_and(|capacity| used > capacity) {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        state.blocks.extend(blocks);
+        let change = Change::Write { offset, data: data.to_vec() };
+        change.apply(&mut state.content, &mut || true);
+        state.unsynced.push(change);
+        Ok(())
+    }
+}

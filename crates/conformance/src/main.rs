@@ -142,6 +142,6 @@ fn on_target(
     let show = if options.selected.is_empty() { Show::NewOnly } else { Show::KnownToo };
     let print = |outcome: &FileOutcome| print!("{}", report::file(outcome, known, options.detail, show));
     let jobs = jobs.clamp(1, files.len().max(1));
-    let outcomes = corpus::run(files, target, jobs, &options.tokens, &print)?;
+    let outcomes = corpus::run(files, target, jobs, &options.tokens, known, &print)?;
     Ok(Verdict::of(&outcomes, known))
 }

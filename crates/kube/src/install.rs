@@ -1,5 +1,6 @@
 //! Makes servable resources of the catalogue's descriptors.
 
+use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::strategies;
 use futures::future::BoxFuture;
@@ -12,6 +13,7 @@ use kubelith_registry::{Conversion, Resource, TypedCodec, Working};
 use kubelith_schema::Descriptor;
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
+use kubelith_server::handlers::fields::ResourceFields;
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, Limits, ListItems};
 use kubelith_store::StoreError;
@@ -27,6 +29,7 @@ pub struct Install {
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
+    pub access: Access,
     /// `--runtime-config`: group versions switched on or off.
     pub switched: HashMap<GroupVersion, bool>,
 }
@@ -78,7 +81,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: None,
+                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
                 actions: HashMap::new(),
                 subresources: HashMap::new(),
             };
@@ -130,8 +133,13 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
         kind: kind.clone(),
         formats: BUILT_IN,
         items: ListItems::WithoutType,
-        decoder: Arc::new(TypedDecoder { kind, schema: version.schema.clone() }),
-        fields: None,
+        decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
+        fields: Some(Arc::new(ResourceFields::new(
+            resource.descriptor.clone(),
+            kind.clone(),
+            resource.strategy.clone(),
+            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+        ))),
         strategic: true,
         cells: Arc::new(BuiltinCells),
         limits: config.limits,
@@ -143,9 +151,11 @@ struct BuiltinConversion;
 
 impl Conversion for BuiltinConversion {
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
-        let from =
-            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
-        let converted = kubelith_catalog::convert(object, &from, to).map_err(Status::internal_error);
-        Box::pin(std::future::ready(converted))
+        Box::pin(std::future::ready(convert(object, to).map_err(Status::internal_error)))
     }
+}
+
+fn convert(object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
+    let from = object.gvk();
+    kubelith_catalog::convert(object, &from, to)
 }

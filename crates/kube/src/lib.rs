@@ -3,6 +3,8 @@
 //! A newcomer finds a kind's behaviour in `strategies/<group>/<kind>.rs`, its defaults in `defaults/<group>.rs`, the
 //! cells of its table in `cells/<group>.rs`. A kind that appears in none of them has no behaviour of its own.
 
+pub mod actions;
+pub mod bootstrap;
 pub mod cells;
 pub mod defaults;
 mod install;

@@ -2,7 +2,10 @@
 
 use http::Method;
 use http_body_util::BodyExt;
+use kubelith_auth::authn::anonymous::Anonymous;
+use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
+use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
 use kubelith_meta::time::SystemClock;
@@ -30,6 +33,11 @@ impl Server {
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,
+            access: Access {
+                authenticator: Arc::new(Anonymous::new([])),
+                authorizer: Arc::new(AlwaysAllow),
+                audiences: Arc::new([]),
+            },
             switched: Default::default(),
         })
         .await

@@ -1,6 +1,7 @@
 //! The server chain: what serves the APIs, from the top to the 404 at its end.
 
 use crate::options::Options;
+use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_registry::admission::AdmitAll;
@@ -20,7 +21,7 @@ pub struct Apis {
     pub resources: kubelith_kube::Resources,
 }
 
-pub async fn build(options: &Options, store: Arc<dyn Store>) -> Result<Apis, String> {
+pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> Result<Apis, String> {
     let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
     let installed = install(Install {
         catalog: kubelith_catalog::builtin(),
@@ -29,6 +30,7 @@ pub async fn build(options: &Options, store: Arc<dyn Store>) -> Result<Apis, Str
         clock: Arc::new(SystemClock),
         limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
         garbage_collection: true,
+        access,
         switched: Default::default(),
     });
     let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;

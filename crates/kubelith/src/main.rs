@@ -2,11 +2,11 @@
 
 mod access;
 mod apis;
-mod roles;
-mod storage;
 mod flags;
 mod options;
+mod roles;
 mod run;
+mod storage;
 mod version;
 
 use options::Options;

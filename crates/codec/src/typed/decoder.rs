@@ -3,6 +3,7 @@
 
 use super::special::{self, Special};
 use super::{context, merge};
+use crate::base64;
 use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
@@ -63,6 +64,8 @@ pub(super) enum Place<'s> {
     Schema(&'s Schema),
     Type(TypeId),
     String,
+    /// An element of bytes that are given as a list of numbers, which Go takes for base64, too.
+    Byte,
 }
 
 /// What became of the beginning of a value.
@@ -139,6 +142,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             Place::Schema(schema) => schema,
             Place::Type(id) => return self.begin_struct(self.table.get(id), self.nested()),
             Place::String => return self.begin_string(),
+            Place::Byte => return self.integer(|i| u8::try_from(i).is_ok()),
         };
         match &schema.shape {
             Shape::String => self.begin_string(),
@@ -161,6 +165,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }),
             Shape::Any => self.any(self.strictness),
             Shape::RawExtension | Shape::FieldsV1 | Shape::Json => self.any(Strictness::Lenient),
+            Shape::Bytes if self.lexer.peek() == Some(b'[') => self.begin_list(Place::Byte, self.nested()),
             Shape::Bytes => self.scalar(|d, token| match token {
                 Token::String(s) => match special::bytes(s) {
                     Ok(text) => Some(text),
@@ -295,11 +300,11 @@ impl<'s, 'd> Decoder<'s, 'd> {
         }
         self.lexer.value(self.stack.len())?;
         let list = open == b'[';
-        if if list { self.lexer.empty_array()? } else { self.lexer.empty_object()? } {
-            return Ok(Begun::Done(if list { Value::Array(Vec::new()) } else { Value::object() }));
-        }
         let start = if list { self.elements.len() } else { self.members.len() };
         self.stack.push(Frame { kind, start, nested });
+        if if list { self.lexer.empty_array()? } else { self.lexer.empty_object()? } {
+            return Ok(Begun::Done(self.close()));
+        }
         let first = if list { Some(self.place()) } else { self.next_member()? };
         match first {
             Some(place) => Ok(Begun::Opened(place)),
@@ -411,6 +416,10 @@ impl<'s, 'd> Decoder<'s, 'd> {
     /// Takes the innermost container off the stack as a value.
     fn close(&mut self) -> Value {
         match self.stack.pop() {
+            Some(Frame { kind: FrameKind::List { item: Place::Byte }, start, .. }) => {
+                let bytes = self.elements.drain(start..).map(|v| v.as_i64().unwrap_or(0) as u8);
+                base64::encode(&bytes.collect::<Vec<u8>>()).into()
+            }
             Some(Frame { kind: FrameKind::List { .. }, start, .. }) => Value::Array(self.elements.split_off(start)),
             Some(Frame { start, .. }) => Value::Object(Map::from_unsorted(self.members.split_off(start))),
             None => Value::Null,

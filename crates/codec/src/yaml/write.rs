@@ -102,6 +102,13 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, s: &str, position: Position, indent: Option<usize>) {
+        let folded;
+        let s = if s.contains(NEXT_LINE) {
+            folded = fold_next_lines(s);
+            &folded
+        } else {
+            s
+        };
         // Continuation lines stand one level deeper than what is around.
         let level = indent.map_or(INDENT, |level| level + INDENT);
         let fold = if position == Position::SimpleKey { Fold::Never } else { Fold::At(level) };
@@ -179,11 +186,13 @@ impl Writer<'_> {
     }
 
     fn double_quoted(&mut self, s: &str, fold: Fold) {
+        // Behind a byte order mark the reference's library takes everything for one.
+        let escape_all = s.starts_with('\u{feff}');
         let last = s.chars().count().saturating_sub(1);
         let mut after_space = false;
         let mut chars = s.chars().enumerate().peekable();
         while let Some((i, c)) = chars.next() {
-            if c == ' ' {
+            if c == ' ' && !escape_all {
                 match fold {
                     Fold::At(level) if !after_space && self.column > WIDTH && i > 0 && i < last => {
                         self.line_start(level);
@@ -197,7 +206,7 @@ impl Writer<'_> {
                 continue;
             }
             after_space = false;
-            if is_plain_in_quotes(c) {
+            if is_plain_in_quotes(c) && !escape_all {
                 self.put(c);
             } else {
                 self.escape(c);
@@ -421,6 +430,42 @@ impl Analysis {
             block_allowed: !s.is_empty() && !s.ends_with(' ') && !space_break && !special,
         }
     }
+}
+
+const NEXT_LINE: char = '\u{85}';
+
+/// The reference makes YAML by reading its JSON as YAML, to which U+0085 in a quoted string is a line break: one
+/// becomes a space, several lose one, and blanks around them go.
+fn fold_next_lines(s: &str) -> String {
+    // Tabs are escaped in JSON, so only spaces are blank here.
+    let blank = ' ';
+    let mut out = String::with_capacity(s.len());
+    let mut parts = s.split(NEXT_LINE).peekable();
+    let mut breaks = 0;
+    let mut first = true;
+    while let Some(part) = parts.next() {
+        let mut text = part;
+        if !first {
+            text = text.trim_start_matches(blank);
+        }
+        if parts.peek().is_some() {
+            text = text.trim_end_matches(blank);
+        }
+        if !first {
+            breaks += 1;
+        }
+        if !text.is_empty() || parts.peek().is_none() {
+            match breaks {
+                0 => {}
+                1 => out.push(' '),
+                n => out.extend(std::iter::repeat_n('\n', n - 1)),
+            }
+            breaks = 0;
+            out.push_str(text);
+        }
+        first = false;
+    }
+    out
 }
 
 fn is_break(c: char) -> bool {

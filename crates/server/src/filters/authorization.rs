@@ -97,7 +97,12 @@ pub fn attributes(request: &Request) -> Attributes {
         name: info.name.clone(),
         path: info.path.clone(),
         resource_request: info.is_resource_request,
-        field_selector: Selector::parse_fields(&info.field_selector),
-        label_selector: Selector::parse_labels(&info.label_selector),
+        field_selector: selector(&info.field_selector, Selector::parse_fields),
+        label_selector: selector(&info.label_selector, Selector::parse_labels),
     }
+}
+
+/// Nearly all requests have none.
+fn selector(text: &str, parse: impl FnOnce(&str) -> Selector) -> Selector {
+    if text.is_empty() { Selector::default() } else { parse(text) }
 }

@@ -61,11 +61,11 @@ impl Pki {
         for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
             files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
         }
-        if !pki.ca_cert().exists() || !pki.path("ca.key").exists() {
+        if !files::is_filled(&pki.ca_cert()) || !files::is_filled(&pki.path("ca.key")) {
             pki.make_ca()?;
         }
         pki.renew()?;
-        if !pki.service_account_key().exists() {
+        if !files::is_filled(&pki.service_account_key()) {
             let key = KeyPair::generate()?;
             pki.write("sa.pub", &key.public_key_pem(), Access::Public)?;
             pki.write("sa.key", &key.serialize_pem(), Access::Private)?;
@@ -84,6 +84,19 @@ impl Pki {
             self.issue("admin", admin_params())?;
         }
         Ok(serving || admin)
+    }
+
+    /// Brings everything to the disk. Costs some milliseconds per file, so a first start does it while it
+    /// serves already; what a power failure empties before is made anew.
+    pub fn sync(&self) -> Result<(), PkiError> {
+        for name in ["ca", "apiserver", "admin"] {
+            for kind in ["key", "crt"] {
+                let path = self.path(&format!("{name}.{kind}"));
+                files::sync(&path).map_err(|source| PkiError::Io { path, source })?;
+            }
+        }
+        let path = self.service_account_key();
+        files::sync(&path).map_err(|source| PkiError::Io { path, source })
     }
 
     pub fn ca_cert(&self) -> PathBuf {
@@ -168,7 +181,7 @@ impl Pki {
 
     fn is_stale(&self, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
         let cert_path = self.path(&format!("{name}.crt"));
-        if !cert_path.exists() || !self.path(&format!("{name}.key")).exists() {
+        if !files::is_filled(&cert_path) || !files::is_filled(&self.path(&format!("{name}.key"))) {
             return Ok(true);
         }
         let bad = |why: String| PkiError::Bad { path: cert_path.clone(), why };

@@ -8,6 +8,7 @@ pub mod build;
 mod csv;
 pub mod groups;
 pub mod request_header;
+pub mod swap;
 #[cfg(test)]
 pub mod testing;
 pub mod token_cache;

@@ -73,6 +73,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         .at_end(move || async move { store.close().await });
     roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
+    client_cas.follow(&builder.tasks());
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)

@@ -80,6 +80,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
+    client_cas.follow(&builder.tasks());
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)

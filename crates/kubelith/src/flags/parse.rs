@@ -126,10 +126,6 @@ impl Flags {
         Ok(())
     }
 
-    pub fn is_given(&self, name: &str) -> bool {
-        self.given.contains_key(name)
-    }
-
     /// Flags that were given and have no effect, in the table's order.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static Flag> {
         SECTIONS.iter().flat_map(|s| s.flags).filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))

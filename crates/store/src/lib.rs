@@ -8,6 +8,7 @@ mod clock;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod embedded;
+pub mod encryption;
 mod error;
 pub mod etcd;
 mod grpc;

@@ -38,7 +38,8 @@ impl Server {
                 authorizer: Arc::new(AlwaysAllow),
                 audiences: Arc::new([]),
             },
-            switched: Default::default(),
+            runtime_config: Default::default(),
+            gates: Arc::new(|_| false),
         })
         .await
         .unwrap();

@@ -1,6 +1,7 @@
 //! The server chain: what serves the APIs, from the top to the 404 at its end.
 
 use crate::options::Options;
+use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
@@ -17,28 +18,31 @@ use std::sync::Arc;
 /// The APIs, ready to be put behind the filters.
 pub struct Apis {
     pub handler: BoxHandler,
-    pub hub: Arc<Hub>,
     pub resources: kubelith_kube::Resources,
 }
 
 pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> Result<Apis, String> {
     let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
+    let catalog = kubelith_catalog::builtin();
+    let runtime_config = RuntimeConfig::parse(catalog, &options.storage.runtime_config)?;
+    let features = options.features.clone();
     let installed = install(Install {
-        catalog: kubelith_catalog::builtin(),
-        hub: hub.clone(),
+        catalog,
+        hub,
         admission: Arc::new(AdmitAll),
         clock: Arc::new(SystemClock),
         limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
-        garbage_collection: true,
+        garbage_collection: options.storage.garbage_collector,
         access,
-        switched: Default::default(),
+        runtime_config,
+        gates: Arc::new(move |gate: &str| features.enabled(gate)),
     });
     let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
     let api = Api::new(routes, routes::not_found());
     let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
     let discovery = Discovery::new(address.to_string(), api);
     discovery.set(Source::BuiltIn, entries);
-    Ok(Apis { handler: discovery, hub, resources })
+    Ok(Apis { handler: discovery, resources })
 }
 
 /// `--etcd-prefix` with slashes at both ends.

@@ -237,7 +237,7 @@ impl Resource {
         }
         let have = finalizers(object);
         let policy = self.strategy.garbage_collection(call);
-        let has = |name: &str| have.iter().any(|f| *f == name);
+        let has = |name: &str| have.contains(&name);
         let (orphan, foreground) = match (policy, options.orphan_dependents, options.propagation) {
             (GarbageCollection::Unsupported, ..) => (false, false),
             (_, Some(orphan), _) => (orphan, false),

@@ -27,6 +27,8 @@ use std::sync::LazyLock;
 /// Fills in what a client left out of an object at the given version. Running it again changes nothing.
 pub type DefaultFn = &'static (dyn Fn(&str, &mut Value) + Send + Sync);
 
+type BoxedDefault = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
+
 /// Rules by the OpenAPI names of their types.
 type Rules = &'static [(&'static str, Rule)];
 
@@ -67,14 +69,14 @@ pub fn fill_kind(kind: &GroupVersionKind, object: &mut Value) {
 struct Builtin {
     defaulting: Defaulting,
     /// By group and plural; only those that have any defaults.
-    resources: HashMap<(Str, Str), Box<dyn Fn(&str, &mut Value) + Send + Sync>>,
+    resources: HashMap<(Str, Str), BoxedDefault>,
 }
 
 impl Builtin {
     fn new(catalog: &'static Catalog) -> Builtin {
         let rules = RULES.into_iter().flatten().copied();
         let defaulting = Defaulting::new(catalog.table.clone(), rules);
-        let mut resources: HashMap<_, Box<dyn Fn(&str, &mut Value) + Send + Sync>> = HashMap::new();
+        let mut resources: HashMap<_, BoxedDefault> = HashMap::new();
         for descriptor in &catalog.descriptors {
             let versions = descriptor.versions.iter().map(|v| (v.name.clone(), v.schema.clone()));
             let versions: Vec<(Str, TypedSchema)> = versions.filter(|(_, s)| defaulting.concerns(&s.root)).collect();

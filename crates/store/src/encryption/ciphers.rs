@@ -43,7 +43,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What encrypts with a key from the configuration.
+/// What encrypts with a key from the configuration. There are a handful: their size does not matter.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Cipher {
     Gcm(Gcm),
     Cbc(Cbc),

@@ -46,7 +46,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// What encrypts with a key from the configuration.
 pub(super) enum Cipher {
     Gcm(Gcm),
-    Cbc(Cbc),
+    Cbc(Box<Cbc>),
     Secretbox(Box<[u8; 32]>),
 }
 

@@ -83,7 +83,7 @@ impl Store for EncryptedStore {
         Box::pin(async move {
             let mut response = self.inner.get(key, at).await?;
             if let Some(kv) = response.item {
-                response.item = Some(open(&*self.transformer.current(), kv).await?);
+                response.item = Some(open(&self.transformer.current(), kv).await?);
             }
             Ok(response)
         })

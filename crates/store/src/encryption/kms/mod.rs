@@ -38,7 +38,7 @@ pub(super) struct Kms {
     /// What values are written with.
     current: ArcSwapOption<Current>,
     /// What stored values were written with, by `EncryptedObject::source_id`.
-    sources: Mutex<HashMap<[u8; 32], (Arc<Source>, Instant)>>,
+    sources: Mutex<HashMap<[u8; 32], KnownSource>>,
     /// Held over the call on purpose: one check at a time, and the others share its answer.
     probe: tokio::sync::Mutex<Probe>,
 }
@@ -49,6 +49,9 @@ struct Probe {
     /// The plugin's API version, which must not change.
     version: Option<String>,
 }
+
+/// A source and when it was learned.
+type KnownSource = (Arc<Source>, Instant);
 
 enum Source {
     Seed(Seed),

@@ -47,7 +47,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Cipher {
     Gcm(Gcm),
-    Cbc(Cbc),
+    Cbc(Box<Cbc>),
     Secretbox(Box<[u8; 32]>),
 }
 

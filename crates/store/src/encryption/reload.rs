@@ -270,7 +270,7 @@ fn provider_transformer(provider: &Provider, plugins: &Plugins) -> Result<Provid
         return keys(AESGCM_PREFIX, list, NO_AES_KEY, &|key| Ok(Cipher::Gcm(Gcm::new(key)?)));
     }
     if let Some(list) = &provider.aescbc {
-        return keys(AESCBC_PREFIX, list, NO_AES_KEY, &|key| Ok(Cipher::Cbc(Cbc::new(key)?)));
+        return keys(AESCBC_PREFIX, list, NO_AES_KEY, &|key| Ok(Cipher::Cbc(Box::new(Cbc::new(key)?))));
     }
     if let Some(list) = &provider.secretbox {
         return keys(SECRETBOX_PREFIX, list, NO_BOX_KEY, &|key| {

@@ -7,9 +7,9 @@ fn ciphers() -> Vec<(&'static str, Cipher)> {
         ("gcm 128", Cipher::Gcm(Gcm::new(&[1; 16]).unwrap())),
         ("gcm 192", Cipher::Gcm(Gcm::new(&[2; 24]).unwrap())),
         ("gcm 256", Cipher::Gcm(Gcm::new(&[3; 32]).unwrap())),
-        ("cbc 128", Cipher::Cbc(Cbc::new(&[4; 16]).unwrap())),
-        ("cbc 192", Cipher::Cbc(Cbc::new(&[5; 24]).unwrap())),
-        ("cbc 256", Cipher::Cbc(Cbc::new(&[6; 32]).unwrap())),
+        ("cbc 128", Cipher::Cbc(Box::new(Cbc::new(&[4; 16]).unwrap()))),
+        ("cbc 192", Cipher::Cbc(Box::new(Cbc::new(&[5; 24]).unwrap()))),
+        ("cbc 256", Cipher::Cbc(Box::new(Cbc::new(&[6; 32]).unwrap()))),
         ("secretbox", Cipher::Secretbox(Box::new([7; 32]))),
     ]
 }

@@ -32,16 +32,13 @@ const FAILING_TTL: Duration = Duration::from_secs(3);
 /// Seeds that nobody used for this long are forgotten; the plugin is asked again if need be.
 const SEED_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// `EncryptedObject::source_id`.
-type SourceId = [u8; 32];
-
 pub(super) struct Kms {
     name: String,
     service: KmsService,
     /// What values are written with.
     current: ArcSwapOption<Current>,
     /// What stored values were written with, by `EncryptedObject::source_id`.
-    sources: Mutex<HashMap<SourceId, (Arc<Source>, Instant)>>,
+    sources: Mutex<HashMap<[u8; 32], KnownSource>>,
     /// Held over the call on purpose: one check at a time, and the others share its answer.
     probe: tokio::sync::Mutex<Probe>,
 }
@@ -52,6 +49,9 @@ struct Probe {
     /// The plugin's API version, which must not change.
     version: Option<String>,
 }
+
+/// A source and when it was learned.
+type KnownSource = (Arc<Source>, Instant);
 
 enum Source {
     Seed(Seed),

@@ -5,13 +5,11 @@
 
 pub mod canonical;
 pub mod defaults;
-pub mod defaulting;
 pub mod descriptor;
 pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};
-pub use defaults::apply_defaults;
-pub use defaulting::Defaulting;
+pub use defaults::{Defaulting, apply_defaults};
 pub use descriptor::*;
 pub use types::*;

@@ -23,9 +23,9 @@ pub fn find(name: &str) -> Option<CellFn> {
         },
         "component_message" => |row| Some(healthy(row)?.str_at(&["message"]).into()),
         "component_error" => |row| Some(healthy(row)?.str_at(&["error"]).into()),
-        "flow_schema_dangling" => |row| {
-            Some(condition(row.conditions(), "Dangling").map_or("?", |c| c.str_at(&["status"])).into())
-        },
+        "flow_schema_dangling" => {
+            |row| Some(condition(row.conditions(), "Dangling").map_or("?", |c| c.str_at(&["status"])).into())
+        }
         _ => return None,
     })
 }

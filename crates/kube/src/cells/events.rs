@@ -57,10 +57,8 @@ fn source(row: &Row<'_>) -> Option<Value> {
         either(row, &["source", "component"], &["deprecatedSource", "component"]),
         either(row, &["reportingComponent"], &["reportingController"]),
     ]);
-    let instance = first(&[
-        either(row, &["source", "host"], &["deprecatedSource", "host"]),
-        row.text(&["reportingInstance"]),
-    ]);
+    let instance =
+        first(&[either(row, &["source", "host"], &["deprecatedSource", "host"]), row.text(&["reportingInstance"])]);
     Some(if instance.is_empty() { component.into() } else { format!("{component}, {instance}").into() })
 }
 

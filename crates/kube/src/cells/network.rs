@@ -13,9 +13,7 @@ pub fn find(name: &str) -> Option<CellFn> {
         "slice_endpoints" => slice_endpoints,
         "ingress_hosts" => ingress_hosts,
         "ingress_address" => |row| Some(balancer_addresses(row).into()),
-        "ingress_ports" => |row| {
-            Some(if row.list(&["spec", "tls"]).is_empty() { "80" } else { "80, 443" }.into())
-        },
+        "ingress_ports" => |row| Some(if row.list(&["spec", "tls"]).is_empty() { "80" } else { "80, 443" }.into()),
         "ingress_class_parameters" => ingress_class_parameters,
         "ipaddress_parent" => ipaddress_parent,
         _ => return None,

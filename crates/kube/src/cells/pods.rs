@@ -1,8 +1,8 @@
 //! Pods: how many containers are ready, what state they are in together, how often they restarted.
 
 use super::{CellFn, Row, condition, holds, int};
-use kubelith_meta::time::Time;
 use kubelith_meta::Value;
+use kubelith_meta::time::Time;
 
 pub fn find(name: &str) -> Option<CellFn> {
     Some(match name {
@@ -28,8 +28,7 @@ pub fn completion(object: &Value) -> Option<Value> {
         "Failed" => ("Failed", "The pod failed."),
         _ => return None,
     };
-    let condition =
-        Value::from([("type", "Completed"), ("status", "True"), ("reason", reason), ("message", message)]);
+    let condition = Value::from([("type", "Completed"), ("status", "True"), ("reason", reason), ("message", message)]);
     Some(vec![condition].into())
 }
 

@@ -5,9 +5,9 @@ use kubelith_meta::Value;
 
 pub fn find(name: &str) -> Option<CellFn> {
     Some(match name {
-        "role_reference" => |row| {
-            Some(format!("{}/{}", row.text(&["roleRef", "kind"]), row.text(&["roleRef", "name"])).into())
-        },
+        "role_reference" => {
+            |row| Some(format!("{}/{}", row.text(&["roleRef", "kind"]), row.text(&["roleRef", "name"])).into())
+        }
         "subject_users" => |row| Some(subjects(row, "User", name_of)),
         "subject_groups" => |row| Some(subjects(row, "Group", name_of)),
         "subject_service_accounts" => |row| Some(subjects(row, "ServiceAccount", account_of)),

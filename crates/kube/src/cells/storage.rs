@@ -5,14 +5,16 @@ use kubelith_meta::Value;
 
 pub fn find(name: &str) -> Option<CellFn> {
     Some(match name {
-        "volume_phase" => |row| {
-            Some(if row.is_deleted() { "Terminating" } else { row.text(&["status", "phase"]) }.into())
-        },
+        "volume_phase" => {
+            |row| Some(if row.is_deleted() { "Terminating" } else { row.text(&["status", "phase"]) }.into())
+        }
         "volume_capacity" => |row| Some(amount(row, &["spec", "capacity", "storage"])),
         "volume_access_modes" => |row| Some(access_modes(row.list(&["spec", "accessModes"])).into()),
         "volume_claim" => volume_claim,
         "storage_class" => storage_class,
-        "claim_capacity" => |row| Some(if is_bound(row) { amount(row, &["status", "capacity", "storage"]) } else { "".into() }),
+        "claim_capacity" => {
+            |row| Some(if is_bound(row) { amount(row, &["status", "capacity", "storage"]) } else { "".into() })
+        }
         "claim_access_modes" => |row| {
             Some(if is_bound(row) { access_modes(row.list(&["status", "accessModes"])) } else { String::new() }.into())
         },
@@ -79,7 +81,8 @@ fn csidriver_token_requests(row: &Row<'_>) -> Option<Value> {
 
 fn storage_versions(row: &Row<'_>) -> Option<Value> {
     let versions = row.list(&["status", "storageVersions"]).iter();
-    let versions = versions.map(|v| format!("{}={}", v.str_at(&["apiServerID"]), v.str_at(&["encodingVersion"])).into());
+    let versions =
+        versions.map(|v| format!("{}={}", v.str_at(&["apiServerID"]), v.str_at(&["encodingVersion"])).into());
     Some(super::network::first_of(versions).into())
 }
 

@@ -3,10 +3,8 @@
 use super::{Rules, is_zero, object_mut, text};
 use kubelith_meta::{Map, Value};
 
-pub const RULES: Rules = &[
-    ("io.k8s.api.rbac.v1.Subject", subject),
-    ("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", empty_selector),
-];
+pub const RULES: Rules =
+    &[("io.k8s.api.rbac.v1.Subject", subject), ("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", empty_selector)];
 
 /// Users and groups are of the group of RBAC; service accounts are of the core group.
 fn subject(subject: &mut Map) {

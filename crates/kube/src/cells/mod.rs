@@ -17,6 +17,7 @@ mod rbac;
 mod storage;
 mod workloads;
 
+use crate::annotations;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_schema::Column;
@@ -64,6 +65,15 @@ impl Cells for BuiltinCells {
 
     fn row_conditions(&self, object: &Value) -> Option<Value> {
         pods::completion(object)
+    }
+
+    fn field_annotations(&self, object: &Value) -> &'static [&'static str] {
+        match (object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
+            ("apps/v1", "DaemonSet") => &[annotations::TEMPLATE_GENERATION],
+            ("apps/v1", "Deployment") => &[annotations::ROLLBACK_TO],
+            ("autoscaling/v1", "HorizontalPodAutoscaler") => &annotations::AUTOSCALER,
+            _ => &[],
+        }
     }
 
     fn compare(&self, a: &Value, b: &Value) -> Ordering {

@@ -1,6 +1,7 @@
 //! Autoscalers.
 
 use super::{Rules, is_absent, is_zero, object_mut, set_absent};
+use crate::annotations::AUTOSCALER;
 use kubelith_meta::{Map, Value};
 
 pub const RULES: Rules = &[
@@ -13,8 +14,8 @@ fn drop_annotations(autoscaler: &mut Map) {
     let Some(annotations) = object_mut(autoscaler, "metadata").and_then(|m| object_mut(m, "annotations")) else {
         return;
     };
-    for name in ["behavior", "conditions", "current-metrics", "metrics", "scale-down-tolerance", "scale-up-tolerance"] {
-        annotations.remove(&format!("autoscaling.alpha.kubernetes.io/{name}"));
+    for name in AUTOSCALER {
+        annotations.remove(name);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Defaults by resource: what clients leave out of an object, filled in at the version they speak.
 //!
-//! Plain defaults stand in the catalogue (`= v`, `:= v`); `kubelith_schema::defaulting` fills them in. Here are the
+//! Plain defaults stand in the catalogue (`= v`, `:= v`); `kubelith_schema::defaults` fills them in. Here are the
 //! rules for what depends on other fields, each for a type, in files by concept. A few of them do what the reference
 //! does while it converts between a version and its internal form; their comments name the upstream file. Feature gates
 //! count with their defaults.
@@ -19,7 +19,7 @@ mod workloads;
 
 use kubelith_catalog::Catalog;
 use kubelith_meta::{GroupVersionKind, Map, Str, Value};
-use kubelith_schema::defaulting::Rule;
+use kubelith_schema::defaults::Rule;
 use kubelith_schema::{Defaulting, TypedSchema};
 use std::collections::HashMap;
 use std::sync::LazyLock;

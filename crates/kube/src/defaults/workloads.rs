@@ -1,6 +1,7 @@
 //! Controllers of pods: apps, batch, ReplicationController.
 
 use super::{Rules, elements_mut, is_absent, is_zero, object_mut, set_absent, text};
+use crate::annotations::{ROLLBACK_TO, TEMPLATE_GENERATION};
 use kubelith_meta::{Map, Value};
 
 pub const RULES: Rules = &[
@@ -26,18 +27,17 @@ fn rolling_update(strategy: &mut Map, max_unavailable: Value, max_surge: Value) 
 
 /// The annotation stands for a field of the internal form, which is a number (apps/v1/conversion.go).
 fn rollback_revision(deployment: &mut Map) {
-    const NAME: &str = "deprecated.deployment.rollback.revision";
     let Some(annotations) = object_mut(deployment, "metadata").and_then(|m| object_mut(m, "annotations")) else {
         return;
     };
-    let Some(revision) = annotations.get(NAME).and_then(Value::as_str) else { return };
+    let Some(revision) = annotations.get(ROLLBACK_TO).and_then(Value::as_str) else { return };
     match revision.parse::<i64>() {
         Ok(number) if number.to_string() == revision => {}
         Ok(number) => {
-            annotations.insert(NAME, number.to_string());
+            annotations.insert(ROLLBACK_TO, number.to_string());
         }
         Err(_) if revision.is_empty() => {
-            annotations.remove(NAME);
+            annotations.remove(ROLLBACK_TO);
         }
         Err(_) => {}
     }
@@ -45,9 +45,8 @@ fn rollback_revision(deployment: &mut Map) {
 
 /// The annotation stands for a field of the internal form, which is always there (apps/v1/conversion.go).
 fn template_generation(daemon_set: &mut Map) {
-    const NAME: &str = "deprecated.daemonset.template.generation";
     let metadata = daemon_set.entry_or_null("metadata").make_object();
-    set_absent(metadata.entry_or_null("annotations").make_object(), NAME, "0");
+    set_absent(metadata.entry_or_null("annotations").make_object(), TEMPLATE_GENERATION, "0");
 }
 
 /// Claims in a template have their type written out (apps/v1/conversion.go).

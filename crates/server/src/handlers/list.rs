@@ -360,7 +360,7 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: 
         }
         Some(target) if target.kind == "Table" => table::of_list(cx, &objects, meta, &target.version),
         Some(target) if target.kind == "PartialObjectMetadataList" => {
-            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(o, &target.version)).collect();
+            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(cx, o, &target.version)).collect();
             // Go prints the nil slice of an empty result.
             let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             Ok(Value::from([

@@ -29,7 +29,7 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
         None => object,
         Some(target) => match target.kind.as_str() {
             "Table" => table::of_object(cx, &object, &target.version)?,
-            "PartialObjectMetadata" => views::partial_metadata(&object, &target.version),
+            "PartialObjectMetadata" => views::partial_metadata(cx, &object, &target.version),
             // A list of metadata was asked for where there is one object.
             other => return Err(not_a_list(cx, other)),
         },

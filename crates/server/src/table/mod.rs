@@ -23,6 +23,11 @@ pub trait Cells: Send + Sync + 'static {
         None
     }
 
+    /// Annotations that stand for fields of the object: views of its metadata do not have them.
+    fn field_annotations(&self, _object: &Value) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The order of rows where it is not that of the list.
     fn compare(&self, _a: &Value, _b: &Value) -> Ordering {
         Ordering::Equal
@@ -61,7 +66,8 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
         "Object" => Include::Object,
         other => {
             return Err(Status::bad_request(format!(
-                "unrecognized includeObject value: {}",
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                 'Object', 'None', or empty",
                 kubelith_meta::text::quote(other)
             )));
         }
@@ -72,13 +78,16 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
     let mut objects: Vec<&Value> = objects.iter().collect();
     objects.sort_by(|a, b| cx.endpoint.cells.compare(a, b));
     let rows: Vec<Value> = objects.into_iter().map(|o| row(cx, columns, &paths, o, include, version, now)).collect();
+    // The columns of kinds that have none of their own come from another place, which leaves no rows as nil.
+    let is_nil = rows.is_empty() && matches!(&columns[..], [_, created] if created.name == "Created At");
+    let rows = if is_nil { Value::Null } else { Value::Array(rows) };
     let definitions: Vec<Value> = columns.iter().map(definition).collect();
     Ok(Value::from([
         ("kind", Value::from("Table")),
         ("apiVersion", Value::from(format!("meta.k8s.io/{version}"))),
         ("metadata", meta),
         ("columnDefinitions", Value::Array(definitions)),
-        ("rows", Value::Array(rows)),
+        ("rows", rows),
     ]))
 }
 
@@ -116,7 +125,7 @@ fn row(
     let conditions = cx.endpoint.cells.row_conditions(object);
     let object = match include {
         Include::None => Value::Null,
-        Include::Metadata => views::partial_metadata(object, version),
+        Include::Metadata => views::partial_metadata(cx, object, version),
         Include::Object => object.clone(),
     };
     let mut row = Value::from([("cells", Value::Array(cells))]);

@@ -10,6 +10,7 @@ use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
 use kubelith_server::http::BoxHandler;
+use kubelith_server::openapi::{Library, OpenApi, Subject};
 use kubelith_server::routes;
 use kubelith_store::Store;
 use kubelith_store::cache::Hub;
@@ -38,11 +39,20 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
         gates: Arc::new(move |gate: &str| features.enabled(gate)),
     });
     let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
+    let documents = Subject::of_routes(&routes);
     let api = Api::new(routes, routes::not_found());
     let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
     let discovery = Discovery::new(address.to_string(), api);
     discovery.set(Source::BuiltIn, entries);
-    Ok(Apis { handler: discovery, resources })
+    let openapi = OpenApi::new(library(), discovery);
+    openapi.put(documents);
+    Ok(Apis { handler: openapi, resources })
+}
+
+/// What OpenAPI documents are made from.
+fn library() -> Library {
+    let version = crate::version::info();
+    Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
 }
 
 /// `--etcd-prefix` with slashes at both ends.

@@ -4,7 +4,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
     "kubelith",
     "kubelith-aggregator",
     "kubelith-extensions",
@@ -20,6 +20,7 @@ const LAYERS: [&str; 15] = [
     "kubelith-codec",
     "kubelith-schema",
     "kubelith-meta",
+    "kubelith-descriptions",
 ];
 
 const TOOLS: [&str; 3] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench"];

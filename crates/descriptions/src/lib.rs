@@ -42,7 +42,8 @@ impl Descriptions {
             match field {
                 Some(_) => current.1.fields.push((name.into(), number)),
                 None => {
-                    let last = std::mem::replace(&mut current, (name.into(), Type { text: number, fields: Vec::new() }));
+                    let last =
+                        std::mem::replace(&mut current, (name.into(), Type { text: number, fields: Vec::new() }));
                     types.insert(last.0, last.1);
                 }
             }

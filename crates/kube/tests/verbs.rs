@@ -13,7 +13,7 @@ use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
-use kubelith_server::http::{BoxHandler, Handler, RequestBody};
+use kubelith_server::http::{BoxHandler, RequestBody};
 use kubelith_server::request_info::RequestInfo;
 use kubelith_server::routes;
 use kubelith_store::MemoryStore;

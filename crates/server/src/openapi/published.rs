@@ -103,11 +103,8 @@ pub(super) fn written(published: &[Published], dialect: Dialect) -> HashMap<Str,
 
 fn list(resource: &Published, item: Value, dialect: Dialect) -> Value {
     let descriptor = &resource.descriptor;
-    let kind = GroupVersionKind::new(
-        descriptor.group.clone(),
-        resource.version().name.clone(),
-        descriptor.list_kind.clone(),
-    );
+    let kind =
+        GroupVersionKind::new(descriptor.group.clone(), resource.version().name.clone(), descriptor.list_kind.clone());
     let text = |description: &str| Value::from([("description", description), ("type", "string")]);
     let metadata = Value::from([("$ref", dialect.reference(meta::LIST_META))]);
     let properties = Value::from([

@@ -71,10 +71,10 @@ impl Schemas<'_> {
 
     fn field(&self, t: &StructType, field: &Field) -> Value {
         let mut schema = self.place(&field.schema);
-        if self.dialect == Dialect::V3 {
-            if let Some(default) = field.published_default() {
-                schema.insert("default", default);
-            }
+        if self.dialect == Dialect::V3
+            && let Some(default) = field.published_default()
+        {
+            schema.insert("default", default);
         }
         let values = field.schema.rules.as_ref().map_or(&[][..], |r| &r.enumeration);
         let text = self.words.of_field(t, &field.name).map(str::to_owned);
@@ -85,20 +85,21 @@ impl Schemas<'_> {
     /// What an element of a list or map shows: as a field without `omitempty` does.
     fn element(&self, element: &Schema) -> Value {
         let mut schema = self.place(element);
-        if self.dialect == Dialect::V3 {
-            if let Some(zero) = zero(&element.shape) {
-                schema.insert("default", zero);
-            }
+        if self.dialect == Dialect::V3
+            && let Some(zero) = zero(&element.shape)
+        {
+            schema.insert("default", zero);
         }
         self.wrap(schema)
     }
 
     /// A reference may not have anything beside it in version 3: it becomes the only part of an `allOf`.
     fn wrap(&self, mut schema: Map) -> Value {
-        if self.dialect == Dialect::V3 && schema.len() > 1 {
-            if let Some(reference) = schema.remove("$ref") {
-                schema.insert("allOf", Value::Array(vec![Value::from([("$ref", reference)])]));
-            }
+        if self.dialect == Dialect::V3
+            && schema.len() > 1
+            && let Some(reference) = schema.remove("$ref")
+        {
+            schema.insert("allOf", Value::Array(vec![Value::from([("$ref", reference)])]));
         }
         Value::Object(schema)
     }
@@ -253,7 +254,8 @@ fn union(union: &Union) -> Value {
     if let Some(discriminator) = &union.discriminator {
         out.insert("discriminator", discriminator.as_str());
     }
-    let members: Map = union.members.iter().map(|(field, value)| (field.clone(), Value::String(value.clone()))).collect();
+    let members: Map =
+        union.members.iter().map(|(field, value)| (field.clone(), Value::String(value.clone()))).collect();
     out.insert("fields-to-discriminateBy", Value::Object(members));
     Value::Object(out)
 }

@@ -76,20 +76,14 @@ impl Subject {
                 tag: "WellKnown".to_owned(),
                 consumes: Vec::new(),
                 produces: vec!["application/json"],
-                ..document(
-                    "get the OpenID configuration of the issuer of service account tokens",
-                    Content::Text,
-                )
+                ..document("get the OpenID configuration of the issuer of service account tokens", Content::Text)
             },
             Subject::OpenIdKeys => Operation {
                 id: "getServiceAccountIssuerOpenIDKeyset".to_owned(),
                 tag: "openid".to_owned(),
                 consumes: Vec::new(),
                 produces: vec!["application/jwk-set+json"],
-                ..document(
-                    "get the keys that verify service account tokens, as a JSON Web Key Set",
-                    Content::Text,
-                )
+                ..document("get the keys that verify service account tokens, as a JSON Web Key Set", Content::Text)
             },
         };
         paths.values_mut().for_each(PathItem::gather);

@@ -42,13 +42,7 @@ static PARAMETER: Message = Chosen(|parameter| match parameter.str_at(&["in"]) {
 });
 
 static BODY_PARAMETER: Message = Fields(
-    &[
-        ("description", 1, Text),
-        ("name", 2, Text),
-        ("in", 3, Text),
-        ("required", 4, Flag),
-        ("schema", 5, One(&SCHEMA)),
-    ],
+    &[("description", 1, Text), ("name", 2, Text), ("in", 3, Text), ("required", 4, Flag), ("schema", 5, One(&SCHEMA))],
     6,
 );
 
@@ -119,8 +113,7 @@ static REQUIREMENT: Message = Named(1, &Boxed(Texts));
 
 static SECURITY_DEFINITIONS: Message = Named(1, &Chosen(|_| (2, &API_KEY)));
 
-static API_KEY: Message =
-    Fields(&[("type", 1, Text), ("name", 2, Text), ("in", 3, Text), ("description", 4, Text)], 5);
+static API_KEY: Message = Fields(&[("type", 1, Text), ("name", 2, Text), ("in", 3, Text), ("description", 4, Text)], 5);
 
 impl Document<'_> {
     pub fn protobuf(&self) -> Vec<u8> {

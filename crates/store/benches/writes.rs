@@ -3,7 +3,7 @@
 //! `cargo bench -p kubelith-store --bench writes -- [folder] [writers] [puts] [bytes]`
 
 use bytes::Bytes;
-use kubelith_store::{EmbeddedOptions, EmbeddedStore, Expect, KeyRange, RangeRequest, Store};
+use kubelith_store::{Counting, EmbeddedOptions, EmbeddedStore, Expect, KeyRange, RangeRequest, Store};
 use std::time::Instant;
 
 /// Processor time of this process so far, in microseconds.
@@ -75,7 +75,10 @@ fn main() {
         let mut range = KeyRange::all();
         let mut count = 0;
         loop {
-            let page = store.range(RangeRequest::new(range.clone()).limit(1000)).await.expect("a page");
+            let page = store
+                .range(RangeRequest::new(range.clone()).limit(1000).counting(Counting::Skip))
+                .await
+                .expect("a page");
             count += page.items.len();
             let Some(last) = page.items.last().filter(|_| page.more) else { break };
             range = range.from([&last.key[..], &[0]].concat());

@@ -25,7 +25,8 @@ pub use grpc::TlsFiles;
 pub use limits::HistoryLimits;
 pub use memory::MemoryStore;
 pub use model::{
-    Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
+    Counting, Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select,
+    StoreStats,
 };
 pub use traits::{ProgressRequests, Store};
 pub use watch::{Event, Previous, ProgressMode, Watch, WatchBatch, WatchControl, WatchError, WatchRequest};

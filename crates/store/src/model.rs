@@ -114,6 +114,16 @@ pub enum Select {
     Count,
 }
 
+/// Whether a range with a limit counts what the limit leaves out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Counting {
+    #[default]
+    Exact,
+    /// `count` may be any number from that of the items up. Reading on page by page is cheaper so: counting
+    /// walks the whole rest of the range each time.
+    Skip,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeRequest {
     pub range: KeyRange,
@@ -122,11 +132,12 @@ pub struct RangeRequest {
     /// `None` reads the newest revision.
     pub at: Option<Revision>,
     pub select: Select,
+    pub counting: Counting,
 }
 
 impl RangeRequest {
     pub fn new(range: KeyRange) -> RangeRequest {
-        RangeRequest { range, limit: 0, at: None, select: Select::default() }
+        RangeRequest { range, limit: 0, at: None, select: Select::default(), counting: Counting::default() }
     }
 
     pub fn prefix(prefix: impl Into<Bytes>) -> RangeRequest {
@@ -143,6 +154,11 @@ impl RangeRequest {
         self
     }
 
+    pub fn counting(mut self, counting: Counting) -> RangeRequest {
+        self.counting = counting;
+        self
+    }
+
     pub fn select(mut self, select: Select) -> RangeRequest {
         self.select = select;
         self
@@ -156,7 +172,7 @@ pub struct RangeResponse {
     pub revision: Revision,
     /// In key order.
     pub items: Vec<KeyValue>,
-    /// How many keys are in the range, whatever the limit.
+    /// How many keys are in the range, whatever the limit (but see [`Counting`]).
     pub count: u64,
     /// The limit left some keys out.
     pub more: bool,

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::error::StoreError;
-use crate::model::{KeyRange, RangeRequest, Revision, Select};
+use crate::model::{Counting, KeyRange, RangeRequest, Revision, Select};
 
 fn names(t: &Bench, items: &[crate::model::KeyValue]) -> Vec<String> {
     items.iter().map(|kv| t.name(&kv.key)).collect()
@@ -39,6 +39,10 @@ pub async fn limits_and_pages(t: Bench) {
         assert_eq!(page.items.len(), 4.min(10 - seen.len()));
         seen.extend(names(&t, &page.items));
         assert_eq!(page.more, seen.len() < 10);
+        let uncounted = RangeRequest::new(range.clone()).limit(4).counting(Counting::Skip);
+        let uncounted = t.store.range(uncounted).await.unwrap();
+        assert_eq!((&uncounted.items, uncounted.more), (&page.items, page.more));
+        assert!(uncounted.count >= uncounted.items.len() as u64);
         if !page.more {
             break;
         }

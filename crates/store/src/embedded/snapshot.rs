@@ -4,7 +4,7 @@ use super::engine::failure;
 use super::schema::{Record, StateRow, Version};
 use crate::error::{Result, StoreError};
 use crate::hub::{HISTORY_CHUNK_BYTES, HistoryChunk};
-use crate::model::{GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select};
+use crate::model::{Counting, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select};
 use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
 use redb::ReadOnlyTable;
@@ -42,20 +42,21 @@ impl Snapshot {
     pub fn range(&self, request: &RangeRequest) -> Result<RangeResponse> {
         let at = self.readable(request.at)?;
         let mut response = RangeResponse { revision: self.state.revision(), items: Vec::new(), count: 0, more: false };
-        let mut take = |found: &Found| -> Result<()> {
+        // Whether to go on.
+        let mut take = |found: &Found| -> Result<bool> {
             if found.create_revision == 0 {
-                return Ok(());
+                return Ok(true);
             }
             response.count += 1;
             if request.select == Select::Count {
-                return Ok(());
+                return Ok(true);
             }
             if request.limit != 0 && response.items.len() == request.limit {
                 response.more = true;
-                return Ok(());
+                return Ok(request.counting == Counting::Exact);
             }
             response.items.push(self.item(found, request.select)?);
-            Ok(())
+            Ok(true)
         };
         // The versions of a key stand together, oldest first: the last one that is old enough is the one.
         let mut found: Option<Found> = None;
@@ -71,8 +72,10 @@ impl Snapshot {
                     (same.revision, same.create_revision) = (revision, create_revision);
                 }
                 other => {
-                    if let Some(done) = other {
-                        take(done)?;
+                    if let Some(done) = other
+                        && !take(done)?
+                    {
+                        return Ok(response);
                     }
                     *other = Some(Found { key: key.to_vec(), revision, create_revision });
                 }

@@ -3,7 +3,7 @@
 use crate::error::{Result, StoreError};
 use crate::hub::HistoryChunk;
 use crate::limits::HistoryLimits;
-use crate::model::{Expect, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
+use crate::model::{Counting, Expect, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
 use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -125,6 +125,9 @@ impl State {
             }
             if request.limit != 0 && response.items.len() == request.limit {
                 response.more = true;
+                if request.counting == Counting::Skip {
+                    break;
+                }
                 continue;
             }
             response.items.push(kv);

@@ -3,7 +3,10 @@
 
 use super::object::{CachedObject, EventKind, Rendered};
 use super::resource::{Objects, ResourceCache};
-use crate::{Event, KeyRange, KeyValue, RangeRequest, Result, Revision, Store, StoreError, WatchBatch, WatchRequest};
+use crate::{
+    Event, KeyRange, KeyValue, ProgressRequests, RangeRequest, Result, Revision, Store, StoreError, WatchBatch,
+    WatchRequest,
+};
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, RwLock};
@@ -294,7 +297,13 @@ async fn feed(hub: std::sync::Weak<Hub>, mut after: Revision) {
     loop {
         let Some(store) = hub.upgrade().map(|h| h.store.clone()) else { return };
         let Some(root) = hub.upgrade().map(|h| h.root.clone()) else { return };
-        match store.watch(WatchRequest::new(KeyRange::prefix(root), after)).await {
+        // Without progress requests only events tell how far the store is: then every key is watched, so that
+        // no revision goes by unseen, and what is not ours is passed over.
+        let range = match store.progress_requests() {
+            ProgressRequests::Trusted => KeyRange::prefix(root),
+            ProgressRequests::Unsupported => KeyRange::all(),
+        };
+        match store.watch(WatchRequest::new(range, after)).await {
             Ok(watch) => {
                 if let Some(hub) = hub.upgrade() {
                     *hub.control.write().expect("no panic under this lock") = Some(watch.control());

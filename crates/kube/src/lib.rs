@@ -4,6 +4,7 @@
 //! its table in `cells/`, both by concept. A kind that appears in none of them has no behaviour of its own.
 
 pub mod actions;
+pub mod admission;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;

@@ -3,9 +3,9 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
+use kubelith_kube::admission::NamespaceLifecycle;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
-use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
@@ -30,7 +30,7 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
     let installed = install(Install {
         catalog,
         hub,
-        admission: Arc::new(AdmitAll),
+        admission: Arc::new(NamespaceLifecycle),
         clock: Arc::new(SystemClock),
         limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
         garbage_collection: options.storage.garbage_collector,

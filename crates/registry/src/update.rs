@@ -240,7 +240,8 @@ impl Resource {
 
     fn precondition_failed(&self, call: &Call, problem: String) -> Status {
         let key = self.key(&call.namespace, &call.name).unwrap_or_default();
-        let key = format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix));
+        // With the usual prefix, whatever --etcd-prefix says: where things are stored is no client's business.
+        let key = format!("/registry/{}/{key}", self.descriptor.storage.prefix);
         // The reference prints its storage error: code, key and all.
         let text = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"

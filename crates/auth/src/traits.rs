@@ -6,7 +6,8 @@ use crate::error::AuthError;
 use crate::user::User;
 use futures::future::{BoxFuture, Either, Ready, ready};
 use http::HeaderMap;
-use kubelith_meta::Str;
+use kubelith_meta::selector::{self, FieldOperator, FieldTerm};
+use kubelith_meta::{FieldSelector, LabelSelector, Str};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -111,15 +112,13 @@ pub struct Attributes {
     pub label_selector: Selector,
 }
 
-/// A selector as authorizers see it: what the request narrows itself to.
+/// A selector as authorizers see it: what the request narrows itself to. Without requirements it is everything.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Selector {
-    /// None given: everything is asked for.
-    #[default]
-    Everything,
-    Requirements(Arc<[Requirement]>),
-    /// It does not parse. Must be treated as if everything was asked for.
-    Invalid(Arc<str>),
+pub struct Selector {
+    /// Those that were understood; to ignore one is to allow less, never more.
+    pub requirements: Arc<[Requirement]>,
+    /// Why some or all of it was not understood.
+    pub error: Option<Arc<str>>,
 }
 
 /// One condition of a selector; all must hold.
@@ -143,11 +142,60 @@ pub enum Operator {
 }
 
 impl Selector {
-    pub fn requirements(&self) -> &[Requirement] {
-        match self {
-            Selector::Requirements(r) => r,
-            Selector::Everything | Selector::Invalid(_) => &[],
+    /// Reads the query parameter `fieldSelector`.
+    pub fn parse_fields(text: &str) -> Selector {
+        if text.is_empty() {
+            return Selector::default();
         }
+        match FieldSelector::parse(text) {
+            Ok(selector) => Selector::from_fields(&selector),
+            Err(e) => Selector::unreadable(&e),
+        }
+    }
+
+    /// Reads the query parameter `labelSelector`.
+    pub fn parse_labels(text: &str) -> Selector {
+        if text.is_empty() {
+            return Selector::default();
+        }
+        match LabelSelector::parse(text) {
+            Ok(selector) => Selector::from_labels(&selector),
+            Err(e) => Selector::unreadable(&e),
+        }
+    }
+
+    pub fn from_fields(selector: &FieldSelector) -> Selector {
+        let requirement = |term: &FieldTerm| Requirement {
+            key: term.field.clone(),
+            operator: match term.operator {
+                FieldOperator::Equals => Operator::In,
+                FieldOperator::NotEquals => Operator::NotIn,
+            },
+            values: vec![term.value.clone()],
+        };
+        Selector { requirements: selector.terms().iter().map(requirement).collect(), error: None }
+    }
+
+    pub fn from_labels(selector: &LabelSelector) -> Selector {
+        Selector { requirements: selector.requirements().iter().map(Requirement::from_label).collect(), error: None }
+    }
+
+    fn unreadable(error: &dyn std::fmt::Display) -> Selector {
+        Selector { requirements: Arc::default(), error: Some(error.to_string().into()) }
+    }
+}
+
+impl Requirement {
+    pub fn from_label(requirement: &selector::Requirement) -> Requirement {
+        let operator = match requirement.operator() {
+            selector::Operator::In | selector::Operator::Equals | selector::Operator::DoubleEquals => Operator::In,
+            selector::Operator::NotIn | selector::Operator::NotEquals => Operator::NotIn,
+            selector::Operator::Exists => Operator::Exists,
+            selector::Operator::DoesNotExist => Operator::DoesNotExist,
+            selector::Operator::GreaterThan => Operator::GreaterThan,
+            selector::Operator::LessThan => Operator::LessThan,
+        };
+        Requirement { key: requirement.key().into(), operator, values: requirement.values().to_vec() }
     }
 }
 

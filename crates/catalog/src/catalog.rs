@@ -66,6 +66,11 @@ impl Catalog {
         self.kind_type(gvk).map(|id| TypedSchema::named(self.table.clone(), id))
     }
 
+    /// The schema of a type by its OpenAPI name.
+    pub fn type_schema(&self, name: &str) -> Option<TypedSchema> {
+        self.table.find(name).map(|id| TypedSchema::named(self.table.clone(), id))
+    }
+
     /// Every kind but those that each group version has.
     pub fn kinds(&self) -> impl ExactSizeIterator<Item = (&GroupVersionKind, TypeId)> {
         self.kinds.iter().map(|(gvk, id)| (gvk, *id))

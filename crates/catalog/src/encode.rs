@@ -152,7 +152,7 @@ fn shape(w: &mut Writer, shape: &Shape) {
     }
 }
 
-/// The texts know scalars only.
+/// The texts know scalars and the empty object.
 fn value(w: &mut Writer, v: &Value) {
     match v {
         Value::Bool(b) => w.uint(u64::from(*b)),
@@ -164,7 +164,12 @@ fn value(w: &mut Writer, v: &Value) {
             w.uint(3);
             w.text(s);
         }
-        _ => unreachable!("the texts have booleans, integers and strings"),
+        Value::Array(items) => {
+            w.uint(4);
+            w.list(items, value);
+        }
+        Value::Object(members) if members.is_empty() => w.uint(5),
+        _ => unreachable!("the texts have booleans, integers, strings, lists of them and {{}}"),
     }
 }
 

@@ -10,6 +10,8 @@ mod decode;
 mod encode;
 #[cfg(test)]
 mod model;
+mod reader;
+mod runtime_config;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -20,3 +22,4 @@ mod wire;
 pub use api::{Api, Serve};
 pub use catalog::{Catalog, Gate, builtin};
 pub use convert::{ConvertError, convert, is_same_kind, normalize};
+pub use runtime_config::RuntimeConfig;

@@ -1,8 +1,11 @@
 //! Walks over the whole catalogue.
 
 use crate::{Serve, builtin};
-use kubelith_meta::{GroupVersion, GroupVersionKind};
-use kubelith_schema::{Cell, Encoding, ListKind, ProtoSlot, Schema, Scope, Shape, TypeTable};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Value};
+use kubelith_schema::{
+    Cell, Empties, Encoding, ListKind, ProtoSlot, Schema, Scope, Shape, TypeTable, TypedSchema, apply_defaults,
+    canonicalize,
+};
 
 fn gvk(api_version: &str, kind: &str) -> GroupVersionKind {
     GroupVersion::parse(api_version).unwrap().with_kind(kind)
@@ -256,6 +259,35 @@ fn well_known_resources_have_their_names_and_verbs() {
     assert_eq!(stored("resource.k8s.io", "devicetaintrules"), "resource.k8s.io/v1alpha3, Kind=DeviceTaintRule");
     let endpoints = c.descriptor("", "endpoints").unwrap().versions[0].deprecation.as_ref().unwrap();
     assert_eq!(endpoints.warning, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+}
+
+#[test]
+fn empty_objects_are_canonical_at_once_and_take_their_defaults() {
+    let c = builtin();
+    for (kind, id) in c.kinds() {
+        let schema = TypedSchema::named(c.table.clone(), id);
+        let mut first = Value::object();
+        canonicalize(&schema.table, &schema.root, &mut first, Empties::Distinct);
+        let mut second = first.clone();
+        canonicalize(&schema.table, &schema.root, &mut second, Empties::Absent);
+        assert_eq!(first, second, "{kind}");
+        apply_defaults(&schema.table, &schema.root, &mut second);
+        let filled = second.clone();
+        canonicalize(&schema.table, &schema.root, &mut second, Empties::Distinct);
+        assert_eq!(filled, second, "defaults leave {kind} canonical");
+    }
+    let schema = c.kind_schema(&gvk("apps/v1", "Deployment")).unwrap();
+    let mut deployment = Value::object();
+    deployment.set_at(&["spec", "template", "spec", "containers"], Value::Array(vec![Value::object()]));
+    canonicalize(&schema.table, &schema.root, &mut deployment, Empties::Distinct);
+    apply_defaults(&schema.table, &schema.root, &mut deployment);
+    let at = |path: &[&str]| deployment.at(path).cloned().unwrap_or_default();
+    assert_eq!(at(&["spec", "replicas"]), Value::Int(1));
+    assert_eq!(at(&["spec", "strategy", "type"]), "RollingUpdate".into());
+    assert_eq!(at(&["spec", "template", "spec", "securityContext"]), Value::object());
+    assert_eq!(at(&["spec", "template", "spec", "dnsPolicy"]), "ClusterFirst".into());
+    let containers = at(&["spec", "template", "spec", "containers"]);
+    assert_eq!(containers.as_array().unwrap()[0].str_at(&["terminationMessagePolicy"]), "File");
 }
 
 /// What the build script wrote is what the texts say: nothing is lost between `encode` and `decode`.

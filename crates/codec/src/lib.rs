@@ -12,4 +12,3 @@ pub mod typed;
 pub mod yaml;
 
 pub use error::{DecodeError, TypeError};
-

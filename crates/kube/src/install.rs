@@ -1,17 +1,19 @@
 //! Makes servable resources of the catalogue's descriptors.
 
+use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::strategies;
 use futures::future::BoxFuture;
-use kubelith_catalog::{Catalog, Serve};
+use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
-use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Admission;
 use kubelith_registry::{Conversion, Resource, TypedCodec, Working};
 use kubelith_schema::Descriptor;
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
+use kubelith_server::handlers::fields::ResourceFields;
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, Limits, ListItems};
 use kubelith_store::StoreError;
@@ -27,30 +29,28 @@ pub struct Install {
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
-    /// `--runtime-config`: group versions switched on or off.
-    pub switched: HashMap<GroupVersion, bool>,
+    pub access: Access,
+    /// `--runtime-config`.
+    pub runtime_config: RuntimeConfig,
+    /// Whether a feature gate is on.
+    pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 /// The built-in groups, served.
 pub struct Installed {
     pub routes: Routes,
     pub discovery: Vec<Entry>,
-    /// By group and plural.
-    pub resources: HashMap<(Str, Str), Arc<Resource>>,
+    pub resources: Resources,
 }
 
-impl Install {
-    fn is_on(&self, group: &str, version: &str) -> bool {
-        let gv = GroupVersion::new(group, version);
-        let by_default = self.catalog.api(&gv).is_some_and(|a| a.serve == Serve::Default);
-        self.switched.get(&gv).copied().unwrap_or(by_default)
-    }
+/// Stored resources by group and plural.
+pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
 
-    /// Resources that are off by default although their version is on stay off.
+impl Install {
     fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
-        let version = &descriptor.versions[index];
-        let switched = self.switched.get(&GroupVersion::new(descriptor.group.clone(), version.name.clone()));
-        self.is_on(&descriptor.group, &version.name) && (version.served || switched == Some(&true))
+        let version = descriptor.versions[index].name.clone();
+        let resource = GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone());
+        self.catalog.serves(&self.runtime_config, &*self.gates, &resource)
     }
 }
 
@@ -76,7 +76,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: None,
+                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
                 actions: HashMap::new(),
                 subresources: HashMap::new(),
             };
@@ -128,8 +128,13 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
         kind: kind.clone(),
         formats: BUILT_IN,
         items: ListItems::WithoutType,
-        decoder: Arc::new(TypedDecoder { kind, schema: version.schema.clone() }),
-        fields: None,
+        decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
+        fields: Some(Arc::new(ResourceFields::new(
+            resource.descriptor.clone(),
+            kind.clone(),
+            resource.strategy.clone(),
+            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+        ))),
         strategic: true,
         cells: Arc::new(BuiltinCells),
         limits: config.limits,
@@ -141,9 +146,11 @@ struct BuiltinConversion;
 
 impl Conversion for BuiltinConversion {
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
-        let from =
-            GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
-        let converted = kubelith_catalog::convert(object, &from, to).map_err(Status::internal_error);
-        Box::pin(std::future::ready(converted))
+        Box::pin(std::future::ready(convert(object, to).map_err(Status::internal_error)))
     }
+}
+
+fn convert(object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
+    let from = object.gvk();
+    kubelith_catalog::convert(object, &from, to)
 }

@@ -9,15 +9,19 @@ use kubelith_auth::authn::token_file::TokenFile;
 use kubelith_auth::authn::union::{OnError, Union};
 use kubelith_auth::authn::x509::{CaPool, ClientCertificate};
 use kubelith_auth::authz::builtin::{AllowedPaths, AlwaysAllow, PrivilegedGroup};
+use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
 use kubelith_auth::authz::union::AuthorizerUnion;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer};
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::tls::server_config::RELOAD_INTERVAL;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The authorities of client certificates, replaced when their files change.
 pub struct ClientCas {
     files: Vec<PathBuf>,
+    pem: Vec<u8>,
     pub pool: Arc<ArcSwapOption<CaPool>>,
 }
 
@@ -25,8 +29,31 @@ impl ClientCas {
     /// Our own authority, and `more` if given.
     pub fn load(own: &Path, more: Option<&Path>) -> Result<ClientCas, String> {
         let files: Vec<PathBuf> = [Some(own), more].into_iter().flatten().map(Path::to_owned).collect();
-        let pool = CaPool::from_pem(&read_all(&files)?)?;
-        Ok(ClientCas { files, pool: Arc::new(ArcSwapOption::from_pointee(pool)) })
+        let pem = read_all(&files)?;
+        let pool = CaPool::from_pem(&pem)?;
+        Ok(ClientCas { files, pem, pool: Arc::new(ArcSwapOption::from_pointee(pool)) })
+    }
+
+    /// Reads the files again and again. A file that cannot be read leaves what was there.
+    pub fn follow(mut self, tasks: &Tasks) {
+        tasks.spawn_until_stopped("client-ca-reload", async move {
+            loop {
+                tokio::time::sleep(RELOAD_INTERVAL).await;
+                if let Err(why) = self.reload() {
+                    tracing::warn!(err = why, "client authorities not reloaded");
+                }
+            }
+        });
+    }
+
+    fn reload(&mut self) -> Result<(), String> {
+        let pem = read_all(&self.files)?;
+        if pem != self.pem {
+            self.pool.store(Some(Arc::new(CaPool::from_pem(&pem)?)));
+            self.pem = pem;
+            tracing::info!("client authorities reloaded");
+        }
+        Ok(())
     }
 
     pub fn files(&self) -> &[PathBuf] {
@@ -65,11 +92,40 @@ pub fn authenticator(options: &AccessOptions, client_cas: &ClientCas) -> Result<
 /// Paths that everybody may read; with RBAC the role system:public-info-viewer says the same.
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-pub fn authorizer(options: &AccessOptions) -> Result<Arc<dyn Authorizer>, String> {
+pub fn authorizer(options: &AccessOptions, roles: &Arc<RbacIndex>) -> Result<Arc<dyn Authorizer>, String> {
     let paths = AllowedPaths::new(&PUBLIC).map_err(|e| e.to_string())?;
     let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(PrivilegedGroup), Arc::new(paths)];
-    if options.authorization_modes.iter().any(|m| m == "AlwaysAllow") {
-        members.push(Arc::new(AlwaysAllow));
+    for mode in &options.authorization_modes {
+        match mode.as_str() {
+            "AlwaysAllow" => members.push(Arc::new(AlwaysAllow)),
+            "RBAC" => members.push(Arc::new(RbacAuthorizer::new(roles.clone()))),
+            _ => {}
+        }
     }
     Ok(Arc::new(AuthorizerUnion::new(members)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_server::tls::{Pki, PkiOptions};
+
+    #[test]
+    fn new_authorities_are_taken_over_and_bad_ones_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let ca = |name: &str| Pki::open(dir.path().join(name), PkiOptions::default()).unwrap().ca_cert();
+        let (own, more) = (ca("own"), dir.path().join("more.crt"));
+        std::fs::copy(ca("first"), &more).unwrap();
+        let mut cas = ClientCas::load(&own, Some(&more)).unwrap();
+        let current = |cas: &ClientCas| Arc::as_ptr(&cas.pool.load_full().unwrap());
+        let first = current(&cas);
+        cas.reload().unwrap();
+        assert_eq!(current(&cas), first);
+        std::fs::write(&more, "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").unwrap();
+        assert!(cas.reload().is_err());
+        assert_eq!(current(&cas), first);
+        std::fs::copy(ca("second"), &more).unwrap();
+        cas.reload().unwrap();
+        assert_ne!(current(&cas), first);
+    }
 }

@@ -1,9 +1,12 @@
 //! The kubelith program: flags, then options, then the server.
 
 mod access;
+mod apis;
 mod flags;
 mod options;
+mod roles;
 mod run;
+mod storage;
 mod version;
 
 use options::Options;

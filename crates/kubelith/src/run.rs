@@ -2,13 +2,17 @@
 
 use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
-use crate::options::{NetworkOptions, Options};
+use crate::options::Options;
 use crate::version;
+use crate::{apis, roles, storage};
+use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
+use kubelith_server::routes::{self, Routes};
 use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
 use kubelith_server::{ServerBuilder, ServerConfig, logging};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,7 +29,7 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
     warn(&options, flags);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let outcome = runtime.block_on(serve(options));
+    let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
@@ -44,7 +48,7 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
-async fn serve(options: Options) -> Result<(), String> {
+async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
@@ -59,31 +63,55 @@ async fn serve(options: Options) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let builder = ServerBuilder::new(server_config(&options, &client_cas)?, Metrics::new());
+    let store = storage::open(&options).await?;
+    let roles = Arc::new(RbacIndex::default());
+    let access = Access {
+        authenticator: access::authenticator(&options.access, &client_cas)?,
+        authorizer: access::authorizer(&options.access, &roles)?,
+        audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
+    };
+    let apis = apis::build(&options, store.clone(), access.clone()).await?;
+    let metrics = Metrics::new();
+    metrics.describe(&version::info(), &options.features);
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics)
+        .routes(|routes| debug_routes(routes, &options, flags))
+        .delegate(apis.handler.clone())
+        .at_end(move || async move { store.close().await });
+    let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
+    roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
+    client_cas.follow(&builder.tasks());
     let server = builder.build();
 
-    let socket = bind(&options.serving.bind).map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
+    let socket = bind(&options.serving.bind)
+        .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
     let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&options, &pki, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
-fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConfig, String> {
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
+    if options.profiling {
+        routes::install_debug(routes);
+    }
+    if options.features.enabled("ComponentFlagz") {
+        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+    }
+}
+
+fn server_config(options: &Options, access: &Access) -> ServerConfig {
     let generic = &options.generic;
-    let access = &options.access;
-    Ok(ServerConfig {
+    ServerConfig {
         chain: ChainConfig {
             authentication: AuthenticationOptions {
-                authenticator: access::authenticator(access, client_cas)?,
-                audiences: access.audiences.iter().map(|a| a.as_str().into()).collect(),
+                authenticator: access.authenticator.clone(),
+                audiences: access.audiences.to_vec(),
                 proxy_headers: None,
             },
-            authorizer: access::authorizer(access)?,
+            authorizer: access.authorizer.clone(),
             audit: None,
             failed_authentication_audit: None,
-            impersonation: None,
             flow_control: None,
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
@@ -97,15 +125,21 @@ fn server_config(options: &Options, client_cas: &ClientCas) -> Result<ServerConf
         livez_grace_period: generic.livez_grace_period,
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
-    })
+        statusz: options.features.enabled("ComponentStatusz"),
+    }
 }
 
 fn open_pki(options: &Options) -> Result<Pki, String> {
     let network = &options.network;
-    let mut names: std::collections::BTreeSet<String> =
-        ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"]
-            .map(str::to_owned)
-            .into();
+    let mut names: std::collections::BTreeSet<String> = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ]
+    .map(str::to_owned)
+    .into();
     names.extend(local_names::hostname());
     let external = &options.generic.external_hostname;
     if !external.is_empty() && external.parse::<IpAddr>().is_err() {
@@ -126,9 +160,13 @@ fn serving_files(options: &Options, pki: &Pki) -> CertKeyFiles {
 
 /// Renews certificates while the server runs; the listener reads them again by itself.
 fn keep_certificates(tasks: &Tasks, pki: Pki, options: &Options) {
-    let (kubeconfig, server) = (kubeconfig_path(options), server_url(&options.network, options));
+    let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
     tasks.spawn_until_stopped("certificate-renewal", async move {
+        let made = pki.clone();
+        if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
+            tracing::warn!(err = %why, "certificates may not be on disk");
+        }
         loop {
             tokio::time::sleep(RENEW_INTERVAL).await;
             let renewed = pki.renew().and_then(|_| pki.write_admin_kubeconfig(&kubeconfig, &server, ca.as_deref()));
@@ -144,7 +182,7 @@ fn kubeconfig_path(options: &Options) -> PathBuf {
 }
 
 /// The URL for clients on this machine.
-fn server_url(_: &NetworkOptions, options: &Options) -> String {
+fn server_url(options: &Options) -> String {
     let bind = &options.serving.bind;
     let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
     format!("https://{}", std::net::SocketAddr::new(address, bind.port))
@@ -158,7 +196,7 @@ fn address_of(options: &Options) -> String {
 fn announce(options: &Options, pki: &Pki, listener: &Listener) -> Result<(), String> {
     let path = kubeconfig_path(options);
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.as_path());
-    pki.write_admin_kubeconfig(&path, &server_url(&options.network, options), ca).map_err(|e| e.to_string())?;
+    pki.write_admin_kubeconfig(&path, &server_url(options), ca).map_err(|e| e.to_string())?;
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
     println!("export KUBECONFIG={}", shell_quoted(&std::path::absolute(&path).unwrap_or(path)));

@@ -42,11 +42,11 @@ impl TypedCodec {
 
     /// The object at the storage version, as it would be written today.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
-        let object = if stored.starts_with(proto::MAGIC) {
-            let opened = proto::open(stored).map_err(|e| e.to_string())?;
-            let kind = opened.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
+        let object = if stored.starts_with(proto::PREFIX) {
+            let envelope = proto::Envelope::read(stored).map_err(|e| e.to_string())?;
+            let kind = envelope.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
-            typed_object(proto::decode_message(&schema, opened.raw).map_err(|e| e.to_string())?, &kind)
+            typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
         } else {
             let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
@@ -101,12 +101,9 @@ impl Renderer for TypedCodec {
 impl Encoder for TypedCodec {
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.encoding {
-            Encoding::Protobuf if false => {
-                let message = proto::encode_message(&self.schema, object).map_err(Status::internal_error)?;
-                Ok(proto::envelope(&self.kind, &message).into())
-            }
+            Encoding::Protobuf => Ok(proto::to_vec(object, &self.schema).map_err(Status::internal_error)?.into()),
             // Go's encoder ends a document with a line feed.
-            _ => {
+            Encoding::Json => {
                 let mut json = object_json(object);
                 json.push(b'\n');
                 Ok(json.into())

@@ -197,4 +197,4 @@ fn is_zero_struct(value: &Value) -> bool {
 
 #[cfg(test)]
 #[path = "canonical_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -61,7 +61,7 @@ fn table() -> TypeTable {
     TypeTable::new(vec![go_struct("Sorts", sorts), go_struct("Inner", inner), go_struct("Props", props)])
 }
 
-fn from_json(text: &str) -> Value {
+pub fn from_json(text: &str) -> Value {
     fn convert(v: serde_json::Value) -> Value {
         match v {
             serde_json::Value::Null => Value::Null,

@@ -4,9 +4,12 @@
 //! types here, and nothing above this crate asks which of the two it has.
 
 pub mod canonical;
+pub mod defaults;
 pub mod descriptor;
+pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};
+pub use defaults::{Defaulting, apply_defaults};
 pub use descriptor::*;
 pub use types::*;

@@ -3,8 +3,8 @@
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
-    Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, instrument, latency, logging,
-    max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
+    Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
+    logging, max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
 };
 use crate::http::BoxHandler;
 use crate::lifecycle::{Lifecycle, WaitGroup};
@@ -21,8 +21,6 @@ pub struct ChainConfig {
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Layer>,
     pub failed_authentication_audit: Option<Layer>,
-    /// Lets privileged users act as others.
-    pub impersonation: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
     pub max_reads_in_flight: usize,
@@ -72,7 +70,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .then(authentication::layer(c.authentication, metrics.auth.clone(), failed))
         // From here on the user is known. The audit log shows who asked, then as whom.
         .maybe(c.audit)
-        .maybe(c.impersonation)
+        .then(impersonation::layer(c.authorizer.clone()))
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))

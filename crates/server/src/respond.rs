@@ -2,12 +2,13 @@
 //! Verb handlers have their own, negotiated writers.
 
 use crate::context::RequestExt;
+use crate::handlers;
 use crate::http::{Body, Request, Response};
 use crate::query;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
-use kubelith_codec::{json, negotiate};
+use kubelith_codec::negotiate::{self, Format, Output, PlainEndpoint};
 use kubelith_meta::Status;
 
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -49,17 +50,15 @@ pub fn status_json(status: &Status) -> Response {
 
 /// A Status in the format that the client accepts, JSON if it accepts none.
 pub fn status(request: &Request, status: &Status) -> Response {
-    let mut response = status_json(status);
-    let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
-    if retry_after > 0 {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
-    }
     let pretty = query::first(request.uri().query(), "pretty");
-    if negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent")) {
-        let mut text = Vec::new();
-        json::reindent(&mut text, status.to_json().as_bytes());
-        text.push(b'\n');
-        *response.body_mut() = Body::from(text);
+    let pretty = negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent"));
+    let format = negotiate::output(request.header("accept"), negotiate::BUILT_IN, &PlainEndpoint);
+    if pretty || !matches!(format, Ok(Output { format: Format::Json, .. }) | Err(_)) {
+        return handlers::output::status(request.headers(), pretty, status);
+    }
+    let mut response = status_json(status);
+    if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

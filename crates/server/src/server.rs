@@ -31,6 +31,8 @@ pub struct ServerConfig {
     /// Between a red /readyz and refusing requests.
     pub shutdown_delay: Duration,
     pub watch_termination_grace_period: Duration,
+    /// Serve /statusz.
+    pub statusz: bool,
 }
 
 /// Collects the parts of a server. Health checks show in the order in which they and hooks are added.
@@ -132,11 +134,16 @@ impl ServerBuilder {
         self.checks.add_readyz(Check::sync("shutdown", move || {
             if shutting_down.is_cancelled() { Err("process is shutting down".into()) } else { Ok(()) }
         }));
-        for (path, handler) in health_routes(self.checks, self.lifecycle.has_been_ready.clone()) {
+        let slis = self.metrics.health.clone();
+        for (path, handler) in health_routes(self.checks, self.lifecycle.has_been_ready.clone(), slis) {
             self.routes.exact(path, Listing::Listed, handler);
         }
-        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.clone()));
+        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone()));
+        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone()));
         routes::install_version(&mut self.routes, &self.config.version);
+        if self.config.statusz {
+            routes::install_statusz(&mut self.routes, &self.config.version);
+        }
         routes::install_index(&mut self.routes, self.listed);
 
         let in_flight = InFlight::default();

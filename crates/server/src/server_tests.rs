@@ -40,7 +40,6 @@ fn the_order_of_the_filters_is_this() {
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = pass("audit");
-            c.chain.impersonation = pass("impersonation");
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;
@@ -145,7 +144,7 @@ async fn hooks_are_checks_until_they_are_done() {
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
     let hook = PostStartHook::new("slow", |context| async move {
         finished.await.map_err(|e| e.to_string())?;
-        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.to_string())?;
+        let answer = context.client.get_path("/healthz/ping").await.map_err(|e| e.message)?;
         if answer.status() == 200 { Ok(()) } else { Err("no ping".into()) }
     });
     let server = TestServer::start(|b| b.post_start_hook(hook)).await;
@@ -242,6 +241,7 @@ async fn new_certificates_are_served_to_new_connections() {
     let names = crate::tls::PkiOptions {
         names: ["localhost".into(), "new".into()].into(),
         addresses: ["127.0.0.1".parse().unwrap()].into(),
+        serving_dir: None,
     };
     crate::tls::Pki::open(server.pki_dir(), names).unwrap();
     server.tls.reload().unwrap();
@@ -250,4 +250,126 @@ async fn new_certificates_are_served_to_new_connections() {
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(first)).await.unwrap();
     tokio::spawn(connection);
     assert_eq!(sender.send_request(request("GET", "/x", "")).await.unwrap().status(), 200, "old connections live");
+}
+
+#[tokio::test]
+async fn while_stopping_new_requests_are_sent_elsewhere() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let slow = handler(move |_| {
+        let mut released = released.clone();
+        Box::pin(async move {
+            let _ = released.wait_for(|done| *done).await;
+            respond::text(StatusCode::OK, "done")
+        })
+    });
+    let configure = |c: &mut crate::ServerConfig| c.chain.send_retry_after = true;
+    let server = TestServer::start_with(configure, |b| b.delegate(slow)).await;
+    let (mut sender, _driver) = h2(&server).await;
+    let answer = tokio::spawn(sender.send_request(request("GET", "/x", "")));
+    while server.get("/metrics", ADMIN_TOKEN).await.text().find("request_kind=\"readOnly\"} 2").is_none() {
+        tokio::task::yield_now().await;
+    }
+    server.begin_stop();
+    server.lifecycle.not_accepting_new_requests.cancelled().await;
+
+    let refused = server.get("/api/v1/pods", ADMIN_TOKEN).await;
+    assert_eq!(refused.text(), "The apiserver is shutting down, please try again later.\n");
+    assert_eq!((refused.status, refused.header("retry-after"), refused.header("connection")), (429, "5", "close"));
+    let ready = server.get("/readyz", ADMIN_TOKEN).await;
+    assert!(ready.text().contains("[-]shutdown failed: reason withheld\n"), "{}", ready.text());
+    assert_eq!(server.get("/livez", ADMIN_TOKEN).await.status, 200);
+
+    release.send(true).unwrap();
+    assert_eq!(answer.await.unwrap().unwrap().status(), 200);
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn pre_shutdown_hooks_run_while_the_server_serves() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let server = TestServer::start(|b| b.delegate(echo()));
+    let server = server.await;
+    let client = server.loopback.clone();
+    let hook = crate::lifecycle::PreShutdownHook::new("leave", move || async move {
+        let answer = client.get_path("/x").await.map_err(|e| e.message)?;
+        tell.send(answer.status()).map_err(|_| "nobody listens".to_owned())
+    });
+    // A second server, whose hook calls the first one, which still serves.
+    let leaving = TestServer::start(|b| b.pre_shutdown_hook(hook)).await;
+    leaving.stop().await.unwrap();
+    assert_eq!(told.await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn users_act_as_others_if_they_may() {
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let send = |token: &str, name: &str, value: &str| {
+        let mut request = request("GET", "/version", token);
+        request.headers_mut().insert(http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
+        server.send(request)
+    };
+    // Administrators may; the one they become may not.
+    let alice = send(ADMIN_TOKEN, "impersonate-user", "alice").await;
+    let message = r#"User \"alice\" cannot get path \"/version\""#;
+    assert!(alice.status == 403 && alice.text().contains(message), "{}", alice.text());
+    let refused = send(USER_TOKEN, "impersonate-user", "admin").await;
+    assert!(refused.status == 403 && refused.text().contains("impersonat"), "{}", refused.text());
+    let nameless = send(ADMIN_TOKEN, "impersonate-group", "system:masters").await;
+    assert_eq!(nameless.status, 400, "{}", nameless.text());
+}
+
+#[tokio::test]
+async fn certificates_are_chosen_by_name() {
+    use crate::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, TlsOptions, TlsPolicy};
+    use rustls::pki_types::ServerName;
+    let dir = tempfile::tempdir().unwrap();
+    let files = |name: &str| {
+        let options = PkiOptions { names: [name.to_owned()].into(), ..PkiOptions::default() };
+        let pki = Pki::open(dir.path().join(name), options).unwrap();
+        CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() }
+    };
+    let tls = DynamicTls::load(TlsOptions {
+        serving: files("default.test"),
+        sni: vec![
+            SniCertKey { files: files("own.test"), names: Vec::new() },
+            SniCertKey { files: files("wild.test"), names: vec!["*.wild.test".into(), "127.0.0.9".into()] },
+        ],
+        client_ca_files: Vec::new(),
+        policy: TlsPolicy::default(),
+        alpn: Vec::new(),
+    })
+    .unwrap();
+
+    let serve = |server_name: &'static str, local: &'static str| {
+        let config = tls.config_for(local.parse().unwrap());
+        async move {
+            let (client, server) = tokio::io::duplex(16 * 1024);
+            let accept = tokio::spawn(async move {
+                let _ = tokio_rustls::TlsAcceptor::from(config).accept(server).await;
+            });
+            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let verifier = Arc::new(crate::testing::AcceptAnyServer(provider.clone()));
+            let config = rustls::ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+                .with_no_client_auth();
+            let name = ServerName::try_from(server_name).unwrap();
+            let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, client).await.unwrap();
+            let der = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+            accept.await.unwrap();
+            String::from_utf8_lossy(&der).into_owned()
+        }
+    };
+    for (name, local, want) in [
+        ("other.test", "127.0.0.1", "default.test"),
+        ("own.test", "127.0.0.1", "own.test"),
+        ("a.wild.test", "127.0.0.1", "wild.test"),
+        // An address is no server name, so the client sends none.
+        ("127.0.0.9", "127.0.0.9", "wild.test"),
+        ("127.0.0.1", "127.0.0.1", "default.test"),
+    ] {
+        assert!(serve(name, local).await.contains(want), "{name} at {local}");
+    }
 }

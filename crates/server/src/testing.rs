@@ -2,6 +2,7 @@
 
 use crate::chain::ChainConfig;
 use crate::filters::authentication::AuthenticationOptions;
+use crate::lifecycle::Lifecycle;
 use crate::listen::{BindOptions, HttpOptions, Listener, Sharing, bind};
 use crate::loopback::LoopbackClient;
 use crate::metrics::Metrics;
@@ -41,6 +42,7 @@ pub struct TestServer {
     pub address: SocketAddr,
     pub loopback: LoopbackClient,
     pub tls: Arc<DynamicTls>,
+    pub lifecycle: Lifecycle,
     /// The chain's filters in request order.
     pub filter_names: Vec<&'static str>,
     stop: CancellationToken,
@@ -78,7 +80,11 @@ impl TestServer {
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> TestServer {
         let dir = std::env::temp_dir().join(format!("kubelith-test-{}", uuid::Uuid::new_v4()));
-        let options = PkiOptions { names: ["localhost".into()].into(), addresses: [Ipv4Addr::LOCALHOST.into()].into() };
+        let options = PkiOptions {
+            names: ["localhost".into()].into(),
+            addresses: [Ipv4Addr::LOCALHOST.into()].into(),
+            serving_dir: None,
+        };
         let pki = Pki::open(dir.join("pki"), options).expect("certificates");
         let mut config = test_config(&pki);
         configure(&mut config);
@@ -97,9 +103,10 @@ impl TestServer {
         let listener = Listener::new(socket, tls.clone(), HttpOptions::default());
         let address = listener.local_addr().expect("an address");
         let (stop, loopback) = (CancellationToken::new(), server.loopback());
+        let lifecycle = server.lifecycle();
         let filter_names = server.filter_names().to_vec();
         let running = tokio::spawn(server.run(listener, stop.clone()));
-        TestServer { address, loopback, tls, filter_names, stop, running, dir }
+        TestServer { address, loopback, tls, lifecycle, filter_names, stop, running, dir }
     }
 
     pub fn url(&self) -> String {
@@ -208,7 +215,6 @@ fn test_config(pki: &Pki) -> ServerConfig {
             authorizer: Arc::new(PrivilegedGroup),
             audit: None,
             failed_authentication_audit: None,
-            impersonation: None,
             flow_control: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
@@ -222,6 +228,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
         livez_grace_period: Duration::ZERO,
         shutdown_delay: Duration::ZERO,
         watch_termination_grace_period: Duration::ZERO,
+        statusz: true,
     }
 }
 
@@ -242,4 +249,45 @@ fn test_authenticator(ca: &Path) -> Arc<dyn Authenticator> {
     let anyone =
         Union::new(vec![Arc::new(AuthenticatedGroupAdder(credentials)), Arc::new(Anonymous::new([]))], OnError::Fail);
     Arc::new(anyone)
+}
+
+/// Takes any certificate, for tests that look at which one comes.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct AcceptAnyServer(pub Arc<rustls::crypto::CryptoProvider>);
+
+#[cfg(test)]
+impl rustls::client::danger::ServerCertVerifier for AcceptAnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }

@@ -7,6 +7,13 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::time::Duration;
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressRequests {
+    Trusted,
+    /// They are not answered, or not known to be right.
+    Unsupported,
+}
+
 /// A revisioned key-value store with etcd's model.
 ///
 /// - There is one global revision. Each successful put or delete makes the next one.
@@ -39,6 +46,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The newest revision, linearizable.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>>;
+
+    /// Whether answers to [`crate::WatchControl::request_progress`] can be relied on. Where not, a cache that
+    /// must be fresh reads the store instead.
+    fn progress_requests(&self) -> ProgressRequests {
+        ProgressRequests::Trusted
+    }
 
     /// Drops the history below `revision`: reads at older revisions and watches from them fail from now on.
     /// Compacting what is compacted already is `StoreError::Compacted`.

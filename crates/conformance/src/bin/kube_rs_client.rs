@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::controller::Action;
 use kube::runtime::wait::{await_condition, conditions};
-use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
+use kube::runtime::{Controller, reflector, watcher};
 use kube::{Api, Client, CustomResource, CustomResourceExt, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,7 +28,8 @@ async fn main() -> Outcome {
     let check = async {
         match name.as_str() {
             "crud" => crud(client).await,
-            "reflector" => follow(client).await,
+            "reflector" => follow(client, "list", watcher::Config::default()).await,
+            "reflector-of-a-stream" => follow(client, "stream", watcher::Config::default().streaming_lists()).await,
             "apply" => apply(client).await,
             "controller" => control(client).await,
             other => Err(format!("no check is called {other:?}").into()),
@@ -41,7 +42,10 @@ async fn main() -> Outcome {
 
 async fn namespace(client: &Client, name: &str) -> Result<String, kube::Error> {
     let api: Api<Namespace> = Api::all(client.clone());
-    let namespace = Namespace { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, ..Namespace::default() };
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
     match api.create(&PostParams::default(), &namespace).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(name.to_owned()),
         outcome => outcome.map(|_| name.to_owned()),
@@ -65,7 +69,9 @@ async fn crud(client: Client) -> Outcome {
         Err(kube::Error::Api(status)) => assert!(status.is_already_exists(), "{status:?}"),
         other => panic!("a second creation gave {other:?}"),
     }
-    let replaced = maps.replace("one", &PostParams::default(), &ConfigMap { metadata: created.metadata.clone(), ..map("one", "2") }).await?;
+    let replaced = maps
+        .replace("one", &PostParams::default(), &ConfigMap { metadata: created.metadata.clone(), ..map("one", "2") })
+        .await?;
     assert_ne!(replaced.resource_version(), created.resource_version());
     match maps.replace("one", &PostParams::default(), &created).await {
         Err(kube::Error::Api(status)) => assert!(status.is_conflict(), "{status:?}"),
@@ -86,7 +92,9 @@ async fn crud(client: Client) -> Outcome {
             "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}}}
     }))?;
     deployments.create(&PostParams::default(), &deployment).await?;
-    let scale = deployments.patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}}))).await?;
+    let scale = deployments
+        .patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}})))
+        .await?;
     assert_eq!(scale.spec.and_then(|spec| spec.replicas), Some(4));
     deployments.delete("web", &DeleteParams::background()).await?;
     maps.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
@@ -94,28 +102,25 @@ async fn crud(client: Client) -> Outcome {
     Ok(())
 }
 
-/// The store of a reflector comes to hold what the server holds, by list-then-watch and by a streamed list.
-async fn follow(client: Client) -> Outcome {
-    let namespace = namespace(&client, "clients-kube-rs-reflector").await?;
+/// The store of a reflector comes to hold what the server holds, be it by list-then-watch or by a streamed list.
+async fn follow(client: Client, name: &str, config: watcher::Config) -> Outcome {
+    let namespace = namespace(&client, &format!("clients-kube-rs-{name}")).await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
-        maps.create(&PostParams::default(), &map("before", "1")).await?;
-        let (store, writer) = reflector::store();
-        let stream = reflector(writer, watcher(maps.clone(), config)).touched_objects();
-        let mut stream = std::pin::pin!(stream);
-        wait_until(&mut stream, || store.state().iter().any(|map| map.name_any() == "before")).await?;
-        maps.create(&PostParams::default(), &map("after", "1")).await?;
-        maps.patch("before", &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "2"}}))).await?;
-        wait_until(&mut stream, || {
-            let changed = |map: &Arc<ConfigMap>| map.data.as_ref().is_some_and(|data| data["value"] == "2");
-            store.state().len() == 2 && store.state().iter().any(changed)
-        })
-        .await?;
-        maps.delete("before", &DeleteParams::default()).await?;
-        maps.delete("after", &DeleteParams::default()).await?;
-        wait_until(&mut stream, || store.state().is_empty()).await?;
-    }
-    Ok(())
+    maps.create(&PostParams::default(), &map("before", "1")).await?;
+    let (store, writer) = reflector::store();
+    let stream = reflector(writer, watcher(maps.clone(), config));
+    let mut stream = std::pin::pin!(stream);
+    wait_until(&mut stream, || store.state().iter().any(|map| map.name_any() == "before")).await?;
+    maps.create(&PostParams::default(), &map("after", "1")).await?;
+    maps.patch("before", &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "2"}}))).await?;
+    wait_until(&mut stream, || {
+        let changed = |map: &Arc<ConfigMap>| map.data.as_ref().is_some_and(|data| data["value"] == "2");
+        store.state().len() == 2 && store.state().iter().any(changed)
+    })
+    .await?;
+    maps.delete("before", &DeleteParams::default()).await?;
+    maps.delete("after", &DeleteParams::default()).await?;
+    wait_until(&mut stream, || store.state().is_empty()).await
 }
 
 async fn wait_until<S, T>(stream: &mut S, done: impl Fn() -> bool) -> Outcome
@@ -131,7 +136,11 @@ where
 async fn apply(client: Client) -> Outcome {
     let namespace = namespace(&client, "clients-kube-rs-apply").await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    let body = |value: &str| Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": value}}));
+    let body = |value: &str| {
+        Patch::Apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"value": value}}),
+        )
+    };
     maps.patch("applied", &PatchParams::apply("one"), &body("1")).await?;
     match maps.patch("applied", &PatchParams::apply("two"), &body("2")).await {
         Err(kube::Error::Api(status)) => assert!(status.is_conflict(), "{status:?}"),
@@ -160,7 +169,9 @@ async fn control(client: Client) -> Outcome {
     let namespace = namespace(&client, "clients-kube-rs-controller").await?;
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definition = Greeting::crd();
-    definitions.patch(&definition.name_any(), &PatchParams::apply("kube-rs").force(), &Patch::Apply(&definition)).await?;
+    definitions
+        .patch(&definition.name_any(), &PatchParams::apply("kube-rs").force(), &Patch::Apply(&definition))
+        .await?;
     await_condition(definitions.clone(), &definition.name_any(), conditions::is_crd_established()).await?;
 
     let greetings: Api<Greeting> = Api::namespaced(client.clone(), &namespace);
@@ -171,9 +182,13 @@ async fn control(client: Client) -> Outcome {
         .for_each(|_| std::future::ready(()));
     let controller = tokio::spawn(controller);
 
-    greetings.create(&PostParams::default(), &Greeting::new("hello", GreetingSpec { words: "good day".to_owned() })).await?;
+    greetings
+        .create(&PostParams::default(), &Greeting::new("hello", GreetingSpec { words: "good day".to_owned() }))
+        .await?;
     let said = |words: &'static str| {
-        move |greeting: Option<&Greeting>| greeting.and_then(|g| g.status.as_ref()).is_some_and(|status| status.said.as_deref() == Some(words))
+        move |greeting: Option<&Greeting>| {
+            greeting.and_then(|g| g.status.as_ref()).is_some_and(|status| status.said.as_deref() == Some(words))
+        }
     };
     await_condition(greetings.clone(), "hello", said("good day")).await?;
     greetings.patch("hello", &PatchParams::default(), &Patch::Merge(json!({"spec": {"words": "good night"}}))).await?;
@@ -181,7 +196,8 @@ async fn control(client: Client) -> Outcome {
     // What the controller owns comes back.
     let old = maps.get("hello").await?.uid();
     maps.delete("hello", &DeleteParams::default()).await?;
-    await_condition(maps.clone(), "hello", move |map: Option<&ConfigMap>| map.is_some_and(|map| map.uid() != old)).await?;
+    await_condition(maps.clone(), "hello", move |map: Option<&ConfigMap>| map.is_some_and(|map| map.uid() != old))
+        .await?;
     controller.abort();
     greetings.delete("hello", &DeleteParams::default()).await?;
     maps.delete("hello", &DeleteParams::default()).await?;

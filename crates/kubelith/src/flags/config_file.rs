@@ -20,8 +20,8 @@ pub fn with_config_file(mut flags: Flags) -> Result<Flags, UsageError> {
 
 /// Name and values of each flag.
 fn read(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, String> {
-    let value = kubelith_codec::yaml::from_slice(text).map_err(|e| e.to_string())?;
-    let map = match value {
+    let document = kubelith_codec::yaml::read(text).map_err(|e| e.to_string())?;
+    let map = match document.value {
         Value::Null => return Ok(Vec::new()),
         Value::Object(map) => map,
         _ => return Err("must hold one key per flag".into()),

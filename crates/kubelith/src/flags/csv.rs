@@ -14,7 +14,10 @@ pub fn fields(text: &str) -> Result<Vec<String>, String> {
             None => {
                 let end = rest.find(',').unwrap_or(rest.len());
                 if let Some(at) = rest[..end].find('"') {
-                    return Err(format!("parse error on line 1, column {}: bare \" in non-quoted-field", column + at + 1));
+                    return Err(format!(
+                        "parse error on line 1, column {}: bare \" in non-quoted-field",
+                        column + at + 1
+                    ));
                 }
                 (rest[..end].to_owned(), &rest[end..])
             }

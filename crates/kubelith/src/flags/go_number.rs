@@ -84,9 +84,14 @@ mod tests {
         for (text, want) in [("12", 12), ("-0x1F", -31), ("017", 15), ("0b11", 3), ("1_000", 1000), ("+5", 5)] {
             assert_eq!(parse_int(text, 64), Ok(want), "{text}");
         }
-        for (text, why) in [("", SYNTAX), ("x", SYNTAX), ("1.5", SYNTAX), ("09", SYNTAX), ("9223372036854775808", RANGE)] {
+        for (text, why) in
+            [("", SYNTAX), ("x", SYNTAX), ("1.5", SYNTAX), ("09", SYNTAX), ("9223372036854775808", RANGE)]
+        {
             assert_eq!(parse_int(text, 64), Err(format!("strconv.ParseInt: parsing \"{text}\": {why}")));
         }
-        assert_eq!(parse_int("2147483648", 32), Err("strconv.ParseInt: parsing \"2147483648\": value out of range".into()));
+        assert_eq!(
+            parse_int("2147483648", 32),
+            Err("strconv.ParseInt: parsing \"2147483648\": value out of range".into())
+        );
     }
 }

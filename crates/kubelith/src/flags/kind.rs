@@ -127,9 +127,9 @@ impl Kind {
                 numbers.collect::<Result<_, _>>().map(Value::List)
             }
             Kind::Map => read_map(text),
-            Kind::ConfigMap => Ok(Value::Pairs(
-                text.split(',').map(|p| p.split_once('=').unwrap_or((p, ""))).map(trimmed).collect(),
-            )),
+            Kind::ConfigMap => {
+                Ok(Value::Pairs(text.split(',').map(|p| p.split_once('=').unwrap_or((p, ""))).map(trimmed).collect()))
+            }
             Kind::FeatureGates => Ok(Value::Pairs(
                 text.split(',')
                     .map(str::trim)
@@ -173,7 +173,8 @@ fn read_map(text: &str) -> Result<Value, String> {
 }
 
 fn read_text_map(text: &str) -> Result<Value, String> {
-    let fields = if text.matches('=').count() <= 1 { vec![text.trim_matches('"').to_owned()] } else { csv::fields(text)? };
+    let fields =
+        if text.matches('=').count() <= 1 { vec![text.trim_matches('"').to_owned()] } else { csv::fields(text)? };
     let mut pairs = Vec::new();
     for field in fields {
         let (key, value) = field.split_once('=').ok_or(format!("{field} must be formatted as key=value"))?;
@@ -187,8 +188,7 @@ fn read_vmodule(text: &str) -> Result<Value, String> {
     for item in text.split(',').filter(|i| !i.is_empty()) {
         let bad = || format!("{} does not have the pattern=N format", Quoted(item));
         let (pattern, level) = item.split_once('=').filter(|(p, l)| !p.is_empty() && !l.is_empty()).ok_or_else(bad)?;
-        go_number::parse_uint32(level)
-            .map_err(|e| format!("parsing verbosity in {}: {e}", Quoted(item)))?;
+        go_number::parse_uint32(level).map_err(|e| format!("parsing verbosity in {}: {e}", Quoted(item)))?;
         pairs.push((pattern.to_owned(), level.to_owned()));
     }
     Ok(Value::Pairs(pairs))
@@ -248,9 +248,7 @@ impl NamedCertKey {
             None => (text, Vec::new()),
         };
         match files.split(',').collect::<Vec<_>>().as_slice() {
-            [cert, key] => {
-                Ok(NamedCertKey { cert: cert.trim().to_owned(), key: key.trim().to_owned(), names })
-            }
+            [cert, key] => Ok(NamedCertKey { cert: cert.trim().to_owned(), key: key.trim().to_owned(), names }),
             _ => Err("expected comma separated certificate and key file paths".into()),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! A flag that the table has and the program does not use yet says so once, by name, when it is given.
 
+mod config_file;
 mod csv;
 mod go_number;
 mod help;
@@ -11,10 +12,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use config_file::with_config_file;
 pub use help::help;
 pub use kind::Kind;
 pub use parse::{Flags, UsageError, parse};
-pub use table::{SECTIONS, Section, find};
+pub use table::{SECTIONS, find};
 
 /// One flag.
 #[derive(Debug, Clone, Copy)]

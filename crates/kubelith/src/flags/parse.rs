@@ -91,9 +91,10 @@ impl Flags {
     }
 
     fn set(&mut self, flag: &'static Flag, text: &str, shown: &str) -> Result<(), UsageError> {
-        let value = flag.kind.read(text).map_err(|why| {
-            usage(format!("invalid argument {} for \"{shown}\" flag: {why}", Quoted(text)))
-        })?;
+        let value = flag
+            .kind
+            .read(text)
+            .map_err(|why| usage(format!("invalid argument {} for \"{shown}\" flag: {why}", Quoted(text))))?;
         match (self.given.get_mut(flag.name), value) {
             (Some(Value::List(list)), Value::List(more)) if flag.kind.accumulates() => list.extend(more),
             (Some(Value::Pairs(pairs)), Value::Pairs(more)) if flag.kind.accumulates() => {
@@ -125,16 +126,9 @@ impl Flags {
         Ok(())
     }
 
-    pub fn is_given(&self, name: &str) -> bool {
-        self.given.contains_key(name)
-    }
-
     /// Flags that were given and have no effect, in the table's order.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static Flag> {
-        SECTIONS
-            .iter()
-            .flat_map(|s| s.flags)
-            .filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))
+        SECTIONS.iter().flat_map(|s| s.flags).filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))
     }
 
     /// The value given, else the default. Asking for a flag that is not in the table is a mistake in the program.

@@ -65,7 +65,8 @@ impl NetworkOptions {
         let ranges = if ranges.is_empty() { DEFAULT_SERVICE_RANGE.to_owned() } else { ranges };
         let mut service_ranges = Vec::new();
         for (i, text) in ranges.split(',').enumerate() {
-            let range = Cidr::parse(text).ok_or_else(|| format!("service-cluster-ip-range[{i}] is not a valid cidr"))?;
+            let range =
+                Cidr::parse(text).ok_or_else(|| format!("service-cluster-ip-range[{i}] is not a valid cidr"))?;
             service_ranges.push(range);
         }
         Ok(NetworkOptions {

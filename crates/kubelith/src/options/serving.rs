@@ -33,7 +33,7 @@ impl ServingOptions {
         let (cert, key) = (flags.text("tls-cert-file"), flags.text("tls-private-key-file"));
         let certificate = (!cert.is_empty() || !key.is_empty())
             .then(|| CertKeyFiles { cert: PathBuf::from(cert), key: PathBuf::from(key) });
-        let sni = flags.list("tls-sni-cert-key").iter().filter_map(|text| NamedCertKey::parse(text).ok());
+        let sni = flags.list("tls-sni-cert-key").into_iter().filter_map(|text| NamedCertKey::parse(&text).ok());
         let sni = sni.map(|pair| SniCertKey {
             files: CertKeyFiles { cert: pair.cert.into(), key: pair.key.into() },
             names: pair.names,

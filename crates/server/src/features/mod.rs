@@ -66,7 +66,8 @@ impl FeatureGates {
                 return fail(format!("component not registered: {other}"));
             }
             if prefixed.is_some_and(|p| p != component.is_some()) {
-                let message = "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use";
+                let message =
+                    "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use";
                 return fail(message.into());
             }
             prefixed = Some(component.is_some());
@@ -101,7 +102,8 @@ impl FeatureGates {
             Stage::Deprecated => "deprecated",
             Stage::Alpha | Stage::Beta => return,
         };
-        self.warnings.push(format!("feature gate {}={on} is {kind} and will be removed in a future release", gate.name));
+        self.warnings
+            .push(format!("feature gate {}={on} is {kind} and will be removed in a future release", gate.name));
     }
 
     /// Asking for a gate that does not exist is a mistake in the program.

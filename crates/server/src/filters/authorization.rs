@@ -8,9 +8,8 @@ use crate::metrics::auth::AuthMetrics;
 use crate::respond;
 use futures::future::BoxFuture;
 use kubelith_auth::forbidden::forbidden_detail;
-use kubelith_auth::traits::{Operator, Requirement, Selector};
+use kubelith_auth::traits::Selector;
 use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
-use kubelith_meta::selector::{self, FieldOperator, FieldSelector, LabelSelector};
 use kubelith_meta::{GroupResource, Status};
 use std::sync::Arc;
 use std::time::Instant;
@@ -98,55 +97,12 @@ pub fn attributes(request: &Request) -> Attributes {
         name: info.name.clone(),
         path: info.path.clone(),
         resource_request: info.is_resource_request,
-        field_selector: field_requirements(&info.field_selector),
-        label_selector: label_requirements(&info.label_selector),
+        field_selector: selector(&info.field_selector, Selector::parse_fields),
+        label_selector: selector(&info.label_selector, Selector::parse_labels),
     }
 }
 
-fn field_requirements(text: &str) -> Selector {
-    if text.is_empty() {
-        return Selector::Everything;
-    }
-    match FieldSelector::parse(text) {
-        Err(why) => Selector::Invalid(why.to_string().into()),
-        Ok(selector) => requirements(selector.terms().iter().map(|term| Requirement {
-            key: term.field.clone(),
-            operator: match term.operator {
-                FieldOperator::Equals => Operator::In,
-                FieldOperator::NotEquals => Operator::NotIn,
-            },
-            values: vec![term.value.clone()],
-        })),
-    }
-}
-
-fn label_requirements(text: &str) -> Selector {
-    if text.is_empty() {
-        return Selector::Everything;
-    }
-    match LabelSelector::parse(text) {
-        Err(why) => Selector::Invalid(why.to_string().into()),
-        Ok(selector) => requirements(selector.requirements().iter().map(|r| Requirement {
-            key: r.key().into(),
-            operator: operator(r.operator()),
-            values: r.values().to_vec(),
-        })),
-    }
-}
-
-fn requirements(all: impl Iterator<Item = Requirement>) -> Selector {
-    let all: Arc<[Requirement]> = all.collect();
-    if all.is_empty() { Selector::Everything } else { Selector::Requirements(all) }
-}
-
-fn operator(operator: selector::Operator) -> Operator {
-    use selector::Operator as From;
-    match operator {
-        From::In | From::Equals | From::DoubleEquals => Operator::In,
-        From::NotIn | From::NotEquals => Operator::NotIn,
-        From::Exists => Operator::Exists,
-        From::DoesNotExist => Operator::DoesNotExist,
-        From::GreaterThan => Operator::GreaterThan,
-        From::LessThan => Operator::LessThan,
-    }
+/// Nearly all requests have none.
+fn selector(text: &str, parse: impl FnOnce(&str) -> Selector) -> Selector {
+    if text.is_empty() { Selector::default() } else { parse(text) }
 }

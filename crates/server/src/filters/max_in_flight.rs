@@ -4,6 +4,7 @@
 use super::Layer;
 use crate::context::RequestExt;
 use crate::http::Response;
+use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;
 use crate::respond;
 use http::header::RETRY_AFTER;
@@ -16,17 +17,19 @@ struct Limit {
     /// 0: none.
     max: usize,
     running: AtomicUsize,
+    gauge: IntGauge,
 }
 
 struct Running(Arc<Limit>);
 
 impl Limit {
-    fn new(max: usize) -> Arc<Limit> {
-        Arc::new(Limit { max, running: AtomicUsize::new(0) })
+    fn new(max: usize, gauge: IntGauge) -> Arc<Limit> {
+        Arc::new(Limit { max, running: AtomicUsize::new(0), gauge })
     }
 
     fn enter(self: &Arc<Self>) -> Option<Running> {
         if self.running.fetch_add(1, Ordering::AcqRel) < self.max {
+            self.gauge.inc();
             return Some(Running(self.clone()));
         }
         self.running.fetch_sub(1, Ordering::AcqRel);
@@ -36,6 +39,7 @@ impl Limit {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.0.gauge.dec();
         self.0.running.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -45,7 +49,8 @@ pub fn layer(max_reads: usize, max_writes: usize, metrics: Arc<RequestMetrics>) 
     if max_reads == 0 && max_writes == 0 {
         return None;
     }
-    let (reads, writes) = (Limit::new(max_reads), Limit::new(max_writes));
+    let reads = Limit::new(max_reads, metrics.in_flight("readOnly"));
+    let writes = Limit::new(max_writes, metrics.in_flight("mutating"));
     Some(Layer::from_fn("max-in-flight", move |request, next| {
         let info = request.info();
         if info.is_long_running() {

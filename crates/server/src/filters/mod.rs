@@ -8,6 +8,7 @@ pub mod cors;
 pub mod deadline;
 pub mod goaway;
 pub mod hsts;
+pub mod impersonation;
 pub mod instrument;
 pub mod latency;
 pub mod logging;

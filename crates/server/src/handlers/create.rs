@@ -26,7 +26,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let task = {
         let cx = cx.clone();
         async move {
-            let object = cx.track_create(object, &options)?;
+            let object = cx.track_create(object, &options);
             let created = create_object(&cx, &call, object, &options.object).await?;
             cx.to_request_version(created).await
         }

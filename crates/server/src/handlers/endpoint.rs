@@ -3,6 +3,7 @@
 use super::body::Decoder;
 use crate::table::Cells;
 use kubelith_codec::negotiate::Format;
+use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Resource;
@@ -28,13 +29,21 @@ pub struct Endpoint {
     pub limits: Limits,
 }
 
+/// Who writes, through what, and when.
+pub struct By<'a> {
+    pub manager: &'a str,
+    /// Empty for the resource itself.
+    pub subresource: &'a str,
+    pub now: Time,
+}
+
 /// Keeps metadata.managedFields of one version of a resource, or of one of its subresources.
 pub trait FieldTracker: Send + Sync + 'static {
-    /// The object of a create (`live` is null) or update, with what changed noted under `manager`.
-    fn update(&self, live: &Value, object: Value, manager: &str, now: Time) -> Value;
+    /// The object of a create (`live` is `None`) or update, with what changed noted under the manager.
+    fn update(&self, by: &By<'_>, live: Option<&Value>, object: Value) -> Value;
 
-    /// Server-side apply of `patch` to `live` (null: absent).
-    fn apply(&self, live: &Value, patch: Value, manager: &str, force: bool, now: Time) -> Result<Value, Status>;
+    /// Server-side apply of `patch` to `live` (`None`: it is to be created).
+    fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,21 +1,105 @@
 //! Who owns which field: managedFields of every write.
 
 use super::context::Context;
+use super::endpoint::{By, FieldTracker};
 use super::options::WriteOptions;
-use kubelith_meta::{Status, Value};
+use kubelith_merge::apply::{ConvertError, Force, Versions};
+use kubelith_merge::fieldset::{Filter, Set};
+use kubelith_merge::managers::{ApplyError, FieldManager};
+use kubelith_merge::typed::Type;
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_registry::{Part, Strategy};
+use kubelith_schema::Descriptor;
+use std::sync::Arc;
 
 impl Context {
     /// Notes the creator's fields. `object` is at the request's version.
-    pub(super) fn track_create(&self, object: Value, options: &WriteOptions) -> Result<Value, Status> {
-        let Some(fields) = &self.endpoint.fields else { return Ok(object) };
-        let manager = self.manager(&options.field_manager);
-        Ok(fields.update(&Value::Null, object, &manager, self.endpoint.resource.clock.now()))
+    pub(super) fn track_create(&self, object: Value, options: &WriteOptions) -> Value {
+        self.track(None, object, options)
     }
 
     /// Notes what changed between `live` and `object`, both at the request's version.
-    pub(super) fn track_update(&self, live: &Value, object: Value, options: &WriteOptions) -> Result<Value, Status> {
-        let Some(fields) = &self.endpoint.fields else { return Ok(object) };
+    pub(super) fn track_update(&self, live: &Value, object: Value, options: &WriteOptions) -> Value {
+        self.track(Some(live), object, options)
+    }
+
+    fn track(&self, live: Option<&Value>, object: Value, options: &WriteOptions) -> Value {
+        let Some(fields) = &self.endpoint.fields else { return object };
         let manager = self.manager(&options.field_manager);
-        Ok(fields.update(live, object, &manager, self.endpoint.resource.clock.now()))
+        fields.update(&self.by(&manager), live, object)
+    }
+
+    pub(super) fn by<'a>(&'a self, manager: &'a str) -> By<'a> {
+        By { manager, subresource: &self.info.subresource, now: self.endpoint.resource.clock.now() }
+    }
+}
+
+/// Brings an object to another `apiVersion` of its kind at once.
+pub type ConvertNow = Arc<dyn Fn(Value, &GroupVersionKind) -> Result<Value, String> + Send + Sync>;
+
+/// Field ownership of a resource whose versions the descriptor describes.
+pub struct ResourceFields {
+    descriptor: Arc<Descriptor>,
+    kind: GroupVersionKind,
+    convert: ConvertNow,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl ResourceFields {
+    pub fn new(
+        descriptor: Arc<Descriptor>,
+        kind: GroupVersionKind,
+        strategy: Arc<dyn Strategy>,
+        convert: ConvertNow,
+    ) -> ResourceFields {
+        ResourceFields { descriptor, kind, convert, strategy }
+    }
+
+    /// The fields that a write cannot set, at every version.
+    fn reset(&self, subresource: &str) -> Vec<(Str, Filter)> {
+        let fields = self.strategy.reset_fields(Part::of(subresource));
+        if fields.is_empty() {
+            return Vec::new();
+        }
+        let paths: Vec<Vec<&str>> = fields.iter().map(|path| path.iter().map(Str::as_str).collect()).collect();
+        let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+        let set = Set::of_fields(&paths);
+        let version =
+            |name: &Str| Str::from(GroupVersion::new(self.descriptor.group.clone(), name.clone()).to_string());
+        self.descriptor.versions.iter().map(|v| (version(&v.name), Filter::Exclude(set.clone()))).collect()
+    }
+
+    fn with_manager<T>(&self, subresource: &str, run: impl FnOnce(&FieldManager<'_>) -> T) -> T {
+        let reset = self.reset(subresource);
+        run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })
+    }
+}
+
+impl Versions for ResourceFields {
+    fn type_in(&self, version: &str) -> Option<Type<'_>> {
+        let parsed = GroupVersion::parse(version)?;
+        if parsed.group != self.descriptor.group {
+            return None;
+        }
+        self.descriptor.version(&parsed.version).filter(|v| v.served).map(|v| Type::of(&v.schema))
+    }
+
+    fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError> {
+        let parsed = GroupVersion::parse(version).ok_or(ConvertError::MissingVersion)?;
+        if self.type_in(version).is_none() {
+            return Err(ConvertError::MissingVersion);
+        }
+        (self.convert)(object.clone(), &parsed.with_kind(self.kind.kind.clone())).map_err(ConvertError::Failed)
+    }
+}
+
+impl FieldTracker for ResourceFields {
+    fn update(&self, by: &By<'_>, live: Option<&Value>, object: Value) -> Value {
+        self.with_manager(by.subresource, |m| m.update(live, object, by.manager, by.now))
+    }
+
+    fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status> {
+        let applied = self.with_manager(by.subresource, |m| m.apply(live, patch, by.manager, force, by.now));
+        applied.map(|outcome| outcome.object).map_err(|e: ApplyError| e.into())
     }
 }

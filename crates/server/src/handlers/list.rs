@@ -13,7 +13,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::gzip;
+use kubelith_codec::json::TypeMeta;
 use kubelith_codec::negotiate::{Format, Output};
+use kubelith_codec::proto::{self, Envelope, ListFrame};
 use kubelith_meta::{Map, Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Snapshot};
@@ -55,7 +57,7 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
         read => read?,
     };
     // A list of any age is answered whole, as from the reference's cache.
-    let limit = if at == ReadAt::AnyAge { 0 } else { options.limit };
+    let limit = if options.resource_version == "0" { 0 } else { options.limit };
     let mut page = Page { snapshot, selection, start, items: None, continue_token: None, remaining: None };
     if limit > 0 {
         page.cut(limit);
@@ -106,11 +108,11 @@ impl Page {
     fn cut(&mut self, limit: usize) {
         let mut items = Vec::with_capacity(limit.min(1024));
         let more = {
-            let mut matching = self.matching();
-            items.extend(matching.by_ref().take(limit).cloned());
-            match self.selection.is_everything() {
-                true => matching.count(),
-                false => usize::from(matching.next().is_some()),
+            items.extend(self.matching().take(limit).cloned());
+            // What follows the page need not match: the reference looks at keys only.
+            match items.last().filter(|_| items.len() == limit) {
+                Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
+                None => 0,
             }
         };
         if more > 0 {
@@ -298,14 +300,33 @@ impl Chunks {
 async fn protobuf(cx: &Context, page: Page) -> Result<Response, Status> {
     let mut messages = Vec::new();
     for object in page.objects() {
-        messages.push(views::protobuf_of(cx, &object).await?);
+        let enveloped = views::protobuf_of(cx, &object).await?;
+        let raw = Envelope::read(&enveloped).map_err(Status::internal_error)?.raw;
+        messages.push(enveloped.slice_ref(raw));
     }
-    let kind = kubelith_meta::GroupVersionKind { kind: cx.endpoint.list_kind().clone(), ..cx.endpoint.kind.clone() };
-    let chunks = kubelith_codec::proto::list_chunks(&kind, &page.meta(), messages).map_err(Status::internal_error)?;
-    let mut response = sized_or_streamed(chunks.into_iter(), cx.wants_gzip());
+    let meta = TypeMeta { api_version: cx.endpoint.kind.api_version().into(), kind: cx.endpoint.list_kind().clone() };
+    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(), messages)?, cx.wants_gzip());
     let media_type = HeaderValue::from_static(Format::Protobuf.media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
     Ok(response)
+}
+
+fn protobuf_chunks(
+    meta: &TypeMeta,
+    list_meta: &Value,
+    messages: Vec<Bytes>,
+) -> Result<impl Iterator<Item = Bytes> + Send + use<>, Status> {
+    let mut metadata = Vec::new();
+    let schema = kubelith_catalog::builtin().type_schema("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta");
+    let schema = schema.ok_or_else(|| Status::internal_error("ListMeta has no type"))?;
+    proto::encode(&mut metadata, list_meta, &schema).map_err(Status::internal_error)?;
+    let begin = ListFrame::new(messages.iter().map(Bytes::len)).begin(meta, &metadata);
+    let items = messages.into_iter().flat_map(|message| {
+        let mut prefix = Vec::with_capacity(8);
+        ListFrame::item_prefix(&mut prefix, message.len());
+        [Bytes::from(prefix), message]
+    });
+    Ok(std::iter::once(Bytes::from(begin)).chain(items).chain([Bytes::from_static(&ListFrame::END)]))
 }
 
 /// Lists that are built as a value first: other versions, tables, metadata only, YAML, indented.
@@ -339,7 +360,7 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: 
         }
         Some(target) if target.kind == "Table" => table::of_list(cx, &objects, meta, &target.version),
         Some(target) if target.kind == "PartialObjectMetadataList" => {
-            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(o, &target.version)).collect();
+            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(cx, o, &target.version)).collect();
             // Go prints the nil slice of an empty result.
             let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             Ok(Value::from([
@@ -349,6 +370,12 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: 
                 ("items", items),
             ]))
         }
-        Some(target) => Err(Status::not_acceptable_conversion(&target.kind, &[])),
+        Some(target) => {
+            let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.list_kind());
+            Err(output::wrong_shape(format!(
+                "you requested {}, but the requested object is a list (*{go_type})",
+                target.kind
+            )))
+        }
     }
 }

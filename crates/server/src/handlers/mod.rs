@@ -6,7 +6,7 @@ mod continue_token;
 mod create;
 mod delete;
 pub mod endpoint;
-mod fields;
+pub mod fields;
 mod get;
 pub mod list;
 pub mod options;

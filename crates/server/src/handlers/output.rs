@@ -18,9 +18,7 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
         return Ok(bytes(cx, StatusCode::OK, Format::Json, views::json_of(cx, object).await?));
     }
     if output.convert.is_none() && output.format == Format::Protobuf {
-        let message = views::protobuf_of(cx, object).await?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, StatusCode::OK, Format::Protobuf, views::protobuf_of(cx, object).await?));
     }
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
@@ -31,26 +29,28 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
         None => object,
         Some(target) => match target.kind.as_str() {
             "Table" => table::of_object(cx, &object, &target.version)?,
-            "PartialObjectMetadata" => views::partial_metadata(&object, &target.version),
+            "PartialObjectMetadata" => views::partial_metadata(cx, &object, &target.version),
             // A list of metadata was asked for where there is one object.
-            _ => return Err(not_a_list(&object)),
+            other => return Err(not_a_list(cx, other)),
         },
     };
     if output.format == Format::Protobuf && output.convert.is_none() {
-        let message = views::protobuf_message(cx, &object)?;
-        let body = kubelith_codec::proto::envelope(&cx.endpoint.kind, &message);
-        return Ok(bytes(cx, code, Format::Protobuf, body.into()));
+        return Ok(bytes(cx, code, Format::Protobuf, views::protobuf_value(cx, &object)?));
     }
     let body = encode(output.format, &object, cx.pretty() || output.pretty)?;
     Ok(bytes(cx, code, output.format, body))
 }
 
-fn not_a_list(object: &Value) -> Status {
-    let kind = object.str_at(&["kind"]);
-    Status::not_acceptable_conversion(
-        &format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"),
-        &[],
-    )
+fn not_a_list(cx: &Context, target: &str) -> Status {
+    let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
+    wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
+}
+
+/// 406: one object was asked for and there is a list, or the other way round.
+pub fn wrong_shape(message: String) -> Status {
+    let mut status = Status::not_acceptable(&[]);
+    status.message = message;
+    status
 }
 
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
@@ -70,8 +70,7 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
             let schema = types
                 .kind_schema(&kind)
                 .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
-            let message = kubelith_codec::proto::encode_message(&schema, object).map_err(Status::internal_error)?;
-            kubelith_codec::proto::envelope(&kind, &message).into()
+            kubelith_codec::proto::to_vec(object, &schema).map_err(Status::internal_error)?.into()
         }
         Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
     })

@@ -15,6 +15,7 @@ use http::header::CONTENT_TYPE;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::yaml;
+use kubelith_merge::apply::Force;
 use kubelith_merge::json_patch::{self, Checking, JsonPatch};
 use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -93,12 +94,12 @@ impl Change for Patch<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let object = match (existing, self.kind) {
-                (None, Kind::Apply) => self.apply_fields(&Value::Null)?,
+                (None, Kind::Apply) => self.apply_fields(None)?,
                 (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
                 (Some(existing), kind) => {
                     let live = self.cx.endpoint.resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
                     match kind {
-                        Kind::Apply => self.apply_fields(&live)?,
+                        Kind::Apply => self.apply_fields(Some(&live))?,
                         Kind::Strategic => self.strategic(live)?,
                         Kind::Json | Kind::Merge => self.generic(live)?,
                     }
@@ -178,7 +179,7 @@ impl Patch<'_> {
     fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
         self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
         self.cx.canonicalize(&mut object);
-        self.cx.track_update(live, object, self.options)
+        Ok(self.cx.track_update(live, object, self.options))
     }
 
     fn report(&self, problems: &[String], text: &[u8]) -> Result<(), Status> {
@@ -196,15 +197,18 @@ impl Patch<'_> {
     }
 
     /// Server-side apply.
-    fn apply_fields(&self, live: &Value) -> Result<Value, Status> {
+    fn apply_fields(&self, live: Option<&Value>) -> Result<Value, Status> {
         let Some(fields) = &self.cx.endpoint.fields else {
             return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
         };
         let decoded = yaml::read(&self.bytes).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
         let strict = decoded.strict_error();
-        let force = self.options.force.unwrap_or(false);
-        let now = self.cx.endpoint.resource.clock.now();
-        let mut object = fields.apply(live, decoded.value, &self.options.field_manager, force, now)?;
+        let force = if self.options.force == Some(true) { Force::Yes } else { Force::No };
+        let by = self.cx.by(&self.options.field_manager);
+        let merged = fields.apply(&by, live, &decoded.value, force)?;
+        // The merged object is decoded like any body: nulls go, types are checked.
+        let text = views::object_json(&merged);
+        let mut object = self.cx.endpoint.decoder.decode(&text, Format::Json, Strictness::Lenient)?.object;
         if let Some(problem) = strict {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}

@@ -59,10 +59,10 @@ fn decode(
             &json_text
         }
         Format::Protobuf => {
-            let found = proto::open(body).map_err(|e| unrecognized(&e))?;
+            let found = proto::Envelope::read(body).map_err(|e| unrecognized(&e))?;
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
             check_kind(&given, kind)?;
-            let object = proto::decode_message(schema, found.raw).map_err(|e| cannot_handle(&given, kind, &e))?;
+            let object = proto::decode(found.raw, schema).map_err(|e| cannot_handle(&given, kind, &e))?;
             return Ok(Decoded { object: typed_object(object, kind), strict });
         }
     };
@@ -120,7 +120,7 @@ fn go_package(kind: &GroupVersionKind) -> &str {
 }
 
 /// Go's package of the internal type is named after the first word of the group.
-fn internal_package(kind: &GroupVersionKind) -> &str {
+pub fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),

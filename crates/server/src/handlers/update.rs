@@ -81,9 +81,9 @@ impl Change for Replace<'_> {
             let object = match existing {
                 Some(existing) => {
                     let live = resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
-                    self.cx.track_update(&live, object, self.options)?
+                    self.cx.track_update(&live, object, self.options)
                 }
-                None => self.cx.track_create(object, self.options)?,
+                None => self.cx.track_create(object, self.options),
             };
             admit(self.cx, self.call, object, existing, &self.options.object).await
         })

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures::{FutureExt, Stream};
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
+use kubelith_codec::frames;
 use kubelith_codec::negotiate::{Format, Output};
-use kubelith_codec::{frames, json};
 use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
@@ -116,13 +116,8 @@ fn timeout(cx: &Context, options: &ListOptions) -> Duration {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
         Some(seconds) if seconds < 0 => Duration::ZERO,
         // Spread over twice the minimum, so that watches do not all come back at once.
-        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + random_unit()),
+        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + kubelith_meta::random::unit()),
     }
-}
-
-/// From 0 to 1.
-fn random_unit() -> f64 {
-    (kubelith_meta::random::random_bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 fn indexed_field(cx: &Context) -> Option<&str> {
@@ -257,7 +252,7 @@ impl State {
         let made = match (&self.negotiated.convert, self.negotiated.format) {
             (None, Format::Json) if object.broken.is_none() && self.is_native(object) => Ok(object.json_frame(kind)),
             (None, Format::Protobuf) => match views::protobuf_of(&self.cx, object).await {
-                Ok(message) => Ok(frames::protobuf(kind.as_str(), &self.cx.endpoint.kind, &message).into()),
+                Ok(object) => Ok(frames::proto_event(kind.as_str(), object.len()).with(&object).into()),
                 Err(status) => Err(status),
             },
             _ => match views::value_of(&self.cx, object).await {
@@ -276,22 +271,18 @@ impl State {
     }
 
     fn push_value(&mut self, kind: &str, object: Value) {
-        match self.event_value(object) {
-            Ok(object) => match self.negotiated.format {
-                Format::Protobuf if self.negotiated.convert.is_none() => {
-                    match views::protobuf_message(&self.cx, &object) {
-                        Ok(message) => {
-                            self.queue.push_back(frames::protobuf(kind, &self.cx.endpoint.kind, &message).into());
-                        }
-                        Err(status) => self.push_error(&status),
-                    }
-                }
-                Format::Protobuf => match super::output::encode(Format::Protobuf, &object, false) {
-                    Ok(envelope) => self.queue.push_back(frames::protobuf_raw(kind, &envelope).into()),
-                    Err(status) => self.push_error(&status),
-                },
-                _ => self.queue.push_back(frames::json(kind, &views::object_json(&object)).into()),
-            },
+        let encoded = self.event_value(object).and_then(|object| match self.negotiated.format {
+            Format::Protobuf => {
+                let object = match self.negotiated.convert {
+                    None => views::protobuf_value(&self.cx, &object)?,
+                    Some(_) => super::output::encode(Format::Protobuf, &object, false)?,
+                };
+                Ok(frames::proto_event(kind, object.len()).with(&object))
+            }
+            _ => Ok(frames::json_event(kind).with(&views::object_json(&object))),
+        });
+        match encoded {
+            Ok(frame) => self.queue.push_back(frame.into()),
             Err(status) => self.push_error(&status),
         }
     }
@@ -307,7 +298,7 @@ impl State {
                 }
                 Ok(table)
             }
-            "PartialObjectMetadata" => Ok(views::partial_metadata(&object, &target.version)),
+            "PartialObjectMetadata" => Ok(views::partial_metadata(&self.cx, &object, &target.version)),
             other => Err(Status::not_acceptable_conversion(other, &[])),
         }
     }
@@ -329,10 +320,10 @@ impl State {
         let value = status.to_value();
         let frame = match self.negotiated.format {
             Format::Protobuf => match super::output::encode(Format::Protobuf, &value, false) {
-                Ok(envelope) => frames::protobuf_raw("ERROR", &envelope),
+                Ok(object) => frames::proto_event("ERROR", object.len()).with(&object),
                 Err(_) => Vec::new(),
             },
-            _ => frames::json("ERROR", &json::to_vec(&value)),
+            _ => frames::json_event("ERROR").with(&views::object_json(&value)),
         };
         self.queue.push_back(frame.into());
         self.watcher = None;

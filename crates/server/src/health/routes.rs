@@ -2,6 +2,7 @@
 
 use super::{Check, HealthChecks};
 use crate::http::{BoxHandler, Request, Response};
+use crate::metrics::health::HealthMetrics;
 use crate::query;
 use crate::respond;
 use http::StatusCode;
@@ -12,7 +13,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Paths and handlers. `ready` is raised when /readyz is green for the first time.
-pub fn health_routes(checks: HealthChecks, ready: CancellationToken) -> Vec<(String, BoxHandler)> {
+pub fn health_routes(
+    checks: HealthChecks,
+    ready: CancellationToken,
+    metrics: Arc<HealthMetrics>,
+) -> Vec<(String, BoxHandler)> {
     let HealthChecks { healthz, livez, readyz } = checks;
     let endpoints = [("healthz", healthz, None), ("livez", livez, None), ("readyz", readyz, Some(ready))];
     let mut routes = Vec::new();
@@ -20,7 +25,7 @@ pub fn health_routes(checks: HealthChecks, ready: CancellationToken) -> Vec<(Str
         for check in &checks {
             routes.push((format!("/{name}/{}", check.name), single(check.clone())));
         }
-        routes.push((format!("/{name}"), together(name, checks.into(), ready)));
+        routes.push((format!("/{name}"), together(name, checks.into(), ready, metrics.clone())));
     }
     routes
 }
@@ -39,16 +44,21 @@ fn single(check: Check) -> BoxHandler {
     })
 }
 
-fn together(name: &'static str, checks: Arc<[Check]>, ready: Option<CancellationToken>) -> BoxHandler {
+fn together(
+    name: &'static str,
+    checks: Arc<[Check]>,
+    ready: Option<CancellationToken>,
+    metrics: Arc<HealthMetrics>,
+) -> BoxHandler {
     Arc::new(move |request: Request| -> futures::future::BoxFuture<'static, Response> {
-        let (checks, ready) = (checks.clone(), ready.clone());
+        let (checks, ready, metrics) = (checks.clone(), ready.clone(), metrics.clone());
         Box::pin(async move {
             let query = request.uri().query();
             let excluded: BTreeSet<String> = query::pairs(query.unwrap_or(""))
                 .filter(|(key, _)| key == "exclude")
                 .map(|(_, value)| value.into_owned())
                 .collect();
-            let report = Report::make(&checks, excluded).await;
+            let report = Report::make(name, &checks, excluded, &metrics).await;
             let response = report.answer(name, query::has(query, "verbose"));
             if let Some(ready) = ready.filter(|_| response.status().is_success()) {
                 ready.cancel();
@@ -67,7 +77,7 @@ struct Report {
 }
 
 impl Report {
-    async fn make(checks: &[Check], excluded: BTreeSet<String>) -> Report {
+    async fn make(endpoint: &str, checks: &[Check], excluded: BTreeSet<String>, metrics: &HealthMetrics) -> Report {
         let mut report = Report::default();
         let mut unknown = excluded.clone();
         for check in checks {
@@ -81,10 +91,12 @@ impl Report {
                 unknown.remove(group);
                 writeln!(report.lines, "[+]{name} excluded with {group}: ok")
             } else if let Err(why) = check.run().await {
+                metrics.failed(name, endpoint);
                 report.failed.push(name.to_owned());
                 let _ = writeln!(report.reasons, "[-]{name} failed: {why}");
                 writeln!(report.lines, "[-]{name} failed: reason withheld")
             } else {
+                metrics.passed(name, endpoint);
                 writeln!(report.lines, "[+]{name} ok")
             };
         }
@@ -141,7 +153,8 @@ mod tests {
         checks.add_boot(hook, Duration::from_secs(10));
         checks.add_readyz(Check::passing("shutdown").in_group("exits"));
         let ready = CancellationToken::new();
-        let routes: HashMap<_, _> = health_routes(checks, ready.clone()).into_iter().collect();
+        let metrics = Arc::new(HealthMetrics::new(&prometheus::Registry::new()));
+        let routes: HashMap<_, _> = health_routes(checks, ready.clone(), metrics).into_iter().collect();
 
         assert_eq!(get(&routes, "/livez").await, (200, "ok".into()), "grace period");
         let failed =

@@ -47,8 +47,9 @@ pub struct ActiveRequest {
     activity: Arc<Activity>,
 }
 
-impl Activity {
-    pub fn new() -> Activity {
+/// Of a connection that begins now.
+impl Default for Activity {
+    fn default() -> Activity {
         Activity {
             epoch: Instant::now(),
             requests: AtomicU32::new(0),
@@ -56,7 +57,9 @@ impl Activity {
             head_since: AtomicU64::new(NOT_BEGUN),
         }
     }
+}
 
+impl Activity {
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(NOT_BEGUN, Ordering::Release);
@@ -158,7 +161,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_bid_goodbye() {
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::default());
         assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)));
         advance(Duration::from_secs(80)).await;
         let request = activity.begin_request();
@@ -177,7 +180,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_head_must_arrive_in_time() {
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::default());
         activity.saw_bytes();
         advance(HEAD_TIMEOUT / 2).await;
         activity.saw_bytes();

@@ -65,7 +65,7 @@ async fn serve_http(stream: TlsStream<TcpStream>, remote: SocketAddr, local: Soc
         peer_certificates,
         control: entry.control.clone(),
     });
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(Activity::default());
     let service = ConnectionService { handler: shared.handler.clone(), connection, activity: activity.clone() };
     if is_h2 {
         let streams = shared.options.max_streams_per_connection;

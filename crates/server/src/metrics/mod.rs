@@ -4,6 +4,7 @@
 //! without bound are cut at [`MAX_SERIES`].
 
 pub mod auth;
+pub mod health;
 pub mod process;
 pub mod pulled;
 pub mod requests;
@@ -12,7 +13,9 @@ pub mod route;
 pub use prometheus;
 pub use route::metrics_route;
 
+use crate::features::FeatureGates;
 use crate::listen::Listener;
+use crate::routes::VersionInfo;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;
@@ -25,6 +28,9 @@ pub const MAX_SERIES: usize = 10_000;
 #[derive(Clone)]
 pub struct Metrics {
     pub registry: Registry,
+    /// Service level indicators, scraped more often than the rest: /metrics/slis.
+    pub slis: Registry,
+    pub health: Arc<health::HealthMetrics>,
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
 }
@@ -39,10 +45,28 @@ impl Metrics {
     pub fn new() -> Metrics {
         let registry = Registry::new();
         register(&registry, process::ProcessMetrics::new());
+        let slis = Registry::new();
         Metrics {
+            health: Arc::new(health::HealthMetrics::new(&slis)),
+            slis,
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
             registry,
+        }
+    }
+
+    /// Says which build this is and which features it has on.
+    pub fn describe(&self, version: &VersionInfo, features: &FeatureGates) {
+        let labels = version.metric_labels();
+        let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
+        let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
+        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
+            .with_label_values(&values)
+            .set(1);
+        let enabled =
+            gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
+        for (gate, on) in features.all() {
+            enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
         }
     }
 

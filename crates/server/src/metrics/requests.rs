@@ -234,13 +234,14 @@ impl RequestMetrics {
         }
     }
 
-    /// `Kind` of `apiserver_current_inflight_requests`: `readOnly` or `mutating`.
-    pub fn set_in_flight(&self, kind: &str, count: i64) {
-        self.in_flight.with_label_values(&[kind]).set(count);
+    /// The gauge of running requests of a kind: `readOnly` or `mutating`.
+    pub fn in_flight(&self, kind: &str) -> IntGauge {
+        self.in_flight.with_label_values(&[kind])
     }
 
-    pub fn set_in_queue(&self, kind: &str, count: i64) {
-        self.in_queue.with_label_values(&[kind]).set(count);
+    /// The gauge of waiting requests of a kind.
+    pub fn in_queue(&self, kind: &str) -> IntGauge {
+        self.in_queue.with_label_values(&[kind])
     }
 
     pub fn field_validation(&self, mode: &str, took: Duration) {

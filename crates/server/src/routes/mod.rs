@@ -1,11 +1,15 @@
 //! Paths that are no resources: /version, /metrics, the index, health. What is not found here goes on to the
 //! APIs.
 
+mod debug;
 mod index;
 mod version;
+mod zpages;
 
+pub use debug::install as install_debug;
 pub use index::{ListedPaths, install as install_index};
 pub use version::{VersionInfo, install as install_version};
+pub use zpages::{install_flagz, install_statusz};
 
 use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Request, Response};

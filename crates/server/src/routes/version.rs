@@ -65,6 +65,27 @@ impl VersionInfo {
         ]
     }
 
+    /// Labels of the metric `kubernetes_build_info`.
+    pub fn metric_labels(&self) -> [(&'static str, String); 9] {
+        [
+            ("major", self.major.clone()),
+            ("minor", self.minor.clone()),
+            ("git_version", self.git_version.clone()),
+            ("git_commit", self.git_commit.clone()),
+            ("git_tree_state", self.git_tree_state.clone()),
+            ("build_date", self.build_date.clone()),
+            ("go_version", "none".into()),
+            ("compiler", self.compiler.clone()),
+            ("platform", self.platform.clone()),
+        ]
+    }
+
+    /// Without the `v` and what stands behind `+`.
+    pub fn binary_version(&self) -> String {
+        let version = self.git_version.trim_start_matches('v');
+        version.split_once('+').map_or(version, |(version, _)| version).to_owned()
+    }
+
     pub fn to_json(&self) -> String {
         let mut out = String::from("{");
         for (i, (name, value)) in self.members().into_iter().enumerate() {

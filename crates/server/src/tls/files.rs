@@ -14,8 +14,8 @@ pub enum Access {
     Public,
 }
 
-/// Replaces `path` by a file with `contents`. A crash leaves the old file or the new one, and the mode is
-/// right from the first byte on.
+/// Replaces `path` by a file with `contents`. Other processes see the old file or the new one, and the mode is
+/// right from the first byte on. After a power failure it may be empty, unless [`sync`] was called.
 pub fn write(path: &Path, contents: &[u8], access: Access) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
@@ -25,8 +25,17 @@ pub fn write(path: &Path, contents: &[u8], access: Access) -> io::Result<()> {
     let _ = fs::remove_file(&temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
     file.write_all(contents)?;
-    file.sync_all()?;
     fs::rename(&temporary, path)
+}
+
+/// Brings a file to the disk.
+pub fn sync(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+/// True if there is something in it.
+pub fn is_filled(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| m.len() > 0)
 }
 
 /// Makes a folder that only its owner may enter, with its parents.

@@ -33,6 +33,8 @@ pub struct PkiOptions {
     /// Names and addresses that clients may use.
     pub names: BTreeSet<String>,
     pub addresses: BTreeSet<IpAddr>,
+    /// Where the serving certificate is kept instead of beside the others.
+    pub serving_dir: Option<PathBuf>,
 }
 
 /// The authority and what it has issued, as files.
@@ -56,12 +58,14 @@ impl Pki {
     /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
-        files::make_private_dir(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
-        if !pki.ca_cert().exists() || !pki.path("ca.key").exists() {
+        for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
+            files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
+        }
+        if !files::is_filled(&pki.ca_cert()) || !files::is_filled(&pki.path("ca.key")) {
             pki.make_ca()?;
         }
         pki.renew()?;
-        if !pki.service_account_key().exists() {
+        if !files::is_filled(&pki.service_account_key()) {
             let key = KeyPair::generate()?;
             pki.write("sa.pub", &key.public_key_pem(), Access::Public)?;
             pki.write("sa.key", &key.serialize_pem(), Access::Private)?;
@@ -80,6 +84,19 @@ impl Pki {
             self.issue("admin", admin_params())?;
         }
         Ok(serving || admin)
+    }
+
+    /// Brings everything to the disk. Costs some milliseconds per file, so a first start does it while it
+    /// serves already; what a power failure empties before is made anew.
+    pub fn sync(&self) -> Result<(), PkiError> {
+        for name in ["ca", "apiserver", "admin"] {
+            for kind in ["key", "crt"] {
+                let path = self.path(&format!("{name}.{kind}"));
+                files::sync(&path).map_err(|source| PkiError::Io { path, source })?;
+            }
+        }
+        let path = self.service_account_key();
+        files::sync(&path).map_err(|source| PkiError::Io { path, source })
     }
 
     pub fn ca_cert(&self) -> PathBuf {
@@ -103,11 +120,18 @@ impl Pki {
         self.path("sa.pub")
     }
 
-    /// Writes the administrator's kubeconfig, unless it already says the same.
-    pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
+    /// Writes the administrator's kubeconfig, unless it already says the same. `serving_cert` is a certificate
+    /// that others issued for this server; clients then trust it instead of our authority.
+    pub fn write_admin_kubeconfig(
+        &self,
+        path: &Path,
+        server: &str,
+        serving_cert: Option<&Path>,
+    ) -> Result<(), PkiError> {
+        let ca = serving_cert.map_or_else(|| self.ca_cert(), Path::to_owned);
         let text = AdminKubeconfig {
             server,
-            ca_pem: &self.read("ca.crt")?,
+            ca_pem: &std::fs::read_to_string(&ca).map_err(|source| PkiError::Io { path: ca, source })?,
             cert_pem: &self.read("admin.crt")?,
             key_pem: &self.read("admin.key")?,
         }
@@ -157,7 +181,7 @@ impl Pki {
 
     fn is_stale(&self, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
         let cert_path = self.path(&format!("{name}.crt"));
-        if !cert_path.exists() || !self.path(&format!("{name}.key")).exists() {
+        if !files::is_filled(&cert_path) || !files::is_filled(&self.path(&format!("{name}.key"))) {
             return Ok(true);
         }
         let bad = |why: String| PkiError::Bad { path: cert_path.clone(), why };
@@ -177,7 +201,10 @@ impl Pki {
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        self.dir.join(file)
+        match &self.options.serving_dir {
+            Some(dir) if file.starts_with("apiserver.") => dir.join(file),
+            _ => self.dir.join(file),
+        }
     }
 
     fn read(&self, file: &str) -> Result<String, PkiError> {
@@ -253,6 +280,7 @@ mod tests {
         PkiOptions {
             names: names.iter().map(|n| n.to_string()).collect(),
             addresses: ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()].into(),
+            serving_dir: None,
         }
     }
 
@@ -292,7 +320,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pki = Pki::open(dir.path().join("pki"), options(&["localhost"])).unwrap();
         let kubeconfig = dir.path().join("admin.kubeconfig");
-        pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443").unwrap();
+        pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443", None).unwrap();
         let pki_dir = dir.path().join("pki");
         let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key"].map(|f| pki_dir.join(f));
         for file in keys.iter().chain([&kubeconfig]) {

@@ -255,7 +255,7 @@ impl Request<'_> {
     /// Whether the request narrows itself to objects of this node.
     fn selects_own_node(&self) -> bool {
         let is_own = |values: &[Str]| matches!(values, [one] if one == self.node);
-        let requirements = self.a.field_selector.requirements();
+        let requirements = &self.a.field_selector.requirements;
         requirements.iter().any(|r| r.key == "spec.nodeName" && r.operator == Operator::In && is_own(&r.values))
     }
 }

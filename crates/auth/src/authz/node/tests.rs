@@ -70,7 +70,8 @@ fn ask(graph: &Arc<NodeGraph>, node: &str, request: &str) -> Decision {
         namespace: namespace.into(),
         name: name.into(),
         resource_request: true,
-        field_selector: selector.map_or(Selector::Everything, |n| Selector::Requirements([requirement(n)].into())),
+        field_selector: selector
+            .map_or_else(Selector::default, |n| Selector { requirements: [requirement(n)].into(), error: None }),
         ..Attributes::default()
     };
     let features = NodeFeatures { pod_certificate_request: true };

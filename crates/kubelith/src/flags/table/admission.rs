@@ -1,9 +1,9 @@
 //! Flags of API enablement, egress and admission.
 
 use super::super::{Flag, Kind::*};
-use super::later;
+use super::{flag, later};
 
-pub const API_ENABLEMENT: &[Flag] = &[later(
+pub const API_ENABLEMENT: &[Flag] = &[flag(
     "runtime-config",
     ConfigMap,
     "",
@@ -14,10 +14,30 @@ pub const EGRESS: &[Flag] =
     &[later("egress-selector-config-file", Text, "", "File that says by which proxies other networks are reached.")];
 
 pub const ADMISSION: &[Flag] = &[
-    later("admission-control", List, "", "Deprecated: plugins to run, and no others. Use --enable-admission-plugins and --disable-admission-plugins."),
+    later(
+        "admission-control",
+        List,
+        "",
+        "Deprecated: plugins to run, and no others. Use --enable-admission-plugins and --disable-admission-plugins.",
+    ),
     later("admission-control-config-file", Text, "", "File with the configuration of admission plugins."),
-    later("default-not-ready-toleration-seconds", Int, "300", "Seconds that pods without a say tolerate a node that is not ready."),
-    later("default-unreachable-toleration-seconds", Int, "300", "Seconds that pods without a say tolerate a node that cannot be reached."),
+    later(
+        "default-not-ready-toleration-seconds",
+        Int,
+        "300",
+        "Seconds that pods without a say tolerate a node that is not ready.",
+    ),
+    later(
+        "default-unreachable-toleration-seconds",
+        Int,
+        "300",
+        "Seconds that pods without a say tolerate a node that cannot be reached.",
+    ),
     later("disable-admission-plugins", List, "", "Plugins to switch off that are on by default."),
-    later("enable-admission-plugins", List, "", "Plugins to switch on beside the default ones. The order does not matter."),
+    later(
+        "enable-admission-plugins",
+        List,
+        "",
+        "Plugins to switch on beside the default ones. The order does not matter.",
+    ),
 ];

@@ -34,12 +34,7 @@ pub const FLAGS: &[Flag] = &[
         "Chance, from 0 to .02, that an answer ends its HTTP/2 connection, so that clients spread over servers behind \
          a load balancer. Leave it 0 for a single server.",
     ),
-    flag(
-        "livez-grace-period",
-        Duration,
-        "",
-        "How long the start may take before /livez fails for it.",
-    ),
+    flag("livez-grace-period", Duration, "", "How long the start may take before /livez fails for it."),
     flag(
         "max-mutating-requests-inflight",
         Int,
@@ -85,7 +80,12 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Time over which open watches are ended while stopping; 0 ends them at once.",
     ),
-    later("storage-initialization-timeout", Duration, "1m0s", "Time for storage to be ready before /readyz fails for it."),
+    later(
+        "storage-initialization-timeout",
+        Duration,
+        "1m0s",
+        "Time for storage to be ready before /readyz fails for it.",
+    ),
     flag(
         "strict-transport-security-directives",
         List,

@@ -6,15 +6,30 @@ use super::{flag, later, no_use};
 pub const FEATURES: &[Flag] = &[
     no_use("contention-profiling", Bool, "", "Profile waiting for locks."),
     later("debug-socket-path", Text, "", "Unix socket that serves profiles without authentication."),
-    flag("enable-priority-and-fairness", Bool, "true", "Share the server fairly among flows of requests, instead of one limit for all."),
+    flag(
+        "enable-priority-and-fairness",
+        Bool,
+        "true",
+        "Share the server fairly among flows of requests, instead of one limit for all.",
+    ),
     flag("profiling", Bool, "true", "Serve /debug/pprof and /debug/flags."),
 ];
 
 pub const METRICS: &[Flag] = &[
-    later("allow-metric-labels", TextMap, "", "Values that labels may take; others are reported as unexpected: metric,label=value,…"),
+    later(
+        "allow-metric-labels",
+        TextMap,
+        "",
+        "Values that labels may take; others are reported as unexpected: metric,label=value,…",
+    ),
     later("allow-metric-labels-manifest", Text, "", "File with such lists."),
     later("disabled-metrics", List, "", "Metrics to leave out."),
-    later("show-hidden-metrics-for-version", Text, "", "Show metrics that the given earlier minor release had and that are hidden now."),
+    later(
+        "show-hidden-metrics-for-version",
+        Text,
+        "",
+        "Show metrics that the given earlier minor release had and that are hidden now.",
+    ),
 ];
 
 pub const LOGS: &[Flag] = &[
@@ -24,7 +39,12 @@ pub const LOGS: &[Flag] = &[
     no_use("log-text-info-buffer-size", Quantity, "", "Buffer of text lines that are no errors."),
     no_use("log-text-split-stream", Bool, "", "Write text lines that are no errors to standard output."),
     flag("logging-format", Text, "text", "text or json."),
-    flag("v", Level, "", "How much to log: 0 for operators, 2 the story, 3 every request, 4 details, 6 and more everything."),
+    flag(
+        "v",
+        Level,
+        "",
+        "How much to log: 0 for operators, 2 the story, 3 every request, 4 details, 6 and more everything.",
+    ),
     later("vmodule", VModule, "", "Other levels for some files, in text format."),
 ];
 

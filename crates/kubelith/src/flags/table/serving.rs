@@ -4,7 +4,12 @@ use super::super::{Flag, Kind::*};
 use super::flag;
 
 pub const FLAGS: &[Flag] = &[
-    flag("bind-address", Ip, "0.0.0.0", "Address to listen on. Empty, 0.0.0.0 or :: is every interface, IPv4 and IPv6."),
+    flag(
+        "bind-address",
+        Ip,
+        "0.0.0.0",
+        "Address to listen on. Empty, 0.0.0.0 or :: is every interface, IPv4 and IPv6.",
+    ),
     flag(
         "cert-dir",
         Text,
@@ -19,7 +24,12 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Requests at once that an HTTP/2 client may send by one connection; 0 is the default of 100.",
     ),
-    flag("permit-address-sharing", Bool, "", "Listen although connections of an earlier process still close. Always on."),
+    flag(
+        "permit-address-sharing",
+        Bool,
+        "",
+        "Listen although connections of an earlier process still close. Always on.",
+    ),
     flag("permit-port-sharing", Bool, "", "Let several processes listen on the same port (SO_REUSEPORT)."),
     flag("secure-port", Int, "6443", "Port for HTTPS."),
     flag(
@@ -43,7 +53,12 @@ pub const FLAGS: &[Flag] = &[
         "Key exchanges by number: 4588 (X25519MLKEM768), 29 (X25519), 23 (P-256), 24 (P-384), 4587 \
          (P-256 with ML-KEM-768).",
     ),
-    flag("tls-min-version", Text, "", "Oldest TLS version: VersionTLS12 or VersionTLS13. VersionTLS10 and VersionTLS11 mean 1.2."),
+    flag(
+        "tls-min-version",
+        Text,
+        "",
+        "Oldest TLS version: VersionTLS12 or VersionTLS13. VersionTLS10 and VersionTLS11 mean 1.2.",
+    ),
     flag("tls-private-key-file", Text, "", "Key of --tls-cert-file."),
     flag(
         "tls-sni-cert-key",

@@ -1,0 +1,77 @@
+//! Lets a user act as another, if authorization allows it (`Impersonate-User` and its companions).
+
+use super::Layer;
+use super::authorization::attributes;
+use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::respond;
+use futures::future::BoxFuture;
+use http::HeaderName;
+use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
+use kubelith_auth::{Authorizer, User};
+use std::sync::Arc;
+
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
+
+/// Who really asked, beside the user that the request goes on as; for the audit log.
+#[derive(Debug, Clone)]
+pub struct Impersonator {
+    pub user: Arc<User>,
+    /// The verb that allowed it; empty for the unconstrained mode.
+    pub constraint: &'static str,
+}
+
+struct Shared {
+    authorizer: Arc<dyn Authorizer>,
+    impersonation: Impersonation,
+    next: BoxHandler,
+}
+
+pub fn layer(authorizer: Arc<dyn Authorizer>) -> Layer {
+    Layer::new("impersonation", |next| Link {
+        shared: Arc::new(Shared { authorizer, impersonation: Impersonation::default(), next }),
+    })
+}
+
+struct Link {
+    shared: Arc<Shared>,
+}
+
+impl Handler for Link {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        if !asks(&request) {
+            return self.shared.next.handle(request);
+        }
+        let shared = self.shared.clone();
+        Box::pin(async move { shared.handle(request).await })
+    }
+}
+
+fn asks(request: &Request) -> bool {
+    let headers = request.headers();
+    [IMPERSONATE_USER, IMPERSONATE_GROUP, IMPERSONATE_UID].iter().any(|name| headers.contains_key(name))
+        || headers.keys().any(|name| name.as_str().starts_with("impersonate-extra-"))
+}
+
+impl Shared {
+    async fn handle(&self, mut request: Request) -> Response {
+        let wanted = match wanted_user(request.headers()) {
+            Ok(Some(wanted)) => wanted,
+            Ok(None) => return self.next.handle(request).await,
+            Err(status) => return respond::status(&request, &status),
+        };
+        let attributes = attributes(&request);
+        match self.impersonation.impersonate(&*self.authorizer, &attributes, &wanted).await {
+            Ok(impersonated) => {
+                tracing::debug!(user = %attributes.user.name, r#as = %impersonated.user.name, "impersonating");
+                remove_headers(request.headers_mut());
+                let constraint = impersonated.constraint;
+                request.extensions_mut().insert(Impersonator { user: attributes.user, constraint });
+                request.extensions_mut().insert(impersonated.user);
+                self.next.handle(request).await
+            }
+            Err(status) => respond::status(&request, &status),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The server as a client of itself: requests that enter the filter chain without a socket, as
+//! system:apiserver. Controllers, hooks and admission use it; objects are values.
+
+mod resource_ref;
+mod watch;
+
+pub use resource_ref::ResourceRef;
+pub use watch::{WatchEvent, WatchEvents, WatchKind};
+
+use crate::http::{BoxHandler, Request, RequestBody, Response};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Method};
+use http_body_util::BodyExt;
+use kubelith_auth::User;
+use kubelith_auth::user::{API_SERVER, GROUP_AUTHENTICATED, GROUP_MASTERS};
+use kubelith_codec::json;
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::{Status, Value};
+use std::sync::Arc;
+
+/// Names the field manager of what we write ourselves, as in the reference.
+const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver/v1.36.4");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Who a request without a socket is from. Only this crate can put it into a request's extensions, so the
+/// authentication filter trusts it.
+#[derive(Debug, Clone)]
+pub(crate) struct LoopbackUser(pub Arc<User>);
+
+#[derive(Clone)]
+pub struct LoopbackClient {
+    chain: BoxHandler,
+    user: Arc<User>,
+}
+
+/// The four ways to change an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchType {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl PatchType {
+    pub fn media_type(self) -> &'static str {
+        match self {
+            PatchType::Json => "application/json-patch+json",
+            PatchType::Merge => "application/merge-patch+json",
+            PatchType::Strategic => "application/strategic-merge-patch+json",
+            PatchType::Apply => "application/apply-patch+yaml",
+        }
+    }
+}
+
+/// Dropping a future ends a read; a write that passed admission is done whether anybody waits for it or not.
+impl LoopbackClient {
+    pub fn new(chain: BoxHandler) -> LoopbackClient {
+        let user = User::named(API_SERVER).with_groups(&[GROUP_MASTERS, GROUP_AUTHENTICATED]);
+        LoopbackClient { chain, user: Arc::new(user) }
+    }
+
+    /// The same client as someone else.
+    pub fn as_user(&self, user: impl Into<Arc<User>>) -> LoopbackClient {
+        LoopbackClient { chain: self.chain.clone(), user: user.into() }
+    }
+
+    pub async fn get(&self, object: &ResourceRef<'_>) -> Result<Value, Status> {
+        self.call(Method::GET, object, None, JSON).await
+    }
+
+    pub async fn list(&self, collection: &ResourceRef<'_>) -> Result<Value, Status> {
+        self.call(Method::GET, collection, None, JSON).await
+    }
+
+    pub async fn create(&self, collection: &ResourceRef<'_>, object: &Value) -> Result<Value, Status> {
+        self.call(Method::POST, collection, Some(json::to_vec(object).into()), JSON).await
+    }
+
+    pub async fn update(&self, target: &ResourceRef<'_>, object: &Value) -> Result<Value, Status> {
+        self.call(Method::PUT, target, Some(json::to_vec(object).into()), JSON).await
+    }
+
+    pub async fn patch(&self, target: &ResourceRef<'_>, kind: PatchType, patch: &Value) -> Result<Value, Status> {
+        let media_type = HeaderValue::from_static(kind.media_type());
+        self.call(Method::PATCH, target, Some(json::to_vec(patch).into()), media_type).await
+    }
+
+    /// `options` is a DeleteOptions.
+    pub async fn delete(&self, target: &ResourceRef<'_>, options: Option<&Value>) -> Result<Value, Status> {
+        self.call(Method::DELETE, target, options.map(|o| json::to_vec(o).into()), JSON).await
+    }
+
+    /// Events from now on, or from where the query of `collection` says.
+    pub async fn watch(&self, collection: &ResourceRef<'_>) -> Result<WatchEvents, Status> {
+        let response = self.send(request(Method::GET, &collection.watch_path(), None, JSON)?).await;
+        if !response.status().is_success() {
+            return Err(read(response).await.err().unwrap_or_default());
+        }
+        Ok(WatchEvents::new(response.into_body()))
+    }
+
+    /// GET of any path.
+    pub async fn get_path(&self, path: &str) -> Result<Response, Status> {
+        Ok(self.send(request(Method::GET, path, None, JSON)?).await)
+    }
+
+    /// Sends a request through the whole chain.
+    pub async fn send(&self, mut request: Request) -> Response {
+        request.extensions_mut().insert(LoopbackUser(self.user.clone()));
+        self.chain.handle(request).await
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        target: &ResourceRef<'_>,
+        body: Option<Bytes>,
+        content_type: HeaderValue,
+    ) -> Result<Value, Status> {
+        read(self.send(request(method, &target.path(), body, content_type)?).await).await
+    }
+}
+
+fn request(method: Method, path: &str, body: Option<Bytes>, content_type: HeaderValue) -> Result<Request, Status> {
+    http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(USER_AGENT, AGENT)
+        .header(ACCEPT, JSON)
+        .header(CONTENT_TYPE, content_type)
+        .body(RequestBody::Full(body))
+        .map_err(|e| Status::internal_error(format!("{path}: {e}")))
+}
+
+/// The object that was answered, or the Status that says why there is none.
+async fn read(response: Response) -> Result<Value, Status> {
+    let code = response.status();
+    let body = response.into_body().collect().await.map_err(Status::internal_error)?.to_bytes();
+    let value = json::parse(&body).ok().filter(|v| v.as_object().is_some());
+    if code.is_success() {
+        return value.ok_or_else(|| Status::internal_error("the answer is not a JSON object"));
+    }
+    Err(match value.filter(|v| v.str_at(&["kind"]) == "Status") {
+        Some(value) => Status::from_value(&value),
+        None => {
+            let text = String::from_utf8_lossy(&body);
+            ForeignResponse { code: code.as_u16(), body: text.trim(), ..ForeignResponse::default() }.into()
+        }
+    })
+}

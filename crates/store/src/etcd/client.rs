@@ -1,0 +1,250 @@
+//! Calls to an etcd cluster: several endpoints, one of them in use, the next one when it fails.
+
+use super::proto::{StatusRequest, StatusResponse};
+use crate::error::{Result, StoreError};
+use crate::grpc::{self, Target, TlsFiles};
+use crate::model::Revision;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+/// One attempt of one call. etcd gives up on its own after about seven seconds without a leader.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Every endpoint gets this many chances before a call fails.
+const ROUNDS: usize = 3;
+/// Pause after all endpoints failed: a leader is elected in about a second.
+const ROUND_PAUSE: Duration = Duration::from_millis(300);
+
+/// Whether a call that may have reached the server can be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    /// Made again only if it certainly was not sent.
+    Write,
+}
+
+pub(super) struct Client {
+    endpoints: Vec<EtcdEndpoint>,
+    current: AtomicUsize,
+}
+
+pub(super) struct EtcdEndpoint {
+    pub url: String,
+    pub channel: Channel,
+}
+
+impl Client {
+    pub fn new(urls: &[String], tls: Option<&TlsFiles>) -> Result<Client> {
+        if urls.is_empty() {
+            return Err(StoreError::Invalid("no etcd endpoints are given".into()));
+        }
+        let connect = |url: &String| Ok(EtcdEndpoint { url: url.clone(), channel: grpc::channel(target(url, tls)?)? });
+        let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;
+        // Replicas of this server should not all start with the same member.
+        let first = std::process::id() as usize % endpoints.len();
+        Ok(Client { endpoints, current: AtomicUsize::new(first) })
+    }
+
+    pub fn endpoints(&self) -> &[EtcdEndpoint] {
+        &self.endpoints
+    }
+
+    /// The endpoint in use, with what to hand to [`Client::failed`].
+    pub fn pick(&self) -> (usize, Channel) {
+        let index = self.current.load(Ordering::Relaxed) % self.endpoints.len();
+        (index, self.endpoints[index].channel.clone())
+    }
+
+    /// Moves on, unless somebody else did already.
+    pub fn failed(&self, index: usize) {
+        let next = (index + 1) % self.endpoints.len();
+        let _ = self.current.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    pub async fn call<Q, A>(&self, kind: Kind, method: &'static str, request: Q) -> Result<A, CallError>
+    where
+        Q: prost::Message + Clone + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let attempts = self.endpoints.len() * ROUNDS;
+        let mut attempt = 1;
+        loop {
+            let (index, channel) = self.pick();
+            let call = grpc::unary(channel, method, Request::new(request.clone()));
+            let status = match tokio::time::timeout(ATTEMPT_TIMEOUT, call).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(status)) => status,
+                Err(_) => Status::deadline_exceeded("no answer from etcd in time"),
+            };
+            if !is_outage(&status) {
+                return Err(CallError { status, applied: Applied::No });
+            }
+            self.failed(index);
+            let unsent = grpc::never_sent(&status);
+            if kind == Kind::Write && !unsent {
+                return Err(CallError { status, applied: Applied::Unknown });
+            }
+            if attempt == attempts {
+                return Err(CallError { status, applied: Applied::No });
+            }
+            if attempt % self.endpoints.len() == 0 {
+                tokio::time::sleep(ROUND_PAUSE).await;
+            }
+            attempt += 1;
+        }
+    }
+
+    pub async fn status(&self, endpoint: &EtcdEndpoint) -> Result<StatusResponse, CallError> {
+        let call =
+            grpc::unary(endpoint.channel.clone(), "/etcdserverpb.Maintenance/Status", Request::new(StatusRequest {}));
+        let answer = tokio::time::timeout(ATTEMPT_TIMEOUT, call).await;
+        let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer from etcd in time")));
+        answer.map_err(|status| CallError { status, applied: Applied::No })
+    }
+}
+
+/// Whether another member may answer what this one could not.
+pub(super) fn is_outage(status: &Status) -> bool {
+    match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
+        // What the transport below reports for a connection that broke.
+        Code::Unknown | Code::Internal => !status.message().starts_with("etcdserver:"),
+        // A learner does not serve clients.
+        Code::FailedPrecondition => status.message().contains("learner"),
+        _ => false,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Applied {
+    No,
+    Unknown,
+}
+
+#[derive(Debug)]
+pub(super) struct CallError {
+    pub status: Status,
+    pub applied: Applied,
+}
+
+impl CallError {
+    pub fn is_lease_missing(&self) -> bool {
+        self.status.code() == Code::NotFound && self.status.message().contains("requested lease not found")
+    }
+}
+
+/// etcd's default; the server does not tell.
+const REQUEST_LIMIT: usize = 3 << 19;
+
+impl From<CallError> for StoreError {
+    fn from(CallError { status, applied }: CallError) -> StoreError {
+        let text = status.message().to_string();
+        match status.code() {
+            // etcd does not say which revisions those are.
+            Code::OutOfRange if text.contains("has been compacted") => {
+                StoreError::Compacted { compacted: Revision::ZERO }
+            }
+            Code::OutOfRange if text.contains("future revision") => {
+                StoreError::FutureRevision { current: Revision::ZERO }
+            }
+            Code::ResourceExhausted if text.contains("database space exceeded") => StoreError::NoSpace(text),
+            Code::ResourceExhausted if text.contains("larger than max") => too_large(&text),
+            Code::InvalidArgument if text.contains("request is too large") => too_large(&text),
+            Code::DataLoss => StoreError::Corrupt(text),
+            Code::InvalidArgument => StoreError::Invalid(text),
+            _ if applied == Applied::Unknown => StoreError::Uncertain(describe(&status)),
+            _ => StoreError::Unavailable(describe(&status)),
+        }
+    }
+}
+
+fn too_large(text: &str) -> StoreError {
+    // "trying to send message larger than max (2097200 vs. 2097152)"
+    let numbers: Vec<usize> = text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+    match numbers[..] {
+        [size, limit] => StoreError::TooLarge { size, limit },
+        _ => StoreError::TooLarge { size: REQUEST_LIMIT + 1, limit: REQUEST_LIMIT },
+    }
+}
+
+/// The status with its innermost cause: "transport error" alone helps nobody.
+fn describe(status: &Status) -> String {
+    let mut text = status.message().to_string();
+    let mut source = std::error::Error::source(status);
+    let mut innermost = None;
+    while let Some(error) = source {
+        innermost = Some(error.to_string());
+        source = error.source();
+    }
+    if let Some(cause) = innermost.filter(|cause| !text.contains(cause.as_str())) {
+        text = format!("{text}: {cause}");
+    }
+    text
+}
+
+/// `https://host:port`, `http://host:port`, `unix:///path`, or `host:port`.
+fn target(url: &str, tls: Option<&TlsFiles>) -> Result<Target> {
+    let invalid = || StoreError::Invalid(format!("bad etcd endpoint {url:?}"));
+    if let Some(path) = url.strip_prefix("unix://") {
+        return Ok(Target::Unix(path.into()));
+    }
+    let (secure, rest) = match url.split_once("://") {
+        Some(("https", rest)) => (true, rest),
+        Some(("http", rest)) => (false, rest),
+        Some(_) => return Err(invalid()),
+        None => (false, url),
+    };
+    let authority: http::uri::Authority = rest.trim_end_matches('/').parse().map_err(|_| invalid())?;
+    let port = authority.port_u16().unwrap_or(2379);
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_string();
+    if host.is_empty() {
+        return Err(invalid());
+    }
+    Ok(Target::Tcp { host, port, tls: secure.then(|| tls.cloned().unwrap_or_default()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_parsed() {
+        let files = TlsFiles { ca: Some("ca".into()), ..TlsFiles::default() };
+        let tcp = |host: &str, port, tls| Some(Target::Tcp { host: host.into(), port, tls });
+        let cases = [
+            ("http://127.0.0.1:2379", tcp("127.0.0.1", 2379, None)),
+            ("https://etcd-0:2379/", tcp("etcd-0", 2379, Some(files.clone()))),
+            ("https://[::1]:4001", tcp("::1", 4001, Some(files.clone()))),
+            ("localhost:2380", tcp("localhost", 2380, None)),
+            ("http://etcd", tcp("etcd", 2379, None)),
+            ("unix:///run/etcd.sock", Some(Target::Unix("/run/etcd.sock".into()))),
+            ("ftp://etcd", None),
+            ("", None),
+            ("http://", None),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(target(url, Some(&files)).ok(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn statuses_become_store_errors() {
+        let error =
+            |code, text: &str, applied| StoreError::from(CallError { status: Status::new(code, text), applied });
+        let compacted = "etcdserver: mvcc: required revision has been compacted";
+        assert!(matches!(error(Code::OutOfRange, compacted, Applied::No), StoreError::Compacted { .. }));
+        let future = "etcdserver: mvcc: required revision is a future revision";
+        assert!(matches!(error(Code::OutOfRange, future, Applied::No), StoreError::FutureRevision { .. }));
+        let space = "etcdserver: mvcc: database space exceeded";
+        assert!(matches!(error(Code::ResourceExhausted, space, Applied::No), StoreError::NoSpace(_)));
+        let large = "etcdserver: request is too large";
+        assert!(matches!(error(Code::InvalidArgument, large, Applied::No), StoreError::TooLarge { .. }));
+        let sent = "grpc: received message larger than max (2097200 vs. 2097152)";
+        let size = error(Code::ResourceExhausted, sent, Applied::No);
+        assert!(matches!(size, StoreError::TooLarge { size: 2097200, limit: 2097152 }), "{size:?}");
+        let timeout = "etcdserver: request timed out";
+        assert!(matches!(error(Code::Unavailable, timeout, Applied::Unknown), StoreError::Uncertain(_)));
+        assert!(matches!(error(Code::Unavailable, timeout, Applied::No), StoreError::Unavailable(_)));
+    }
+}

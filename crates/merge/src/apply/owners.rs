@@ -36,6 +36,8 @@ pub struct Owner {
     /// `fieldsV1` as it was read, as long as the set is what it was. Most entries leave a request as they came, and are
     /// not written anew.
     pub(crate) wire: Option<Value>,
+    /// The set before and how it was read: what an applier owns often turns out to be the same.
+    former: Option<Box<(Set, Value)>>,
     /// When the manager last changed something.
     pub time: Option<Str>,
 }
@@ -63,8 +65,7 @@ impl ManagerId {
 /// quote, and an identifier goes on with a comma if it has a subresource, with a brace if not.
 impl Ord for ManagerId {
     fn cmp(&self, other: &ManagerId) -> Ordering {
-        let terminated = |s: &Str| s.as_bytes().iter().copied().chain([b'"']).collect::<Vec<u8>>();
-        let by_text = |a: &Str, b: &Str| if a == b { Ordering::Equal } else { terminated(a).cmp(&terminated(b)) };
+        let by_text = |a: &Str, b: &Str| a.bytes().chain([b'"']).cmp(b.bytes().chain([b'"']));
         by_text(&self.manager, &other.manager)
             .then(self.operation.cmp(&other.operation))
             .then_with(|| by_text(&self.api_version, &other.api_version))
@@ -81,7 +82,26 @@ impl PartialOrd for ManagerId {
 
 impl Owner {
     pub fn new(version: Str, operation: Operation, set: Set) -> Owner {
-        Owner { version, operation, set, wire: None, time: None }
+        Owner { version, operation, set, wire: None, former: None, time: None }
+    }
+
+    /// What an applier owns after another apply. Its time is that of the last change until something changes.
+    pub(super) fn renewed(last: Option<Owner>, version: &str, set: Set) -> Owner {
+        let mut owner = Owner::new(Str::from(version), Operation::Apply, set);
+        if let Some(last) = last {
+            owner.time = last.time;
+            owner.former = last.wire.map(|wire| Box::new((last.set, wire)));
+        }
+        owner
+    }
+
+    /// The set as `fieldsV1`.
+    pub(crate) fn into_fields(self) -> Value {
+        match (self.wire, self.former) {
+            (Some(wire), _) => wire,
+            (None, Some(former)) if former.0 == self.set => former.1,
+            _ => self.set.to_fields(),
+        }
     }
 
     pub fn set(&self) -> &Set {

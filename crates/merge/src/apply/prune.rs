@@ -5,25 +5,20 @@
 //! because something around it did (defaults in a list element, say) but was never the applier's.
 
 use super::versions::in_version;
-use super::{ManagerId, Owner, Owners, UpdateError, Updater};
+use super::{Owner, Owners, UpdateError, Updater};
 use crate::fieldset::Set;
 use kubelith_meta::{Str, Value};
+use std::borrow::Cow;
 
 impl Updater<'_> {
-    /// `merged` without what `manager` had applied as `last` and owns no longer.
-    pub(super) fn prune(
-        &self,
-        merged: Value,
-        owners: &Owners,
-        manager: &ManagerId,
-        last: Option<Owner>,
-    ) -> Result<Value, UpdateError> {
-        let Some(last) = last.filter(|l| !l.set.is_empty()) else { return Ok(merged) };
-        // The usual case: all that was applied is applied again. Then everything on the way to it is owned, too, and
-        // nothing can go.
-        if last.version == self.version && owners.get(manager).is_some_and(|now| last.set.is_subset(&now.set)) {
-            return Ok(merged);
-        }
+    /// Whether applying `now` can remove anything of what was applied as `last`. If all of it is applied again, everything
+    /// on the way to it is owned, too, and nothing can go.
+    pub(super) fn may_prune(&self, last: &Owner, now: &Set) -> bool {
+        !last.set.is_empty() && (last.version != self.version || !last.set.is_subset(now))
+    }
+
+    /// `merged` without what was applied as `last` and nobody owns now.
+    pub(super) fn prune(&self, merged: Value, owners: &Owners, last: Owner) -> Result<Value, UpdateError> {
         let failed = |what: &str, e: UpdateError| UpdateError::Failed(format!("failed to prune fields: {what}: {e}"));
         let base = in_version(self.versions, &merged, self.version, &last.version)
             .map_err(|e| failed("failed to convert merged object to last applied version", e))?;
@@ -31,36 +26,37 @@ impl Updater<'_> {
         let base = base.into_owned();
 
         let last_set = ty.with_named_fields(&last.set);
+        let everything = ty.with_named_fields(&ty.field_set(&base));
         let mut pruned = base.clone();
         ty.remove_items(&mut pruned, &last_set);
         let (pruned, version) = self
-            .add_back_owned(&base, pruned, &last.version, owners)
+            .add_back_owned(&base, &everything, pruned, &last.version, owners)
             .map_err(|e| failed("failed add back owned items", e))?;
 
         let back = in_version(self.versions, &pruned, &version, &last.version).map_err(|e| {
             failed("failed add back dangling items: failed to convert pruned object to last applied version", e)
         })?;
-        let mut result = base.clone();
-        if let Some(pruned) = back {
-            let kept = ty.with_named_fields(&ty.field_set(&pruned));
-            let all = ty.with_named_fields(&ty.field_set(&base));
-            ty.remove_items(&mut result, &all.difference(&kept).intersection(&last_set));
-        }
+        let removed = match back {
+            Some(pruned) => {
+                let kept = ty.with_named_fields(&ty.field_set(&pruned));
+                everything.difference(&kept).intersection(&last_set)
+            }
+            None => Set::new(),
+        };
+        let mut result = base;
+        ty.remove_items(&mut result, &removed);
         match in_version(self.versions, &result, &last.version, self.version).map_err(|e| failed("", e))? {
             Some(result) => Ok(result.into_owned()),
             None => Err(UpdateError::Failed(format!("no corresponding type for {}", self.version))),
         }
     }
 
-    fn type_in(&self, version: &str) -> Option<crate::typed::Type<'_>> {
-        if version == self.version { Some(self.ty) } else { self.versions.type_in(version) }
-    }
-
-    /// `pruned` with every item of `merged` that anybody owns, and the version that it ends up in. The version that was
+    /// `pruned` with every item of `merged` (whose items are `everything`) that anybody owns, and the version that it ends up in. The version that was
     /// pruned in comes first, for other versions may not convert without what was removed.
     fn add_back_owned(
         &self,
         merged: &Value,
+        everything: &Set,
         mut pruned: Value,
         pruned_version: &Str,
         owners: &Owners,
@@ -72,18 +68,22 @@ impl Updater<'_> {
                 None => owned.push((owner.version.clone(), owner.set.clone())),
             }
         }
-        let mut merged = merged.clone();
+        let mut merged = Cow::Borrowed(merged);
         let mut at = pruned_version.clone();
         for (version, set) in owned {
             let Some(ty) = self.type_in(&version) else { continue };
             let Some(all) = in_version(self.versions, &merged, &at, &version)? else { continue };
             let Some(left) = in_version(self.versions, &pruned, &at, &version)? else { continue };
-            let kept = ty.with_named_fields(&ty.field_set(&left)).union(&ty.with_named_fields(&set));
-            let removed = ty.with_named_fields(&ty.field_set(&all)).difference(&kept);
+            let kept = ty.with_named_fields(&ty.field_set(&left).union(&set));
+            let removed = if version == *pruned_version {
+                everything.difference(&kept)
+            } else {
+                ty.with_named_fields(&ty.field_set(&all)).difference(&kept)
+            };
             let all = all.into_owned();
             pruned = all.clone();
             ty.remove_items(&mut pruned, &removed);
-            (merged, at) = (all, version);
+            (merged, at) = (Cow::Owned(all), version);
         }
         Ok((pruned, at))
     }

@@ -75,7 +75,10 @@ impl<'a> World<'a> {
     fn try_apply(&mut self, manager: &str, config: &Value, force: Force) -> Result<(), UpdateError> {
         let id = ManagerId::new(manager, Operation::Apply, self.version, "");
         let mut owners = self.owners.clone();
-        let applied = self.updater().apply(&self.object, config, &mut owners, &id, force)?;
+        let applied = {
+            let set = self.updater().ty.field_set(config);
+            self.updater().apply(&self.object, config, set, &mut owners, &id, force)?
+        };
         if let Applied::Changed(object) = applied {
             self.object = object;
         }
@@ -212,7 +215,10 @@ fn applying_again_changes_nothing() {
     let config = v(r#"{"n":1,"set":["a"],"map":[{"name":"a"}],"gran":{"a":"1"}}"#);
     w.try_apply("m1", &config, Force::No).unwrap();
     let id = ManagerId::new("m1", Operation::Apply, "v1", "");
-    let applied = w.updater().apply(&w.object, &config, &mut w.owners.clone(), &id, Force::No).unwrap();
+    let applied = w
+        .updater()
+        .apply(&w.object, &config, w.updater().ty.field_set(&config), &mut w.owners.clone(), &id, Force::No)
+        .unwrap();
     assert!(matches!(applied, Applied::Unchanged));
 }
 

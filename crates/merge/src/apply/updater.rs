@@ -1,7 +1,7 @@
 //! What an update or an apply does to ownership.
 
 use super::versions::in_version;
-use super::{Conflicts, ManagerId, Operation, Owner, Owners, Versions};
+use super::{Conflicts, ManagerId, Owner, Owners, Versions};
 use crate::fieldset::{Filter, Set, values};
 use crate::typed::{Comparison, Type};
 use kubelith_meta::{Str, Value};
@@ -53,69 +53,81 @@ impl<'a> Updater<'a> {
         self.reset.iter().find(|(v, _)| v == version).map(|(_, f)| f)
     }
 
+    pub(super) fn type_in(&self, version: &str) -> Option<Type<'a>> {
+        if version == self.version { Some(self.ty) } else { self.versions.type_in(version) }
+    }
+
     /// Takes changed fields from their owners and returns what the updater owns now, beside what it owned before.
     pub fn update(&self, live: &Value, new: &Value, owners: &mut Owners) -> Result<Set, UpdateError> {
-        self.reconcile(live, owners)?;
-        let comparison = self.disown(live, new, owners, None, Force::Yes)?;
+        self.reconcile(owners);
+        let comparison = self.disown(live, new, None, owners, None, Force::Yes)?;
         Ok(comparison.changed())
     }
 
-    /// Merges `config` into `live`, prunes what `manager` no longer wants, and makes it own what it wants.
+    /// Merges `config`, whose field set is `set`, into `live`, prunes what `manager` no longer wants, and makes it own what
+    /// it wants.
     pub fn apply(
         &self,
         live: &Value,
         config: &Value,
+        mut set: Set,
         owners: &mut Owners,
         manager: &ManagerId,
         force: Force,
     ) -> Result<Applied, UpdateError> {
-        self.reconcile(live, owners)?;
-        let merged =
-            self.ty.merge(live, config).map_err(|e| UpdateError::Failed(format!("failed to merge config: {e}")))?;
-        let mut set = self.ty.field_set(config);
+        self.reconcile(owners);
+        let merge_failed = |e| UpdateError::Failed(format!("failed to merge config: {e}"));
+        let overlay = self.ty.overlay(live, config).map_err(merge_failed)?;
         if let Some(filter) = self.filter(self.version) {
             set = filter.apply(&set);
         }
         let last = owners.remove(manager);
-        let mut owner = Owner::new(Str::from(self.version), Operation::Apply, set);
-        owner.time = last.as_ref().and_then(|l| l.time.clone());
+        let may_prune = last.as_ref().is_some_and(|last| self.may_prune(last, &set));
+        let (last, pruned) = if may_prune { (None, last) } else { (last, None) };
+        let time = pruned.as_ref().and_then(|p| p.time.clone());
+        let mut owner = Owner::renewed(last, self.version, set);
+        owner.time = owner.time.or(time);
         owners.insert(manager.clone(), owner);
-        let new = self.prune(merged, owners, manager, last)?;
-        self.disown(live, &new, owners, Some(manager), force)?;
+        if overlay.is_empty() && !may_prune {
+            owners.retain(|_, owner| !owner.set.is_empty());
+            return Ok(Applied::Unchanged);
+        }
+        let merged = self.ty.merge(live, config).map_err(merge_failed)?;
+        let (new, changes) = match pruned {
+            Some(last) => (self.prune(merged, owners, last)?, None),
+            None => (merged, Some(overlay.changes)),
+        };
+        self.disown(live, &new, changes, owners, Some(manager), force)?;
         Ok(if values::equal(live, &new) { Applied::Unchanged } else { Applied::Changed(new) })
     }
 
     /// Brings ownership in line with the types as they are now, and forgets versions that are gone.
-    fn reconcile(&self, live: &Value, owners: &mut Owners) -> Result<(), UpdateError> {
-        let mut checked: Vec<(Str, bool)> = vec![(Str::from(self.version), true)];
-        for owner in owners.values() {
-            if !checked.iter().any(|(v, _)| *v == owner.version) {
-                let exists = in_version(self.versions, live, self.version, &owner.version)?.is_some();
-                checked.push((owner.version.clone(), exists));
-            }
-        }
+    fn reconcile(&self, owners: &mut Owners) {
         owners.retain(|_, owner| {
-            let exists = checked.iter().any(|(v, exists)| *v == owner.version && *exists);
-            let ty = if owner.version == self.version { Some(self.ty) } else { self.versions.type_in(&owner.version) };
-            if let Some(set) = ty.filter(|_| exists).and_then(|ty| ty.reconcile(&owner.set)) {
+            let Some(ty) = self.type_in(&owner.version) else { return false };
+            if let Some(set) = ty.reconcile(&owner.set) {
                 owner.replace_set(set);
             }
-            exists
+            true
         });
-        Ok(())
     }
 
-    /// Takes the fields that changed from `old` to `new` away from everybody but `manager`.
+    /// Takes the fields that changed from `old` to `new` away from everybody but `manager`. `changes` are those in the
+    /// version of the request, if they are known.
     fn disown(
         &self,
         old: &Value,
         new: &Value,
+        changes: Option<Comparison>,
         owners: &mut Owners,
         manager: Option<&ManagerId>,
         force: Force,
     ) -> Result<Comparison, UpdateError> {
         let mut comparisons = Comparisons { updater: self, old, new, known: Vec::new() };
-        comparisons.in_version(self.version)?;
+        match changes {
+            Some(changes) => comparisons.learn(self.version, Some(changes)),
+            None => drop(comparisons.in_version(self.version)?),
+        }
         let mut gone = Vec::new();
         let mut losses: Vec<(ManagerId, Set, Set)> = Vec::new();
         for (id, owner) in owners.iter().filter(|(id, _)| Some(*id) != manager) {
@@ -154,25 +166,28 @@ impl Comparisons<'_, '_> {
             Some(at) => at,
             None => {
                 let comparison = self.compute(version)?;
-                self.known.push((Str::from(version), comparison));
+                self.learn(version, comparison);
                 self.known.len() - 1
             }
         };
         Ok(self.known[at].1.as_ref())
     }
 
+    fn learn(&mut self, version: &str, mut comparison: Option<Comparison>) {
+        if let (Some(comparison), Some(filter)) = (&mut comparison, self.updater.filter(version)) {
+            comparison.filter(filter);
+        }
+        self.known.push((Str::from(version), comparison));
+    }
+
     fn compute(&self, version: &str) -> Result<Option<Comparison>, UpdateError> {
-        let Updater { versions, version: own, ty, .. } = *self.updater;
+        let Updater { versions, version: own, .. } = *self.updater;
         let wrap = |what: &str, e: UpdateError| UpdateError::Failed(format!("failed to convert {what} object: {e}"));
-        let ty = if version == own { Some(ty) } else { versions.type_in(version) };
+        let ty = self.updater.type_in(version);
         let old = in_version(versions, self.old, own, version).map_err(|e| wrap("old", e))?;
         let new = in_version(versions, self.new, own, version).map_err(|e| wrap("new", e))?;
         let (Some(ty), Some(old), Some(new)) = (ty, old, new) else { return Ok(None) };
-        let mut comparison =
-            ty.compare(&old, &new).map_err(|e| UpdateError::Failed(format!("failed to compare objects: {e}")))?;
-        if let Some(filter) = self.updater.filter(version) {
-            comparison.filter(filter);
-        }
-        Ok(Some(comparison))
+        let compare_failed = |e| UpdateError::Failed(format!("failed to compare objects: {e}"));
+        ty.compare(&old, &new).map(Some).map_err(compare_failed)
     }
 }

@@ -29,6 +29,10 @@ impl Set {
         Set { nodes: Vec::new() }
     }
 
+    pub(crate) fn with_capacity(n: usize) -> Set {
+        Set { nodes: Vec::with_capacity(n) }
+    }
+
     /// The set of these paths of field names.
     pub fn of_fields(paths: &[&[&str]]) -> Set {
         let mut set = Set::new();
@@ -78,10 +82,6 @@ impl Set {
         self.nodes.iter().map(|n| usize::from(n.member) + n.children.len()).sum()
     }
 
-    fn find(&self, element: &PathElement) -> Option<&Node> {
-        self.nodes.binary_search_by(|n| n.element.cmp(element)).ok().map(|i| &self.nodes[i])
-    }
-
     /// Adds a path; its parents are not added. The empty path is in no set.
     pub fn insert(&mut self, path: &Path) {
         let Some((last, parents)) = path.0.split_last() else { return };
@@ -107,21 +107,17 @@ impl Set {
         let Some((last, parents)) = path.0.split_last() else { return false };
         let mut set = self;
         for element in parents {
-            match set.find(element) {
+            match set.node(element) {
                 Some(node) => set = &node.children,
                 None => return false,
             }
         }
-        set.contains_element(last)
+        set.node(last).is_some_and(|n| n.member)
     }
 
-    pub(crate) fn contains_element(&self, element: &PathElement) -> bool {
-        self.find(element).is_some_and(|n| n.member)
-    }
-
-    /// What is in the set below `element`; `None` if that is nothing.
-    pub(crate) fn below(&self, element: &PathElement) -> Option<&Set> {
-        self.find(element).map(|n| &n.children).filter(|s| !s.is_empty())
+    /// What is in the set at and below `element`.
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.nodes.binary_search_by(|n| n.element.cmp(element)).ok().map(|i| &self.nodes[i])
     }
 
     /// Everything in either set.

@@ -24,10 +24,22 @@ impl Managed {
         Managed::decode(object.at(&MANAGED_FIELDS).unwrap_or(&Value::Null))
     }
 
+    /// Takes the entries out of `object`.
+    pub fn take(object: &mut Value) -> Result<Managed, ManagedFieldsError> {
+        match object.remove_at(&MANAGED_FIELDS) {
+            Some(Value::Array(list)) => Managed::read(list),
+            _ => Ok(Managed::default()),
+        }
+    }
+
     /// Reads a list of entries. Of two with the same identity the later counts.
     pub fn decode(list: &Value) -> Result<Managed, ManagedFieldsError> {
+        Managed::read(list.as_array().unwrap_or_default().to_vec())
+    }
+
+    fn read(list: Vec<Value>) -> Result<Managed, ManagedFieldsError> {
         let mut managed = Managed::default();
-        for (i, entry) in list.as_array().unwrap_or_default().iter().enumerate() {
+        for (i, entry) in list.into_iter().enumerate() {
             let (id, owner) = decode_entry(i, entry).map_err(ManagedFieldsError)?;
             managed.owners.insert(id, owner);
         }
@@ -79,7 +91,7 @@ pub(super) fn is_present(object: &Value) -> bool {
     object.at(&MANAGED_FIELDS).is_some_and(|list| list.as_array().is_some())
 }
 
-fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owner), String> {
+fn decode_entry(i: usize, mut entry: Value) -> Result<(ManagerId, Owner), String> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
@@ -94,33 +106,32 @@ fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owner), String> {
         "" => return Err(format!("missing fieldsType in managed fields entry {i}")),
         other => return Err(format!("invalid fieldsType {} in managed fields entry {i}", Quoted(other))),
     }
-    let wire = entry.get("fieldsV1").cloned().unwrap_or_else(Value::object);
-    let set = Set::from_fields(&wire).map_err(|e| {
-        let entry = crate::go_text::go_value(entry);
+    let set = Set::from_fields(entry.get("fieldsV1").unwrap_or(&Value::Null)).map_err(|e| {
+        let entry = crate::go_text::go_value(&entry);
         format!("error decoding versioned set from {entry}: error decoding set: {e}")
     })?;
     let id = ManagerId::new(text("manager"), operation, text("apiVersion"), text("subresource"));
     let mut owner = Owner::new(Str::from(text("apiVersion")), operation, set);
-    owner.wire = Some(wire);
     owner.time = Some(text("time")).filter(|t| !t.is_empty()).map(canonical_time);
+    owner.wire = entry.as_object_mut().and_then(|e| e.remove("fieldsV1")).filter(|wire| !wire.is_null());
     Ok((id, owner))
 }
 
-fn encode_entry(id: ManagerId, owner: Owner) -> Value {
-    let fields = owner.wire.unwrap_or_else(|| owner.set.to_fields());
+fn encode_entry(id: ManagerId, mut owner: Owner) -> Value {
     let mut entry = Map::with_capacity(7);
     // In key order: each insertion is an append.
-    entry.insert("apiVersion", owner.version);
+    entry.insert("apiVersion", std::mem::take(&mut owner.version));
+    let (operation, time) = (owner.operation, owner.time.take());
     entry.insert("fieldsType", "FieldsV1");
-    entry.insert("fieldsV1", fields);
+    entry.insert("fieldsV1", owner.into_fields());
     if !id.manager.is_empty() {
         entry.insert("manager", id.manager);
     }
-    entry.insert("operation", owner.operation.as_str());
+    entry.insert("operation", operation.as_str());
     if !id.subresource.is_empty() {
         entry.insert("subresource", id.subresource);
     }
-    if let Some(time) = owner.time {
+    if let Some(time) = time {
         entry.insert("time", time);
     }
     Value::Object(entry)

@@ -1,6 +1,6 @@
 //! The field manager of a resource or subresource in one version.
 
-use super::entries::{self, Managed, clear, is_present, is_reset};
+use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
 use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owner, Owners, UpdateError, Updater, Versions};
@@ -69,6 +69,15 @@ pub enum ApplyError {
     Internal(String),
 }
 
+/// An apply under way.
+struct Request<'r> {
+    ty: Type<'r>,
+    live: &'r Value,
+    patch: &'r Value,
+    manager: &'r str,
+    now: Time,
+}
+
 impl From<ApplyError> for Status {
     fn from(error: ApplyError) -> Status {
         match error {
@@ -107,7 +116,6 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Result<Managed, ApplyError> {
         let managed = self.requested_or_live(live, new);
-        clear(new);
         let is_create = live.is_none_or(|l| l.str_at(&["metadata", "uid"]).is_empty());
         // An object that is not tracked stays so until it is applied.
         if managed.owners.is_empty() && !is_create {
@@ -120,16 +128,17 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The entries that `new` carries, if it may change them and they can be read; else those of `live`.
-    fn requested_or_live(&self, live: Option<&Value>, new: &Value) -> Managed {
+    /// The entries that `new` carries, if it may change them and they can be read; else those of `live`. `new` has none
+    /// afterwards.
+    fn requested_or_live(&self, live: Option<&Value>, new: &mut Value) -> Managed {
         let of_live = || live.and_then(|l| Managed::of(l).ok()).unwrap_or_default();
+        let reset = is_reset(new);
+        let requested = Managed::take(new);
         if !self.subresource.is_empty() {
             return of_live();
         }
-        if is_reset(new) {
-            return Managed::default();
-        }
-        match Managed::of(new) {
+        match requested {
+            _ if reset => Managed::default(),
             Ok(managed) if !managed.owners.is_empty() => managed,
             _ => of_live(),
         }
@@ -186,35 +195,37 @@ impl FieldManager<'_> {
             Some(live) => without_managed_fields(live),
             None => self.empty_object(ty),
         };
-        let mut outcome = match self.merge(ty, &live, patch, managed.clone(), manager, force, now) {
-            Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::KUBECTL => {
+        let request = Request { ty, live: &live, patch, manager, now };
+        // Only kubectl may have to try again.
+        let spare = (manager == last_applied::KUBECTL).then(|| managed.clone());
+        let (changed, managed) = match (self.merge(&request, managed, force), spare) {
+            (Err(ApplyError::Conflicts(conflicts)), Some(managed)) => {
                 // What kubectl applied from the client's side before is its own.
                 let excused = last_applied::excused_fields(&live, ty, &self.kind).unwrap_or_default();
                 let left: Vec<_> = conflicts.0.into_iter().filter(|c| !excused.contains(&c.path)).collect();
                 if !left.is_empty() {
                     return Err(ApplyError::Conflicts(Conflicts(left)));
                 }
-                self.merge(ty, &live, patch, managed, manager, Force::Yes, now)?
+                self.merge(&request, managed, Force::Yes)?
             }
-            other => other?,
+            (result, _) => result?,
         };
+        let mut outcome = ApplyOutcome { changed: changed.is_some(), object: changed.unwrap_or(live) };
+        managed.store(&mut outcome.object);
         if manager == last_applied::KUBECTL {
             last_applied::renew(&mut outcome.object, patch);
         }
         Ok(outcome)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// The merged object, if anything changes, and who owns what in it.
     fn merge(
         &self,
-        ty: Type<'_>,
-        live: &Value,
-        patch: &Value,
+        request: &Request<'_>,
         mut managed: Managed,
-        manager: &str,
         force: Force,
-        now: Time,
-    ) -> Result<ApplyOutcome, ApplyError> {
+    ) -> Result<(Option<Value>, Managed), ApplyError> {
+        let Request { ty, live, patch, manager, now } = *request;
         if managed.owners.is_empty() {
             let wrap = |e| ApplyError::Internal(format!("failed to create manager for existing fields: {e}"));
             let empty = self.empty_object(ty);
@@ -226,11 +237,17 @@ impl FieldManager<'_> {
         let fail = |what: &str, object: &Value, e: String| {
             ApplyError::Internal(format!("failed to create typed {what} object ({}): {e}", describe(object)))
         };
-        ty.validate(patch, Duplicates::Refused).map_err(|e| fail("patch", patch, e.to_string()))?;
+        let set = match ty.checked_field_set(patch) {
+            Some(set) => set,
+            None => {
+                ty.validate(patch, Duplicates::Refused).map_err(|e| fail("patch", patch, e.to_string()))?;
+                ty.field_set(patch)
+            }
+        };
         ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
         let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Apply, &version);
-        let applied = self.updater(ty, &version).apply(live, patch, &mut managed.owners, &id, force)?;
+        let applied = self.updater(ty, &version).apply(live, patch, set, &mut managed.owners, &id, force)?;
         if let Some(owner) = managed.owners.get_mut(&id) {
             owner.lose(&NOBODYS_FIELDS);
             if matches!(applied, Applied::Changed(_)) {
@@ -240,12 +257,11 @@ impl FieldManager<'_> {
                 managed.owners.remove(&id);
             }
         }
-        let (mut object, changed) = match applied {
-            Applied::Changed(object) => (object, true),
-            Applied::Unchanged => (live.clone(), false),
+        let changed = match applied {
+            Applied::Changed(object) => Some(object),
+            Applied::Unchanged => None,
         };
-        managed.store(&mut object);
-        Ok(ApplyOutcome { object, changed })
+        Ok((changed, managed))
     }
 
     fn ty(&self) -> Result<Type<'_>, ApplyError> {

@@ -34,8 +34,7 @@ impl Type<'_> {
         let mut errors = ValidationErrors::default();
         let delta = compare(self, Some(old), Some(new), &mut errors);
         errors.into_result()?;
-        let [removed, modified, added] = delta.below;
-        Ok(Comparison { removed, modified, added })
+        Ok(delta.into())
     }
 }
 
@@ -45,7 +44,7 @@ const ADDED: usize = 2;
 
 /// Changes at and below one path, by kind.
 #[derive(Default)]
-struct Delta {
+pub(super) struct Delta {
     here: [bool; 3],
     below: [Set; 3],
 }
@@ -57,13 +56,24 @@ impl Delta {
         delta
     }
 
+    /// All of a value that came or went.
+    fn whole(kind: usize, ty: Type<'_>, value: &Value) -> Delta {
+        let mut delta = Delta::default();
+        (delta.here[kind], delta.below[kind]) = ty.everything(value);
+        delta
+    }
+
     /// Takes over the changes of a member.
-    fn attach(&mut self, element: &mut dyn FnMut() -> PathElement, child: Delta) {
+    pub(super) fn attach(&mut self, element: &mut dyn FnMut() -> PathElement, child: Delta) {
         for ((below, here), deeper) in self.below.iter_mut().zip(child.here).zip(child.below) {
             if here || !deeper.is_empty() {
                 below.push(element(), here, deeper);
             }
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.here == [false; 3] && self.below.iter().all(Set::is_empty)
     }
 
     fn or(mut self, other: Delta) -> Delta {
@@ -75,11 +85,22 @@ impl Delta {
     }
 }
 
-/// At least one of the two is there.
-fn compare(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
+impl From<Delta> for Comparison {
+    fn from(delta: Delta) -> Comparison {
+        let [removed, modified, added] = delta.below;
+        Comparison { removed, modified, added }
+    }
+}
+
+/// The changes from `old` to `new`. What came or went as a whole counts with everything in it; of a container that was
+/// there before only what changed inside.
+pub(super) fn compare(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
     match (old, new) {
-        (Some(value), None) => as_kind(ty.kind(Some(value)), old, new, errors),
-        (None, _) => as_kind(ty.kind(new), old, new, errors),
+        (Some(value), None) => Delta::whole(REMOVED, ty, value),
+        (None, Some(value)) => Delta::whole(ADDED, ty, value),
+        (None, None) => Delta::default(),
+        // Most of an object is as it was, and seeing that needs no types.
+        (Some(o), Some(n)) if values::equal(o, n) => Delta::default(),
         (Some(_), Some(_)) => {
             let (was, is) = (ty.kind(old), ty.kind(new));
             if std::mem::discriminant(&was) == std::mem::discriminant(&is) {
@@ -92,6 +113,7 @@ fn compare(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut 
     }
 }
 
+/// Both are there.
 fn as_kind(kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
     match kind {
         Kind::Scalar(scalar) => compare_scalars(scalar, old, new, errors),
@@ -100,14 +122,14 @@ fn as_kind(kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mu
             if list.is_atomic() || (o.is_empty() && n.is_empty()) {
                 return leaf(old, new);
             }
-            container(old, new, compare_lists(list, o, n, errors))
+            compare_lists(list, o, n, errors)
         }
         Kind::Map(map) => {
             let (o, n) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
             if map.atomic || (o.is_none_or(Map::is_empty) && n.is_none_or(Map::is_empty)) {
                 return leaf(old, new);
             }
-            container(old, new, compare_maps(map, o, n, errors))
+            compare_maps(map, o, n, errors)
         }
     }
 }
@@ -116,20 +138,13 @@ fn elements(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or_default()
 }
 
-fn leaf(old: Option<&Value>, new: Option<&Value>) -> Delta {
+pub(super) fn leaf(old: Option<&Value>, new: Option<&Value>) -> Delta {
     match (old, new) {
         (None, _) => Delta::here(ADDED),
         (_, None) => Delta::here(REMOVED),
         (Some(old), Some(new)) if !values::equal(old, new) => Delta::here(MODIFIED),
         _ => Delta::default(),
     }
-}
-
-/// A container counts itself only if it came or went as a whole.
-fn container(old: Option<&Value>, new: Option<&Value>, mut delta: Delta) -> Delta {
-    delta.here[ADDED] |= old.is_none();
-    delta.here[REMOVED] |= old.is_some() && new.is_none();
-    delta
 }
 
 fn compare_scalars(scalar: Scalar, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
@@ -144,9 +159,15 @@ fn compare_scalars(scalar: Scalar, old: Option<&Value>, new: Option<&Value>, err
 
 fn compare_maps(map: MapType<'_>, old: Option<&Map>, new: Option<&Map>, errors: &mut ValidationErrors) -> Delta {
     let mut delta = Delta::default();
+    let mut types = map.in_order(old.map_or(0, Map::len).max(new.map_or(0, Map::len)));
     super::merge::zip_maps(old, new, |name, old, new| {
+        if let (Some(old), Some(new)) = (old, new)
+            && values::equal(old, new)
+        {
+            return;
+        }
         let start = errors.len();
-        match map.member(name) {
+        match types.member(name) {
             Some(ty) => {
                 let child = compare(ty, old, new, errors);
                 delta.attach(&mut || PathElement::field(name), child);
@@ -183,7 +204,7 @@ fn compare_lists(list: ListType<'_>, old: &[Value], new: &[Value], errors: &mut 
 
 /// Compares the elements with one path element: normally one on each side. Where there are several they are one thing,
 /// owned as a whole.
-fn compare_elements(
+pub(super) fn compare_elements(
     ty: Type<'_>,
     old: &[(PathElement, &Value)],
     new: &[(PathElement, &Value)],

@@ -1,7 +1,7 @@
 //! List elements as path elements.
 
 use super::{ListType, MapType, Type};
-use crate::fieldset::PathElement;
+use crate::fieldset::{PathElement, values};
 use kubelith_meta::{Str, Value};
 use kubelith_schema::ListKind;
 
@@ -16,6 +16,31 @@ impl<'a> ListType<'a> {
             ListKind::Map(keys) => keyed_element(keys, self.element, element),
             ListKind::Set => set_element(element),
             ListKind::Atomic => Err("invalid indexing of non-associative list".into()),
+        }
+    }
+
+    /// Why `element` cannot be found in this list, if so: `path_element` without the path element.
+    pub(super) fn refusal(&self, element: &Value) -> Option<String> {
+        match (self.kind, element) {
+            (ListKind::Map(keys), Value::Object(map)) if keys.iter().any(|k| map.contains_key(k)) => None,
+            (ListKind::Set, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => None,
+            (ListKind::Atomic, _) => None,
+            _ => self.path_element(element).err(),
+        }
+    }
+
+    /// Whether two elements have the same path element.
+    pub(super) fn same_element(&self, a: &Value, b: &Value) -> bool {
+        match self.kind {
+            ListKind::Map(keys) => keys.iter().all(|key| match (a.get(key), b.get(key)) {
+                (Some(a), Some(b)) => values::equal(a, b),
+                (None, None) => true,
+                (Some(one), None) | (None, Some(one)) => {
+                    self.element.as_map().and_then(|m| m.default_of(key)).is_some_and(|d| values::equal(&d, one))
+                }
+            }),
+            ListKind::Set => values::equal(a, b),
+            ListKind::Atomic => false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{ValidationErrors, scalar_mismatch};
 use super::{Kind, ListType, MapType, Scalar, Type};
-use crate::fieldset::PathElement;
+use crate::fieldset::{PathElement, values};
 use kubelith_meta::{Map, Str, Value};
 use std::cmp::Ordering;
 
@@ -11,14 +11,50 @@ impl Type<'_> {
     /// both stand in the order of `config`.
     pub fn merge(self, live: &Value, config: &Value) -> Result<Value, ValidationErrors> {
         let mut errors = ValidationErrors::default();
-        let merged = merge(self, Some(live), Some(config), &mut errors);
+        let mut merged = live.clone();
+        merge_into(self, &mut merged, config, &mut errors);
         errors.into_result()?;
-        Ok(merged.unwrap_or_default())
+        Ok(merged)
+    }
+}
+
+/// Merges `config` into `live` where it stands. Lists are rebuilt if elements come in or change places.
+fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut ValidationErrors) {
+    match (ty.common_kind(live, config), &mut *live, config) {
+        (Some(Kind::Map(map)), Value::Object(live), Value::Object(config)) if !map.atomic && !live.is_empty() => {
+            let mut types = map.in_order(config.len());
+            for (name, value) in config.iter() {
+                let member = live.get_mut(name);
+                if member.as_ref().is_some_and(|member| values::equal(member, value)) {
+                    continue;
+                }
+                let start = errors.len();
+                match (types.member(name), member) {
+                    (Some(ty), Some(member)) => merge_into(ty, member, value, errors),
+                    (Some(_), None) => drop(live.insert(name, value.clone())),
+                    (None, _) => errors.push("schema error: invalid atom: inlined"),
+                }
+                errors.prefix_field(start, name);
+            }
+        }
+        (Some(Kind::List(list)), Value::Array(live), Value::Array(config))
+            if live.len() == config.len() && live.iter().zip(config).all(|(l, c)| list.same_element(l, c)) =>
+        {
+            for (element, value) in live.iter_mut().zip(config) {
+                merge_into(list.element, element, value, errors);
+            }
+        }
+        _ => *live = merge(ty, Some(live), Some(config), errors).unwrap_or_default(),
     }
 }
 
 /// At least one of the two is there. `None` if nothing comes out.
-fn merge(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>, errors: &mut ValidationErrors) -> Option<Value> {
+pub(super) fn merge(
+    ty: Type<'_>,
+    live: Option<&Value>,
+    config: Option<&Value>,
+    errors: &mut ValidationErrors,
+) -> Option<Value> {
     // A value that is only on one side of a valid object is taken as it is.
     match (live, config) {
         (Some(value), None) | (None, Some(value)) => Some(value.clone()),

@@ -9,6 +9,7 @@ mod compare;
 mod elements;
 mod error;
 mod merge;
+mod overlay;
 mod reconcile;
 mod remove;
 #[cfg(test)]
@@ -19,9 +20,10 @@ mod zero;
 
 pub use compare::Comparison;
 pub use error::ValidationErrors;
+pub use overlay::Overlay;
 pub use validate::Duplicates;
 
-use kubelith_meta::Value;
+use kubelith_meta::{Map, Value};
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -76,12 +78,10 @@ pub(crate) struct MapType<'a> {
     preserve: bool,
 }
 
-/// All kinds that a type can be.
-#[derive(Default, Clone, Copy)]
+/// The kinds that an untyped value can be, beside any scalar.
 struct Kinds<'a> {
-    map: Option<MapType<'a>>,
-    scalar: Option<Scalar>,
-    list: Option<ListType<'a>>,
+    map: MapType<'a>,
+    list: ListType<'a>,
 }
 
 impl<'a> Type<'a> {
@@ -89,71 +89,88 @@ impl<'a> Type<'a> {
         Type::Declared { table: &schema.table, schema: &schema.root, preserve: false }
     }
 
+    /// What this type is whatever the value; `None` if the value decides.
+    pub(crate) fn fixed_kind(self) -> Option<Kind<'a>> {
+        match self {
+            Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
+                Declared::One(kind) => Some(kind),
+                Declared::Several(_) => None,
+            },
+            Type::Deduced | Type::Opaque => None,
+            Type::Named(..) | Type::Text => Some(self.kind(None)),
+        }
+    }
+
+    /// The kind of both values, if it is the same.
+    pub(crate) fn common_kind(self, a: &Value, b: &Value) -> Option<Kind<'a>> {
+        if let Some(kind) = self.fixed_kind() {
+            return Some(kind);
+        }
+        let (first, second) = (self.kind(Some(a)), self.kind(Some(b)));
+        (std::mem::discriminant(&first) == std::mem::discriminant(&second)).then_some(second)
+    }
+
     /// What this type is for `value`. A value that fits none of its kinds, null or absent, gets the first.
     pub(crate) fn kind(self, value: Option<&Value>) -> Kind<'a> {
-        let kinds = self.kinds();
-        let fitting = match value {
-            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => kinds.scalar.map(Kind::Scalar),
-            Some(Value::Array(_)) => kinds.list.map(Kind::List),
-            Some(Value::Object(_)) => kinds.map.map(Kind::Map),
-            Some(Value::Null) | None => None,
+        let kinds = match self {
+            Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
+                Declared::One(kind) => return kind,
+                Declared::Several(kinds) => kinds,
+            },
+            Type::Named(table, id) => {
+                let struct_type = table.get(id);
+                return Kind::Map(MapType::of_struct(table, struct_type, struct_type.atomic, false));
+            }
+            Type::Text => return Kind::Scalar(Scalar::Text),
+            Type::Deduced => Kinds::untyped(Type::Deduced, false, &ListKind::Atomic),
+            Type::Opaque => Kinds::untyped(Type::Opaque, true, &ListKind::Atomic),
         };
-        let first = || kinds.map.map(Kind::Map).or(kinds.scalar.map(Kind::Scalar)).or(kinds.list.map(Kind::List));
-        fitting.or_else(first).unwrap_or(Kind::Scalar(Scalar::Any))
+        match value {
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => Kind::Scalar(Scalar::Any),
+            Some(Value::Array(_)) => Kind::List(kinds.list),
+            Some(Value::Object(_) | Value::Null) | None => Kind::Map(kinds.map),
+        }
     }
 
     /// The type as a map, whatever else it can be.
     pub(crate) fn as_map(self) -> Option<MapType<'a>> {
-        self.kinds().map
+        match self.kind(Some(&Value::Object(Map::new()))) {
+            Kind::Map(map) => Some(map),
+            _ => None,
+        }
     }
 
     pub(crate) fn as_list(self) -> Option<ListType<'a>> {
-        self.kinds().list
-    }
-
-    fn kinds(self) -> Kinds<'a> {
-        match self {
-            Type::Declared { table, schema, preserve } => declared(table, schema, preserve),
-            Type::Named(table, id) => {
-                let struct_type = table.get(id);
-                Kinds {
-                    map: Some(MapType::of_struct(table, struct_type, struct_type.atomic, false)),
-                    ..Kinds::default()
-                }
-            }
-            Type::Text => Kinds { scalar: Some(Scalar::Text), ..Kinds::default() },
-            Type::Deduced => Kinds {
-                map: Some(MapType::untyped(Type::Deduced, false)),
-                scalar: Some(Scalar::Any),
-                list: Some(ATOMIC_LIST),
-            },
-            Type::Opaque => Kinds {
-                map: Some(MapType::untyped(Type::Opaque, true)),
-                scalar: Some(Scalar::Any),
-                list: Some(ATOMIC_LIST),
-            },
+        match self.kind(Some(&Value::Array(Vec::new()))) {
+            Kind::List(list) => Some(list),
+            _ => None,
         }
     }
 }
 
-const ATOMIC_LIST: ListType<'static> = ListType { kind: &ListKind::Atomic, element: Type::Opaque };
+/// A declared type: one thing, or whatever the value is.
+enum Declared<'a> {
+    One(Kind<'a>),
+    Several(Kinds<'a>),
+}
 
-fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Kinds<'a> {
-    let scalar = |scalar| Kinds { scalar: Some(scalar), ..Kinds::default() };
+fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Declared<'a> {
     let inner = |schema| Type::Declared { table, schema, preserve };
+    let scalar = |scalar| Declared::One(Kind::Scalar(scalar));
+    let of_struct = |struct_type, preserve| {
+        Declared::One(Kind::Map(MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve)))
+    };
     match &schema.shape {
         Shape::Any
         | Shape::IntOrString
         | Shape::Json
         | Shape::JsonSchemaOrBool(_)
         | Shape::JsonSchemaOrArray(_)
-        | Shape::JsonSchemaOrStrings(_) => Kinds {
-            map: Some(MapType::untyped(Type::Deduced, schema.atomic)),
-            scalar: Some(Scalar::Any),
-            list: Some(ListType { kind: &schema.list, element: Type::Opaque }),
-        },
-        Shape::RawExtension => Type::Opaque.kinds(),
-        Shape::FieldsV1 => Kinds { map: Some(MapType::untyped(Type::Deduced, schema.atomic)), ..Kinds::default() },
+        | Shape::JsonSchemaOrStrings(_) => {
+            Declared::Several(Kinds::untyped(Type::Deduced, schema.atomic, &schema.list))
+        }
+        Shape::RawExtension => Declared::Several(Kinds::untyped(Type::Opaque, true, &ListKind::Atomic)),
+        Shape::FieldsV1 => Declared::One(Kind::Map(MapType::untyped(Type::Deduced, schema.atomic))),
         Shape::Bool => scalar(Scalar::Boolean),
         Shape::Int32 | Shape::Int64 | Shape::Float => scalar(Scalar::Number),
         Shape::String => {
@@ -163,21 +180,20 @@ fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Kin
         }
         Shape::Bytes | Shape::Duration => scalar(Scalar::Text),
         Shape::Time | Shape::MicroTime | Shape::Quantity => scalar(Scalar::Any),
-        Shape::Named(id) => {
-            let map = MapType::of_struct(table, table.get(*id), schema.is_atomic(table), false);
-            Kinds { map: Some(map), ..Kinds::default() }
-        }
-        Shape::Struct(struct_type) => {
-            let map = MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve);
-            Kinds { map: Some(map), ..Kinds::default() }
-        }
+        Shape::Named(id) => of_struct(table.get(*id), false),
+        Shape::Struct(struct_type) => of_struct(struct_type, preserve),
         Shape::Map(element) => {
-            let map = MapType { atomic: schema.atomic, element: Some(inner(element)), fields: None, preserve };
-            Kinds { map: Some(map), ..Kinds::default() }
+            let atomic = schema.atomic && !schema.granular;
+            Declared::One(Kind::Map(MapType { atomic, element: Some(inner(element)), fields: None, preserve }))
         }
-        Shape::List(element) => {
-            Kinds { list: Some(ListType { kind: &schema.list, element: inner(element) }), ..Kinds::default() }
-        }
+        Shape::List(element) => Declared::One(Kind::List(ListType { kind: &schema.list, element: inner(element) })),
+    }
+}
+
+impl<'a> Kinds<'a> {
+    /// Any scalar, list or map.
+    fn untyped(member: Type<'a>, atomic: bool, list: &'a ListKind) -> Kinds<'a> {
+        Kinds { map: MapType::untyped(member, atomic), list: ListType { kind: list, element: Type::Opaque } }
     }
 }
 
@@ -196,9 +212,15 @@ impl<'a> MapType<'a> {
     /// The type of a declared field.
     pub(crate) fn field(&self, name: &str) -> Option<Type<'a>> {
         let (table, struct_type) = self.fields?;
-        if let Some(field) = struct_type.field(name) {
-            return Some(Type::Declared { table, schema: &field.schema, preserve: self.preserve });
+        match struct_type.field(name) {
+            Some(field) => Some(Type::Declared { table, schema: &field.schema, preserve: self.preserve }),
+            None => self.implied(name),
         }
+    }
+
+    /// The fields that every object has, if its schema does not spell them out.
+    fn implied(&self, name: &str) -> Option<Type<'a>> {
+        let (table, struct_type) = self.fields?;
         match name {
             "apiVersion" | "kind" if struct_type.embedded => Some(Type::Text),
             "metadata" if struct_type.embedded => {
@@ -211,6 +233,11 @@ impl<'a> MapType<'a> {
     /// The type of a member, declared or not.
     pub(crate) fn member(&self, name: &str) -> Option<Type<'a>> {
         self.field(name).or(self.element)
+    }
+
+    /// Looks up the types of `members` names that come in order.
+    pub(crate) fn in_order(&self, members: usize) -> InOrder<'a> {
+        InOrder { map: *self, passed: 0, left: members }
     }
 
     /// The default of a declared field, which completes the keys of list elements.
@@ -227,5 +254,39 @@ impl<'a> MapType<'a> {
             _ => false,
         };
         no_fields && untyped
+    }
+}
+
+/// Looks up fields by names in ascending order: both the names and the fields are sorted, so one walk over the fields
+/// finds all, unless there are many more of them.
+pub(crate) struct InOrder<'a> {
+    map: MapType<'a>,
+    /// Fields before this one sort before every name to come.
+    passed: usize,
+    /// Names to come.
+    left: usize,
+}
+
+impl<'a> InOrder<'a> {
+    /// The declared type of the next name.
+    pub(crate) fn field(&mut self, name: &str) -> Option<Type<'a>> {
+        let (table, struct_type) = self.map.fields?;
+        let ahead = &struct_type.fields[self.passed..];
+        let skipped = if ahead.len() <= self.left * 4 {
+            ahead.iter().take_while(|f| f.name.as_str() < name).count()
+        } else {
+            ahead.partition_point(|f| f.name.as_str() < name)
+        };
+        self.passed += skipped;
+        self.left = self.left.saturating_sub(1);
+        match ahead.get(skipped).filter(|f| f.name == name) {
+            Some(field) => Some(Type::Declared { table, schema: &field.schema, preserve: self.map.preserve }),
+            None => self.map.implied(name),
+        }
+    }
+
+    /// The type of the next name, declared or not.
+    pub(crate) fn member(&mut self, name: &str) -> Option<Type<'a>> {
+        self.field(name).or(self.map.element)
     }
 }

@@ -8,32 +8,32 @@ impl Type<'_> {
     /// Removes every item of `items` from `value`. A container that loses its last member becomes null, for its field
     /// was not removed itself; so does an atomic one that something is to be removed from.
     pub fn remove_items(self, value: &mut Value, items: &Set) {
+        if items.is_empty() {
+            return;
+        }
         let emptied = match (self.kind(Some(value)), &mut *value) {
             (Kind::Scalar(_), _) => false,
             (Kind::List(list), Value::Array(elements)) if !list.is_atomic() => {
                 elements.retain_mut(|element| {
                     let Ok(at) = list.path_element(element) else { return true };
-                    if items.contains_element(&at) {
-                        return false;
-                    }
-                    if let Some(below) = items.below(&at) {
-                        list.element.remove_items(element, below);
+                    match items.node(&at) {
+                        Some(node) if node.member => return false,
+                        Some(node) => list.element.remove_items(element, &node.children),
+                        None => {}
                     }
                     true
                 });
                 elements.is_empty()
             }
             (Kind::Map(map), Value::Object(members)) if !map.atomic => {
-                members.retain(|name, member| {
-                    let at = PathElement::field(name);
-                    if items.contains_element(&at) {
-                        return false;
+                for node in items.nodes() {
+                    let PathElement::Field(name) = &node.element else { continue };
+                    if node.member {
+                        members.remove(name);
+                    } else if let (Some(ty), Some(member)) = (map.member(name), members.get_mut(name)) {
+                        ty.remove_items(member, &node.children);
                     }
-                    if let (Some(below), Some(ty)) = (items.below(&at), map.member(name)) {
-                        ty.remove_items(member, below);
-                    }
-                    true
-                });
+                }
                 members.is_empty()
             }
             _ => true,

@@ -322,10 +322,26 @@ proptest! {
         let (live, config) = (random_object(&schema, a), random_object(&schema, b));
         let merged = ty.merge(&live, &config).unwrap();
         prop_assert_eq!(ty.merge(&merged, &config).unwrap(), merged.clone(), "idempotent");
+        let rebuilt = merge::merge(ty, Some(&live), Some(&config), &mut ValidationErrors::default());
+        prop_assert_eq!(Some(merged.clone()), rebuilt);
         let changes = ty.compare(&config, &merged).unwrap();
         prop_assert!(changes.removed.is_empty() && changes.modified.leaves().paths().iter().all(|p| is_empty_at(&config, p)));
         let changes = ty.compare(&live, &merged).unwrap();
         prop_assert!(changes.removed.is_empty(), "{:?}", changes.removed.paths());
+    }
+
+    #[test]
+    fn an_overlay_is_the_change_by_a_merge(a: u64, b: u64, part: bool) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let live = random_object(&schema, a);
+        // A config of the same values, or of others.
+        let config = if part { random_part(&live, b) } else { random_object(&schema, b) };
+        let merged = ty.merge(&live, &config).unwrap();
+        let overlay = ty.overlay(&live, &config).unwrap();
+        prop_assert_eq!(&overlay.changes, &ty.compare(&live, &merged).unwrap());
+        prop_assert!(!overlay.is_empty() || merged == live, "{} + {}", text(&live), text(&config));
+        prop_assert!(ty.overlay(&live, &live).unwrap().is_empty());
     }
 
     #[test]
@@ -353,4 +369,22 @@ fn is_empty_at(value: &Value, path: &crate::fieldset::Path) -> bool {
         };
     }
     at.is_none_or(Value::is_empty)
+}
+
+/// `value` without some of its members and elements; keys of list elements stay.
+fn random_part(value: &Value, seed: u64) -> Value {
+    let keep = |i: usize, name: &str| {
+        matches!(name, "name" | "uid" | "type" | "containerPort" | "protocol") || (seed >> (i % 61)) & 1 == 1
+    };
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().enumerate().filter(|(i, (name, _))| keep(*i, name));
+            Value::Object(kept.map(|(i, (name, v))| (name, random_part(v, seed.rotate_left(i as u32 + 7)))).collect())
+        }
+        Value::Array(list) if list.iter().all(|v| v.as_object().is_some_and(|m| m.contains_key("name"))) => {
+            let kept = list.iter().enumerate().filter(|(i, _)| keep(*i, ""));
+            Value::Array(kept.map(|(i, v)| random_part(v, seed.rotate_left(i as u32 + 3))).collect())
+        }
+        other => other.clone(),
+    }
 }

@@ -36,38 +36,58 @@ fn validate(ty: Type<'_>, value: &Value, duplicates: Duplicates, errors: &mut Va
 }
 
 fn validate_list(list: ListType<'_>, elements: &[Value], duplicates: Duplicates, errors: &mut ValidationErrors) {
-    let mut seen: Vec<PathElement> = Vec::new();
+    let mut seen = Seen::default();
     for (i, value) in elements.iter().enumerate() {
-        let start = errors.len();
-        if list.is_atomic() {
-            validate(list.element, value, duplicates, errors);
-            errors.prefix_from(start, PathElement::Index(i as i64));
-            continue;
-        }
-        let element = match list.path_element(value) {
-            Ok(element) => element,
+        if let Some(why) = list.refusal(value) {
             // Nothing below can be reported without a path.
-            Err(why) => return errors.push(format!("element {i}: {why}")),
-        };
-        let mut start = start;
-        if duplicates == Duplicates::Refused {
-            match seen.binary_search(&element) {
-                Ok(_) => {
-                    errors.push(format!("duplicate entries for key {element}"));
-                    start += 1;
-                }
-                Err(at) => seen.insert(at, element.clone()),
-            }
+            return errors.push(format!("element {i}: {why}"));
         }
+        if duplicates == Duplicates::Refused && !list.is_atomic() && seen.has(list, &elements[..i], value) {
+            let element = list.path_element(value).unwrap_or(PathElement::Index(i as i64));
+            errors.push(format!("duplicate entries for key {element}"));
+        }
+        let start = errors.len();
         validate(list.element, value, duplicates, errors);
-        errors.prefix_from(start, element);
+        if errors.len() > start {
+            let element = list.path_element(value).unwrap_or(PathElement::Index(i as i64));
+            errors.prefix_from(start, element);
+        }
+    }
+}
+
+/// Longer lists are looked through with an index.
+const SHORT_LIST: usize = 16;
+
+/// The elements of a list so far.
+#[derive(Default)]
+struct Seen(Vec<PathElement>);
+
+impl Seen {
+    /// Whether `value` is among `earlier` elements, which come in order.
+    fn has(&mut self, list: ListType<'_>, earlier: &[Value], value: &Value) -> bool {
+        if earlier.len() < SHORT_LIST {
+            return earlier.iter().any(|e| list.same_element(e, value));
+        }
+        if self.0.is_empty() {
+            self.0.extend(earlier.iter().filter_map(|e| list.path_element(e).ok()));
+            self.0.sort();
+            self.0.dedup();
+        }
+        match list.path_element(value).map(|element| (self.0.binary_search(&element), element)) {
+            Ok((Err(at), element)) => {
+                self.0.insert(at, element);
+                false
+            }
+            other => other.is_ok(),
+        }
     }
 }
 
 fn validate_map(map: MapType<'_>, members: &Map, duplicates: Duplicates, errors: &mut ValidationErrors) {
+    let mut types = map.in_order(members.len());
     for (name, value) in members.iter() {
         let start = errors.len();
-        match map.member(name) {
+        match types.member(name) {
             Some(ty) => validate(ty, value, duplicates, errors),
             None => {
                 errors.push("field not declared in schema");

@@ -23,6 +23,9 @@ mod v2;
 mod v3;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use library::Library;
 pub use published::{DeleteAnswer, Detail, Published, Written};
 pub use serve::OpenApi;

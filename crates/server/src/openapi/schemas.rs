@@ -191,22 +191,43 @@ fn with_values(text: Option<String>, values: &[Value]) -> Option<String> {
     Some(text)
 }
 
-/// Required fields, in the order in which the type declares them, which its protobuf numbers tell.
+/// The required fields of types that do not declare their fields in the order of their protobuf numbers.
+const DECLARED_ORDER: [(&str, &[&str]); 4] = [
+    ("io.k8s.api.networking.v1.HTTPIngressPath", &["pathType", "backend"]),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.APIResource", &["name", "singularName", "namespaced", "kind", "verbs"]),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", &["apiVersion", "kind", "name", "uid"]),
+    (
+        "io.k8s.apimachinery.pkg.version.Info",
+        &[
+            "major",
+            "minor",
+            "gitVersion",
+            "gitCommit",
+            "gitTreeState",
+            "buildDate",
+            "goVersion",
+            "compiler",
+            "platform",
+        ],
+    ),
+];
+
+/// Required fields, in the order in which the type declares them.
 fn required(t: &StructType) -> Vec<Str> {
-    fn place(slots: &[ProtoSlot], field: usize) -> Option<u32> {
+    fn number(slots: &[ProtoSlot], field: usize) -> Option<u32> {
         slots.iter().find_map(|slot| match slot {
             ProtoSlot::Field { number, field: f } if *f as usize == field => Some(*number),
-            ProtoSlot::Inline { number, slots } => place(slots, field).map(|_| *number),
+            ProtoSlot::Inline { number: outer, slots } => number(slots, field).map(|_| *outer),
             ProtoSlot::Field { .. } => None,
         })
     }
-    let mut required: Vec<(u32, &Str)> = t
-        .fields
-        .iter()
-        .enumerate()
-        .filter(|(_, f)| f.required)
-        .map(|(i, f)| (place(&t.proto, i).unwrap_or_default(), &f.name))
-        .collect();
+    let declared = DECLARED_ORDER.iter().find(|(name, _)| t.name == *name).map_or(&[][..], |(_, fields)| *fields);
+    let place = |index: usize, name: &str| match declared.iter().position(|f| *f == name) {
+        Some(place) => place as u32,
+        None => number(&t.proto, index).unwrap_or_default(),
+    };
+    let fields = t.fields.iter().enumerate().filter(|(_, f)| f.required);
+    let mut required: Vec<(u32, &Str)> = fields.map(|(i, f)| (place(i, &f.name), &f.name)).collect();
     required.sort();
     required.into_iter().map(|(_, name)| name.clone()).collect()
 }

@@ -288,3 +288,6 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,10 +22,12 @@ impl Subject {
 
 fn publish(served: &Served) -> Published {
     let answers_object = served.endpoint.as_ref().is_some_and(|e| e.resource.strategy.delete_returns_object());
+    // A namespace is answered with as long as it is being finalized; published is what comes when it is not.
+    let finalized = served.descriptor.versions[served.version_index].subresources.iter().any(|s| s.name == "finalize");
     Published {
         descriptor: served.descriptor.clone(),
         version_index: served.version_index,
-        delete_answer: if answers_object { DeleteAnswer::Object } else { DeleteAnswer::Status },
+        delete_answer: if answers_object && !finalized { DeleteAnswer::Object } else { DeleteAnswer::Status },
         detail: Detail::Full,
         written: None,
     }

@@ -1,9 +1,8 @@
 //! Descriptions: those of the crate that carries them, and words of our own where it has none.
 
+use super::meta;
 use kubelith_descriptions::Descriptions;
 use kubelith_schema::StructType;
-
-use super::meta;
 
 /// Any kind: `apiVersion` and `kind` are described alike everywhere.
 const SOME_KIND: &str = "io.k8s.api.core.v1.Pod";
@@ -20,6 +19,7 @@ impl Words {
 
     pub fn of_type(&self, t: &StructType) -> Option<String> {
         if let Some(text) = self.of_name(&t.name) {
+            let text = if t.name == meta::WATCH_EVENT { text.split("\n\n").next()? } else { text };
             return Some(text.to_owned());
         }
         let kind = t.name.rsplit('.').next().unwrap_or_default();
@@ -37,6 +37,8 @@ impl Words {
             return Some(text);
         }
         match field {
+            // The crate has this with the type.
+            "object" if t.name == meta::WATCH_EVENT => Some(self.of_name(&t.name)?.split_once("\n\n")?.1.trim_end()),
             "apiVersion" | "kind" if t.embedded => self.descriptions.of_field(SOME_KIND, field),
             "metadata" if is_list(t) => Some("Standard list metadata."),
             "items" if is_list(t) => Some("The objects of the list."),

@@ -163,3 +163,6 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     }
     out.push(value as u8);
 }
+
+#[cfg(test)]
+mod tests;

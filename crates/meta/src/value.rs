@@ -157,19 +157,25 @@ impl Map {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
+    /// Where `key` is. In a small object most keys differ in length already, which costs less to see than an order.
+    fn position(&self, key: &str) -> Option<usize> {
+        const SMALL: usize = 16;
+        if self.entries.len() > SMALL {
+            return self.find(key).ok();
+        }
+        self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_bytes() == key.as_bytes())
+    }
+
     pub fn contains_key(&self, key: &str) -> bool {
-        self.find(key).is_ok()
+        self.position(key).is_some()
     }
 
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.find(key).ok().map(|i| &self.entries[i].1)
+        self.position(key).map(|i| &self.entries[i].1)
     }
 
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        match self.find(key) {
-            Ok(i) => Some(&mut self.entries[i].1),
-            Err(_) => None,
-        }
+        self.position(key).map(|i| &mut self.entries[i].1)
     }
 
     /// The member `key`, made null first if it is absent.

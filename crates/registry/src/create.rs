@@ -159,9 +159,14 @@ impl Resource {
 
     /// Brings the object into its canonical form after strategies changed it.
     pub(crate) fn normalize(&self, call: &Call, object: &mut Value) {
-        let version = self.working_kind(call).version;
-        if let Some(version) = self.descriptor.version(&version) {
-            let schema = &version.schema;
+        let kind = self.working_kind(call);
+        // Events of events.k8s.io are stored, and seen here, as those of the core group.
+        let schema = if kind.group == self.descriptor.group {
+            self.descriptor.version(&kind.version).map(|v| v.schema.clone())
+        } else {
+            kubelith_catalog::builtin().kind_schema(&kind)
+        };
+        if let Some(schema) = schema {
             canonicalize(&schema.table, &schema.root, object, self.empties());
         }
     }

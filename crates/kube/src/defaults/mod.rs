@@ -125,3 +125,6 @@ fn elements_mut<'a>(map: &'a mut Map, key: &str) -> impl Iterator<Item = &'a mut
     let items = map.get_mut(key).and_then(Value::as_array_mut);
     items.into_iter().flatten().filter_map(Value::as_object_mut)
 }
+
+#[cfg(test)]
+mod tests;

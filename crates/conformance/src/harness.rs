@@ -102,6 +102,10 @@ impl Server {
         self.dir.path().join("data").join("admin.kubeconfig")
     }
 
+    pub fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
     }

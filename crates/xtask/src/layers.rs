@@ -16,6 +16,7 @@ const LAYERS: [&str; 16] = [
     "kubelith-registry",
     "kubelith-store",
     "kubelith-catalog",
+    "kubelith-descriptions",
     "kubelith-merge",
     "kubelith-cel",
     "kubelith-codec",

@@ -24,7 +24,7 @@ impl Target {
         let binary = std::env::current_exe()?.with_file_name("kubelith");
         let store = Store::parse(store)?;
         let etcd = match store {
-            Store::Etcd => Some(Etcd::start(Path::new("target/tools/etcd"))?),
+            Store::Etcd => Some(Etcd::start(Path::new("target/tools/bin/etcd"))?),
             Store::Memory | Store::Embedded => None,
         };
         let begin = Instant::now();

@@ -36,7 +36,7 @@ impl Context {
     }
 
     fn program(&self, name: &str) -> PathBuf {
-        self.tools.join(name)
+        self.tools.join("bin").join(name)
     }
 
     fn fixture(&self, name: impl AsRef<Path>) -> PathBuf {

@@ -19,7 +19,7 @@ conformance [options] [area | file | area/file]...
   --bless            write the differences found to the list of known ones, and take out those that are gone
   --ignore-known     as if nothing were listed
   --binary FILE      the server (default: kubelith beside this program)
-  --etcd FILE        etcd (default: target/tools/etcd)
+  --etcd FILE        etcd (default: target/tools/bin/etcd)
   --root DIR         the recorded files (default: tests/conformance)
   --admin-token T, --user-token T
   -v                 every difference in full; -q  only a line per file
@@ -62,7 +62,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         bless: false,
         ignore_known: false,
         binary: beside,
-        etcd: PathBuf::from("target/tools/etcd"),
+        etcd: PathBuf::from("target/tools/bin/etcd"),
         root: PathBuf::from("tests/conformance"),
         tokens: Tokens::default(),
         detail: Detail::Short,

@@ -22,7 +22,6 @@ const LAYERS: [&str; 16] = [
     "kubelith-codec",
     "kubelith-schema",
     "kubelith-meta",
-    "kubelith-descriptions",
 ];
 
 const TOOLS: [&str; 3] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench"];
@@ -49,7 +48,7 @@ fn violations(metadata: &Value) -> Vec<String> {
                 continue;
             }
             let to = name(dependency);
-            let is_ours = names.contains(&to) && dependency["kind"] != "dev";
+            let is_ours = names.contains(&to);
             if is_ours && place(&to).is_none_or(|lower| lower <= upper) {
                 found.push(format!("{from} may not depend on {to}"));
             }

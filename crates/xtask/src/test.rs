@@ -109,7 +109,7 @@ fn unit(filters: &[String]) -> Tally {
 }
 
 fn conformance(_: &[String]) -> Tally {
-    let etcd = tools::dir().join("etcd");
+    let etcd = tools::programs().join("etcd");
     let mut replay = command(binaries().join("conformance"));
     counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd))
 }

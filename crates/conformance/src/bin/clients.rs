@@ -108,7 +108,7 @@ fn run(options: &Options) -> Result<bool, String> {
         }
         None => {
             let etcd =
-                if options.store == Store::Etcd { Some(Etcd::start(&context.tools.join("etcd"))?) } else { None };
+                if options.store == Store::Etcd { Some(Etcd::start(&context.tools.join("bin/etcd"))?) } else { None };
             let all_on = ["--runtime-config=api/all=true".to_owned()];
             let server = Server::start(&options.binary, options.store, etcd.as_ref(), &Tokens::default(), &all_on)?;
             context.kubeconfig = server.kubeconfig();

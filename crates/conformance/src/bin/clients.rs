@@ -22,6 +22,7 @@ clients [options] [name-part]...
   --bless            write the failures to the list of known ones, and take out those that are gone
   --ignore-known     as if nothing were listed
   --list             only print the names
+  -v                 print also how known failures fail
 ";
 
 struct Options {
@@ -35,6 +36,7 @@ struct Options {
     bless: bool,
     ignore_known: bool,
     list: bool,
+    verbose: bool,
     names: Vec<String>,
 }
 
@@ -61,6 +63,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         bless: false,
         ignore_known: false,
         list: false,
+        verbose: false,
         names: Vec::new(),
     };
     while let Some(argument) = arguments.next() {
@@ -80,6 +83,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--bless" => options.bless = true,
             "--ignore-known" => options.ignore_known = true,
             "--list" => options.list = true,
+            "-v" | "--verbose" => options.verbose = true,
             flag if flag.starts_with('-') => return Err(format!("unknown option {flag}\n{HELP}")),
             name => options.names.push(name.to_owned()),
         }
@@ -117,7 +121,8 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let list = options.fixtures.join("known-failures.txt");
     let known = if options.ignore_known { Known::default() } else { Known::<String>::load(&list)? };
-    let print = |name: &str, outcome: &Outcome| print_outcome(name, outcome, known.contains(&name.to_owned()));
+    let print =
+        |name: &str, outcome: &Outcome| print_outcome(name, outcome, known.contains(&name.to_owned()), options.verbose);
     let outcomes = clients::run(checks, &context, options.jobs.max(1), &print);
     if let Some((server, _)) = &mut started
         && !server.is_alive()
@@ -127,12 +132,15 @@ fn run(options: &Options) -> Result<bool, String> {
     conclude(outcomes, known, options, &list)
 }
 
-fn print_outcome(name: &str, outcome: &Outcome, is_known: bool) {
+fn print_outcome(name: &str, outcome: &Outcome, is_known: bool, verbose: bool) {
     match (outcome, is_known) {
         (Ok(()), false) => println!("ok    {name}"),
         (Ok(()), true) => println!("FAIL  {name} passes again: take it off the list"),
-        (Err(_), true) => println!("known {name}"),
-        (Err(message), false) => println!("FAIL  {name}\n      {}", message.trim_end().replace('\n', "\n      ")),
+        (Err(_), true) if !verbose => println!("known {name}"),
+        (Err(message), _) => {
+            let word = if is_known { "known" } else { "FAIL " };
+            println!("{word} {name}\n      {}", message.trim_end().replace('\n', "\n      "));
+        }
     }
 }
 

@@ -3,11 +3,10 @@
 use crate::Result;
 use crate::client::Endpoint;
 use crate::process::{self, Usage};
-use kubelith_conformance::harness::{Etcd, Server, Store};
+use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::replay::Tokens;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub struct Target {
     pub name: String,
@@ -16,26 +15,25 @@ pub struct Target {
     /// From the start of the process until it said that it is ready.
     started_in: Option<Duration>,
     /// Ends with this value.
-    _processes: Option<(Server, Option<Etcd>)>,
+    _process: Option<Server>,
 }
 
 impl Target {
     pub fn start(store: &str) -> Result<Target> {
-        let binary = std::env::current_exe()?.with_file_name("kubelith");
-        let store = Store::parse(store)?;
-        let etcd = match store {
-            Store::Etcd => Some(Etcd::start(Path::new("target/tools/bin/etcd"))?),
-            Store::Memory | Store::Embedded => None,
+        let launch = Launch {
+            binary: std::env::current_exe()?.with_file_name("kubelith"),
+            store: Store::parse(store)?,
+            etcd: "target/tools/bin/etcd".into(),
+            flags: Vec::new(),
         };
-        let begin = Instant::now();
         let tokens = Tokens::default();
-        let server = Server::start(&binary, store, etcd.as_ref(), &tokens, &[])?;
+        let server = Server::start(&launch, &tokens)?;
         Ok(Target {
-            name: format!("kubelith ({})", store.name()),
+            name: format!("kubelith ({})", launch.store.name()),
             endpoint: Endpoint::new(server.address.clone(), &tokens.admin),
-            pids: vec![server.pid()],
-            started_in: Some(begin.elapsed()),
-            _processes: Some((server, etcd)),
+            pids: server.pids(),
+            started_in: Some(server.ready_in),
+            _process: Some(server),
         })
     }
 
@@ -44,7 +42,7 @@ impl Target {
         let (url, pids) = text.rsplit_once('=').ok_or_else(|| format!("{text:?} is not URL=PID"))?;
         let pids = pids.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
         let endpoint = Endpoint::new(Address::parse(url)?, token);
-        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, _processes: None })
+        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, _process: None })
     }
 
     pub fn usage(&self) -> Result<Usage> {

@@ -1,7 +1,7 @@
 //! `clients`: runs the real clients against a server that it starts, or against a running one.
 
 use kubelith_conformance::clients::{self, Context, Outcome};
-use kubelith_conformance::harness::{Etcd, Server, Store};
+use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::known::{Known, UNEXPLAINED};
 use kubelith_conformance::replay::Tokens;
@@ -111,12 +111,15 @@ fn run(options: &Options) -> Result<bool, String> {
                 .map_err(|error| format!("{}: {error}", context.kubeconfig.display()))?;
         }
         None => {
-            let etcd =
-                if options.store == Store::Etcd { Some(Etcd::start(&context.tools.join("bin/etcd"))?) } else { None };
-            let all_on = ["--runtime-config=api/all=true".to_owned()];
-            let server = Server::start(&options.binary, options.store, etcd.as_ref(), &Tokens::default(), &all_on)?;
+            let launch = Launch {
+                binary: options.binary.clone(),
+                store: options.store,
+                etcd: context.tools.join("bin/etcd"),
+                flags: vec!["--runtime-config=api/all=true".to_owned()],
+            };
+            let server = Server::start(&launch, &Tokens::default())?;
             context.kubeconfig = server.kubeconfig();
-            started = Some((server, etcd));
+            started = Some(server);
         }
     }
     let list = options.fixtures.join("known-failures.txt");
@@ -124,7 +127,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let print =
         |name: &str, outcome: &Outcome| print_outcome(name, outcome, known.contains(&name.to_owned()), options.verbose);
     let outcomes = clients::run(checks, &context, options.jobs.max(1), &print);
-    if let Some((server, _)) = &mut started
+    if let Some(server) = &mut started
         && !server.is_alive()
     {
         return Err(format!("the server died; its log:\n{}", server.log()));

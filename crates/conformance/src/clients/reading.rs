@@ -97,7 +97,9 @@ fn wait(context: &Context) -> Outcome {
     kubectl.ok(&["patch", "pod", "waiting", "--subresource=status", "-p", status])?;
     ready.wait_for(&["pod/waiting condition met"])?;
     phase.wait_for(&["pod/waiting condition met"])?;
-    let mut gone = kubectl.background(&["wait", "pod/waiting", "--for=delete", "--timeout=50s"])?;
+    let mut gone = kubectl.background(&["wait", "pod/waiting", "--for=delete", "--timeout=50s", "-v=6"])?;
+    // It has seen the pod.
+    gone.wait_for(&["pods/waiting", "200"])?;
     kubectl.ok(&["delete", "pod", "waiting", "--wait=false", "--force", "--grace-period=0"])?;
     gone.wait_for(&["pod/waiting condition met"])?;
     kubectl.refuses(&["wait", "pod/waiting", "--for=condition=Ready", "--timeout=1s"], &["NotFound"])

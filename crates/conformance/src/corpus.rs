@@ -1,6 +1,6 @@
 //! The recorded files on disk: finds them, selects some, and replays them, several at a time.
 
-use crate::harness::{Etcd, Server, Store};
+use crate::harness::{Launch, Server};
 use crate::http::Address;
 use crate::known::{Known, StepId};
 use crate::replay::{Patience, StepOutcome, Tokens, replay};
@@ -75,11 +75,7 @@ fn json_files(root: &Path) -> std::io::Result<Vec<PathBuf>> {
 pub enum Target {
     Running(Address),
     /// A fresh server per worker.
-    Started {
-        binary: PathBuf,
-        store: Store,
-        etcd: Option<Etcd>,
-    },
+    Started(Launch),
 }
 
 /// Replays all files with this many workers and calls `done` after each; an error is a server that does not start or dies.
@@ -98,14 +94,14 @@ pub fn run(
     let worker = || -> Result<(), String> {
         let mut own = match target {
             Target::Running(_) => None,
-            Target::Started { binary, store, etcd } => Some(Server::start(binary, *store, etcd.as_ref(), tokens, &[])?),
+            Target::Started(launch) => Some(Server::start(launch, tokens)?),
         };
         loop {
             let Some(file) = queue.lock().expect("no worker panics").pop_front() else { return Ok(()) };
             let address = match (target, &own) {
                 (Target::Running(address), _) => address,
                 (_, Some(server)) => &server.address,
-                (Target::Started { .. }, None) => unreachable!("a worker of a started target owns a server"),
+                (Target::Started(_), None) => unreachable!("a worker of a started target owns a server"),
             };
             let patience = |index| match known.contains(&StepId { file: file.name.clone(), index }) {
                 true => Patience::Little,

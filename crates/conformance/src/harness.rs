@@ -49,22 +49,32 @@ impl Drop for Process {
     }
 }
 
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The server.
+    pub binary: PathBuf,
+    pub store: Store,
+    /// The program `etcd`, for the store of that name.
+    pub etcd: PathBuf,
+    /// Flags besides those that the transcripts assume.
+    pub flags: Vec<String>,
+}
+
 pub struct Server {
     process: Process,
+    /// One for each server, so that keys begin as kube-apiserver's do by default: they show in some messages.
+    etcd: Option<Etcd>,
     pub address: Address,
     pub url: String,
     pub dir: TempDir,
+    /// From the start of the process to its first good answer on /readyz.
+    pub ready_in: Duration,
 }
 
 impl Server {
     /// Starts the binary with the flags that the transcripts assume and waits until it is ready.
-    pub fn start(
-        binary: &Path,
-        store: Store,
-        etcd: Option<&Etcd>,
-        tokens: &Tokens,
-        extra: &[String],
-    ) -> Result<Server, String> {
+    pub fn start(launch: &Launch, tokens: &Tokens) -> Result<Server, String> {
         let dir = TempDir::new().map_err(|error| format!("temporary directory: {error}"))?;
         let token_file = dir.path().join("tokens.csv");
         std::fs::write(&token_file, tokens.auth_file())
@@ -80,26 +90,38 @@ impl Server {
             "--enable-aggregator-routing".to_owned(),
             "--allow-privileged".to_owned(),
         ];
-        match store {
-            Store::Memory | Store::Embedded => flags.push(format!("--storage-backend={}", store.name())),
-            Store::Etcd => {
-                let etcd = etcd.ok_or("the etcd store needs an etcd")?;
-                flags.push(format!("--etcd-servers={}", etcd.url));
-                flags.push(format!("--etcd-prefix=/on-{port}"));
+        let etcd = match launch.store {
+            Store::Memory | Store::Embedded => {
+                flags.push(format!("--storage-backend={}", launch.store.name()));
+                None
             }
-        }
-        flags.extend_from_slice(extra);
+            Store::Etcd => {
+                let etcd = Etcd::start(&launch.etcd)?;
+                flags.push(format!("--etcd-servers={}", etcd.url));
+                Some(etcd)
+            }
+        };
+        flags.extend_from_slice(&launch.flags);
         let log = dir.path().join("server.log");
-        let process = spawn(binary, &flags, &log)?;
+        let begin = Instant::now();
+        let process = spawn(&launch.binary, &flags, &log)?;
         let url = format!("https://127.0.0.1:{port}");
-        let mut server = Server { process, address: Address::parse(&url)?, url, dir };
+        let address = Address::parse(&url)?;
+        let mut server = Server { process, etcd, address, url, dir, ready_in: Duration::ZERO };
         server.wait_ready(tokens)?;
+        server.ready_in = begin.elapsed();
         Ok(server)
     }
 
     /// Where the server writes the credentials of its administrator.
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.path().join("data").join("admin.kubeconfig")
+    }
+
+    /// The server's process, and that of its etcd.
+    pub fn pids(&self) -> Vec<u32> {
+        let etcd = self.etcd.as_ref().map(|etcd| etcd.process.0.id());
+        std::iter::once(self.process.0.id()).chain(etcd).collect()
     }
 
     pub fn log(&self) -> String {
@@ -140,7 +162,7 @@ impl Server {
 
 /// One etcd member without fsync: the data is gone with the handle anyway.
 pub struct Etcd {
-    _process: Process,
+    process: Process,
     _dir: TempDir,
     pub url: String,
 }
@@ -163,7 +185,7 @@ impl Etcd {
         ];
         let log = dir.path().join("etcd.log");
         let process = spawn(binary, &flags, &log)?;
-        let etcd = Etcd { _process: process, _dir: dir, url };
+        let etcd = Etcd { process, _dir: dir, url };
         let request = Request { method: "GET".to_owned(), path: "/health".to_owned(), ..Request::default() };
         let address = Address::parse(&etcd.url)?;
         let end = Instant::now() + START_LIMIT;

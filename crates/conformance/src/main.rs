@@ -1,7 +1,7 @@
 //! `conformance`: replays the recorded exchanges and exits with 1 if an answer differs in a way that the list does not name.
 
 use kubelith_conformance::corpus::{self, FileOutcome, Target};
-use kubelith_conformance::harness::{Etcd, Store};
+use kubelith_conformance::harness::{Launch, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::known::{Known, StepId, UNEXPLAINED};
 use kubelith_conformance::replay::Tokens;
@@ -137,11 +137,11 @@ fn targets(options: &Options) -> Result<Vec<(String, Target, usize)>, String> {
         return Ok(vec![(url.clone(), Target::Running(Address::parse(url)?), options.jobs.unwrap_or(1))]);
     }
     let started = options.stores.iter().map(|store| {
-        let etcd = if *store == Store::Etcd { Some(Etcd::start(&options.etcd)?) } else { None };
-        let target = Target::Started { binary: options.binary.clone(), store: *store, etcd };
-        Ok((format!("the {} store", store.name()), target, options.jobs.unwrap_or(WORKERS)))
+        let (binary, etcd) = (options.binary.clone(), options.etcd.clone());
+        let target = Target::Started(Launch { binary, store: *store, etcd, flags: Vec::new() });
+        (format!("the {} store", store.name()), target, options.jobs.unwrap_or(WORKERS))
     });
-    started.collect()
+    Ok(started.collect())
 }
 
 fn on_target(

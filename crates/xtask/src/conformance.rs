@@ -9,7 +9,7 @@ pub fn run_with(arguments: &[String]) -> Result<(), String> {
     if arguments.iter().any(|argument| argument.contains("etcd")) {
         tools::install()?;
     }
-    run(command(binaries().join("conformance")).arg("--etcd").arg(tools::dir().join("bin/etcd")).args(arguments))
+    run(command(binaries().join("conformance")).arg("--etcd").arg(tools::programs().join("etcd")).args(arguments))
 }
 
 /// Drives real clients.

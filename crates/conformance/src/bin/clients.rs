@@ -1,7 +1,7 @@
 //! `clients`: runs the real clients against a server that it starts, or against a running one.
 
 use kubelith_conformance::clients::{self, Context, Outcome};
-use kubelith_conformance::harness::{Etcd, Server, Store};
+use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::known::{Known, UNEXPLAINED};
 use kubelith_conformance::replay::Tokens;
@@ -22,6 +22,7 @@ clients [options] [name-part]...
   --bless            write the failures to the list of known ones, and take out those that are gone
   --ignore-known     as if nothing were listed
   --list             only print the names
+  -v                 print also how known failures fail
 ";
 
 struct Options {
@@ -35,6 +36,7 @@ struct Options {
     bless: bool,
     ignore_known: bool,
     list: bool,
+    verbose: bool,
     names: Vec<String>,
 }
 
@@ -61,6 +63,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         bless: false,
         ignore_known: false,
         list: false,
+        verbose: false,
         names: Vec::new(),
     };
     while let Some(argument) = arguments.next() {
@@ -80,6 +83,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--bless" => options.bless = true,
             "--ignore-known" => options.ignore_known = true,
             "--list" => options.list = true,
+            "-v" | "--verbose" => options.verbose = true,
             flag if flag.starts_with('-') => return Err(format!("unknown option {flag}\n{HELP}")),
             name => options.names.push(name.to_owned()),
         }
@@ -107,19 +111,23 @@ fn run(options: &Options) -> Result<bool, String> {
                 .map_err(|error| format!("{}: {error}", context.kubeconfig.display()))?;
         }
         None => {
-            let etcd =
-                if options.store == Store::Etcd { Some(Etcd::start(&context.tools.join("bin/etcd"))?) } else { None };
-            let all_on = ["--runtime-config=api/all=true".to_owned()];
-            let server = Server::start(&options.binary, options.store, etcd.as_ref(), &Tokens::default(), &all_on)?;
+            let launch = Launch {
+                binary: options.binary.clone(),
+                store: options.store,
+                etcd: context.tools.join("bin/etcd"),
+                flags: vec!["--runtime-config=api/all=true".to_owned()],
+            };
+            let server = Server::start(&launch, &Tokens::default())?;
             context.kubeconfig = server.kubeconfig();
-            started = Some((server, etcd));
+            started = Some(server);
         }
     }
     let list = options.fixtures.join("known-failures.txt");
     let known = if options.ignore_known { Known::default() } else { Known::<String>::load(&list)? };
-    let print = |name: &str, outcome: &Outcome| print_outcome(name, outcome, known.contains(&name.to_owned()));
+    let print =
+        |name: &str, outcome: &Outcome| print_outcome(name, outcome, known.contains(&name.to_owned()), options.verbose);
     let outcomes = clients::run(checks, &context, options.jobs.max(1), &print);
-    if let Some((server, _)) = &mut started
+    if let Some(server) = &mut started
         && !server.is_alive()
     {
         return Err(format!("the server died; its log:\n{}", server.log()));
@@ -127,12 +135,15 @@ fn run(options: &Options) -> Result<bool, String> {
     conclude(outcomes, known, options, &list)
 }
 
-fn print_outcome(name: &str, outcome: &Outcome, is_known: bool) {
+fn print_outcome(name: &str, outcome: &Outcome, is_known: bool, verbose: bool) {
     match (outcome, is_known) {
         (Ok(()), false) => println!("ok    {name}"),
         (Ok(()), true) => println!("FAIL  {name} passes again: take it off the list"),
-        (Err(_), true) => println!("known {name}"),
-        (Err(message), false) => println!("FAIL  {name}\n      {}", message.trim_end().replace('\n', "\n      ")),
+        (Err(_), true) if !verbose => println!("known {name}"),
+        (Err(message), _) => {
+            let word = if is_known { "known" } else { "FAIL " };
+            println!("{word} {name}\n      {}", message.trim_end().replace('\n', "\n      "));
+        }
     }
 }
 

@@ -100,22 +100,24 @@ pub struct Background {
 impl Background {
     pub fn start(mut command: Command) -> Result<Background, String> {
         let name = describe(&command);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+        let (reader, writer) = std::io::pipe().map_err(|error| format!("pipe: {error}"))?;
+        let second = writer.try_clone().map_err(|error| format!("pipe: {error}"))?;
+        command.stdin(Stdio::null()).stdout(writer).stderr(second);
+        let child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+        // The command holds the ends that we would otherwise wait for.
+        drop(command);
         let (sender, lines) = channel();
-        if let Some(pipe) = child.stdout.take() {
-            std::thread::spawn(move || {
-                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        return;
-                    }
+        std::thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
                 }
-            });
-        }
+            }
+        });
         Ok(Background { name, child, lines, seen: Vec::new() })
     }
 
-    /// Waits for a line with all of these words.
+    /// Waits for a line with all of these words, in what it prints and in what it complains of.
     pub fn wait_for(&mut self, words: &[&str]) -> Result<(), String> {
         let end = Instant::now() + LIMIT;
         loop {

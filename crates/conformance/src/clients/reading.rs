@@ -97,9 +97,11 @@ fn wait(context: &Context) -> Outcome {
     kubectl.ok(&["patch", "pod", "waiting", "--subresource=status", "-p", status])?;
     ready.wait_for(&["pod/waiting condition met"])?;
     phase.wait_for(&["pod/waiting condition met"])?;
+    let mut gone = kubectl.background(&["wait", "pod/waiting", "--for=delete", "--timeout=50s", "-v=6"])?;
+    // It has seen the pod.
+    gone.wait_for(&["pods/waiting", "200"])?;
     kubectl.ok(&["delete", "pod", "waiting", "--wait=false", "--force", "--grace-period=0"])?;
-    // What is gone already is met without a word, so nothing is asked of the output.
-    kubectl.ok(&["wait", "pod/waiting", "--for=delete", "--timeout=50s"])?;
+    gone.wait_for(&["pod/waiting condition met"])?;
     kubectl.refuses(&["wait", "pod/waiting", "--for=condition=Ready", "--timeout=1s"], &["NotFound"])
 }
 

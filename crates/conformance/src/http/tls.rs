@@ -8,16 +8,18 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, LazyLock};
 
-static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| Arc::new(tls_config()));
+
+/// For other clients that speak to loopback.
+pub fn tls_config() -> ClientConfig {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
+    ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .expect("the provider has the default protocol versions")
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
-    Arc::new(config)
-});
+        .with_no_client_auth()
+}
 
 pub fn wrap(socket: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let name = ServerName::try_from("localhost").map_err(io::Error::other)?;

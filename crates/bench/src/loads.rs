@@ -1,0 +1,184 @@
+//! The loads: many clients that each send one request after the other.
+
+use crate::Result;
+use crate::client::{Call, Connection, JSON, PROTOBUF};
+use crate::objects::{self, NAMESPACE};
+use crate::target::Target;
+use crate::watch;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    Create,
+    Get,
+    List,
+    ListProto,
+    Patch,
+    Apply,
+    Watch,
+    Delete,
+}
+
+impl Load {
+    pub const ALL: [Load; 8] =
+        [Load::Create, Load::Get, Load::List, Load::ListProto, Load::Patch, Load::Apply, Load::Watch, Load::Delete];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Load::Create => "create",
+            Load::Get => "get",
+            Load::List => "list",
+            Load::ListProto => "list-proto",
+            Load::Patch => "patch",
+            Load::Apply => "apply",
+            Load::Watch => "watch",
+            Load::Delete => "delete",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Load> {
+        Load::ALL.into_iter().find(|load| load.name() == name)
+    }
+
+    /// The others run for a time.
+    fn touches_each_pod_once(self) -> bool {
+        matches!(self, Load::Create | Load::Delete)
+    }
+
+    /// The request number `index`; `any` is a random pod.
+    fn call(self, index: usize, any: usize) -> Call {
+        let pods = objects::pods();
+        let one = |index| format!("{pods}/{}", objects::pod_name(index));
+        match self {
+            Load::Create => Call::post(pods, objects::pod(index)),
+            Load::Get => Call::get(one(any)),
+            Load::List => Call::get(format!("{pods}?limit=500")),
+            Load::ListProto => Call { accept: PROTOBUF, ..Call::get(format!("{pods}?limit=500")) },
+            Load::Patch => {
+                let body = format!(r#"{{"metadata":{{"labels":{{"step":"{index}"}}}}}}"#);
+                change(one(any), "application/merge-patch+json", body)
+            }
+            Load::Apply => {
+                let name = objects::pod_name(any);
+                let body = format!(
+                    r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","labels":{{"applied":"{index}"}}}}}}"#
+                );
+                change(format!("{}?fieldManager=bench&force=true", one(any)), "application/apply-patch+yaml", body)
+            }
+            Load::Delete => Call { method: "DELETE", ..Call::get(format!("{}?gracePeriodSeconds=0", one(index))) },
+            Load::Watch => unreachable!("watching is a load of its own kind"),
+        }
+    }
+}
+
+fn change(path: String, content_type: &'static str, body: String) -> Call {
+    Call { method: "PATCH", path, content_type, accept: JSON, body: Bytes::from(body) }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    pub pods: usize,
+    pub duration: Duration,
+    pub clients: usize,
+    pub watchers: usize,
+}
+
+/// What the clients of a load saw.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Of each operation.
+    pub latencies: Vec<Duration>,
+    pub failures: usize,
+    pub bytes: usize,
+    pub elapsed: Duration,
+}
+
+/// Clients share connections, as those of one program do.
+const CLIENTS_PER_CONNECTION: usize = 8;
+
+/// The namespace, and the account without which no pod is made.
+pub async fn prepare(target: &Target) -> Result<()> {
+    let mut connection = target.endpoint.connect().await?;
+    let namespace = format!(r#"{{"metadata":{{"name":"{NAMESPACE}"}}}}"#);
+    for (path, body) in [
+        ("/api/v1/namespaces".to_owned(), namespace),
+        (format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), r#"{"metadata":{"name":"default"}}"#.to_owned()),
+    ] {
+        let (status, _) = connection.send(Call::post(path.clone(), body)).await?;
+        if status != 201 && status != 409 {
+            return Err(format!("{path} answered {status}").into());
+        }
+    }
+    Ok(())
+}
+
+pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
+    if load == Load::Watch {
+        return watch::run(target, size).await;
+    }
+    let mut connections = Vec::new();
+    for _ in 0..size.clients.div_ceil(CLIENTS_PER_CONNECTION) {
+        connections.push(target.endpoint.connect().await?);
+    }
+    let next = Arc::new(AtomicUsize::new(0));
+    let begin = Instant::now();
+    let clients: Vec<_> = (0..size.clients)
+        .map(|client| {
+            let connection = connections[client / CLIENTS_PER_CONNECTION].clone();
+            tokio::spawn(one_client(load, *size, connection, next.clone(), begin, client))
+        })
+        .collect();
+    let mut total = Outcome::default();
+    for client in clients {
+        let seen = client.await??;
+        total.latencies.extend(seen.latencies);
+        total.failures += seen.failures;
+        total.bytes += seen.bytes;
+    }
+    total.elapsed = begin.elapsed();
+    Ok(total)
+}
+
+async fn one_client(
+    load: Load,
+    size: Size,
+    mut connection: Connection,
+    next: Arc<AtomicUsize>,
+    begin: Instant,
+    client: usize,
+) -> Result<Outcome> {
+    let mut seen = Outcome::default();
+    let mut random = Random::new(client);
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let over = if load.touches_each_pod_once() { index >= size.pods } else { begin.elapsed() >= size.duration };
+        if over {
+            return Ok(seen);
+        }
+        let call = load.call(index, random.below(size.pods));
+        let sent = Instant::now();
+        let (status, length) = connection.send(call).await?;
+        seen.latencies.push(sent.elapsed());
+        seen.bytes += length;
+        seen.failures += usize::from(status >= 300);
+    }
+}
+
+/// xorshift: enough to spread requests over the pods, the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: usize) -> Random {
+        Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed as u64 + 1))
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit.max(1) as u64) as usize
+    }
+}

@@ -1,0 +1,126 @@
+//! `bench`: puts the same loads on a server that it starts, and on another one if told, and compares them side by side.
+//! Processor time per operation is the figure to trust: it hardly depends on what else the machine does.
+
+mod client;
+mod loads;
+mod objects;
+mod process;
+mod report;
+mod target;
+mod watch;
+
+use loads::{Load, Size};
+use report::Row;
+use std::process::ExitCode;
+use std::time::Duration;
+use target::Target;
+
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const HELP: &str = "\
+bench [options] [load]...
+
+  Loads: create get list list-proto patch apply watch delete (default: all, in this order)
+  --store NAME          of the server that is started: embedded (default), memory or etcd
+  --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
+  --only URL=PIDS       only on this running server
+  --token T             (admintoken)
+  --pods N              how many pods are created (2000)
+  --seconds S           how long get, list, patch and apply run (5)
+  --clients N           requests at a time (32)
+  --watchers N          (200)
+  --json                a line of JSON for each load, instead of a table
+";
+
+struct Options {
+    store: String,
+    against: Option<String>,
+    only: Option<String>,
+    token: String,
+    size: Size,
+    json: bool,
+    loads: Vec<Load>,
+}
+
+fn main() -> ExitCode {
+    let outcome = parse(std::env::args().skip(1)).and_then(|options| match options {
+        Some(options) => tokio::runtime::Runtime::new()?.block_on(run(options)),
+        None => Ok(()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
+    let mut options = Options {
+        store: "embedded".to_owned(),
+        against: None,
+        only: None,
+        token: "admintoken".to_owned(),
+        size: Size { pods: 2000, duration: Duration::from_secs(5), clients: 32, watchers: 200 },
+        json: false,
+        loads: Vec::new(),
+    };
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        match argument.as_str() {
+            "-h" | "--help" => {
+                print!("{HELP}");
+                return Ok(None);
+            }
+            "--store" => options.store = value()?,
+            "--against" => options.against = Some(value()?),
+            "--only" => options.only = Some(value()?),
+            "--token" => options.token = value()?,
+            "--pods" => options.size.pods = value()?.parse()?,
+            "--seconds" => options.size.duration = Duration::from_secs_f64(value()?.parse()?),
+            "--clients" => options.size.clients = value()?.parse()?,
+            "--watchers" => options.size.watchers = value()?.parse()?,
+            "--json" => options.json = true,
+            load => options.loads.push(Load::parse(load).ok_or_else(|| format!("unknown load {load:?}\n{HELP}"))?),
+        }
+    }
+    if options.loads.is_empty() {
+        options.loads = Load::ALL.to_vec();
+    }
+    Ok(Some(options))
+}
+
+async fn run(options: Options) -> Result<()> {
+    let mut targets = Vec::new();
+    match &options.only {
+        Some(server) => targets.push(Target::running(server, &options.token)?),
+        None => {
+            targets.push(Target::start(&options.store)?);
+            if let Some(server) = &options.against {
+                targets.push(Target::running(server, &options.token)?);
+            }
+        }
+    }
+    for target in &targets {
+        println!("{}: {}", target.name, target.describe()?);
+        loads::prepare(target).await?;
+    }
+    let mut rows = Vec::new();
+    for load in &options.loads {
+        // One after the other, so that each has the machine to itself.
+        for target in &targets {
+            let before = target.usage()?;
+            let outcome = loads::run(*load, target, &options.size).await?;
+            let row = Row::new(*load, &target.name, outcome, before, target.usage()?);
+            if options.json {
+                println!("{}", row.json());
+            }
+            rows.push(row);
+        }
+    }
+    if !options.json {
+        print!("{}", report::table(&rows));
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What the loads write: pods of about 8 KB, as clusters have them.
+
+use serde_json::{Value, json};
+
+pub const NAMESPACE: &str = "bench";
+
+pub fn pods() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/pods")
+}
+
+pub fn config_maps() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
+}
+
+pub fn pod_name(index: usize) -> String {
+    format!("pod-{index:06}")
+}
+
+pub fn pod(index: usize) -> String {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(index),
+            "labels": {"app.kubernetes.io/name": format!("app-{}", index % 100), "shard": format!("{}", index % 1000), "tier": "backend"},
+            "annotations": {"example.com/checksum": "0123456789abcdef".repeat(4), "example.com/owner": "a team with a long name"}
+        },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "nodeName": format!("node-{}", index % 500),
+            "containers": [container("app", index), container("proxy", index), container("logs", index)],
+            "initContainers": [container("init", index)],
+            "volumes": [{"name": "config", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}],
+            "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "bench", "effect": "NoSchedule"}]
+        }
+    })
+    .to_string()
+}
+
+fn container(name: &str, index: usize) -> Value {
+    let environment: Vec<Value> = (0..16)
+        .map(|k| json!({"name": format!("SETTING_NUMBER_{k}"), "value": format!("the value {k} of pod {index}")}))
+        .collect();
+    let probe = json!({"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10});
+    let mut container = json!({
+        "name": name,
+        "image": "registry.example.com/team/app:1.2.3",
+        "args": ["--listen=:8080", "--verbose=2", "--config=/etc/config/app.yaml"],
+        "env": environment,
+        "ports": [{"containerPort": 8080, "name": format!("{name}-http")}],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "512Mi"}},
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}, {"name": "data", "mountPath": "/data"}]
+    });
+    if name != "init" {
+        container["livenessProbe"] = probe.clone();
+        container["readinessProbe"] = probe;
+    }
+    container
+}
+
+/// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.
+pub fn stamped(name: &str, moment: u128) -> String {
+    json!({"metadata": {"name": name}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
+        .to_string()
+}
+
+/// Finds that moment in an event.
+pub fn stamp(event: &[u8]) -> Option<u128> {
+    let start = event.windows(2).position(|pair| pair == b"\"@")? + 2;
+    std::str::from_utf8(event.get(start..start + 24)?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_has_the_size_of_a_pod() {
+        let size = pod(1).len();
+        assert!((6000..9000).contains(&size), "{size}");
+    }
+
+    #[test]
+    fn a_stamp_is_found_again() {
+        assert_eq!(stamp(stamped("a", 12345).as_bytes()), Some(12345));
+        assert_eq!(stamp(b"{}"), None);
+    }
+}

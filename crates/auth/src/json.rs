@@ -1,24 +1,21 @@
 //! JSON of tokens, key sets and reviews, to and from the value type.
 
-use kubelith_meta::{Map, Value};
+use kubelith_meta::Value;
 
-/// Reads one JSON document. Depth is limited by the reader.
+/// Levels of nesting that are read: far more than any token, key set or review has.
+const MAX_DEPTH: usize = 64;
+
+/// Reads one JSON document.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    Ok(convert(value))
+    let value = kubelith_codec::json::parse(bytes).map_err(|e| e.to_string())?;
+    if is_deeper(&value, MAX_DEPTH) { Err("exceeded max depth".into()) } else { Ok(value) }
 }
 
-fn convert(value: serde_json::Value) -> Value {
+fn is_deeper(value: &Value, levels: usize) -> bool {
     match value {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(b) => Value::Bool(b),
-        serde_json::Value::Number(n) => match n.as_i64() {
-            Some(i) => Value::Int(i),
-            None => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
-        },
-        serde_json::Value::String(s) => Value::from(s),
-        serde_json::Value::Array(a) => Value::Array(a.into_iter().map(convert).collect()),
-        serde_json::Value::Object(o) => Value::Object(o.into_iter().map(|(k, v)| (k, convert(v))).collect::<Map>()),
+        Value::Array(list) => levels == 0 || list.iter().any(|v| is_deeper(v, levels - 1)),
+        Value::Object(map) => levels == 0 || map.values().any(|v| is_deeper(v, levels - 1)),
+        _ => false,
     }
 }
 

@@ -3,23 +3,27 @@
 pub mod authn;
 pub mod authz;
 pub mod bootstrap;
-pub mod clock;
+pub mod config;
 pub mod error;
+mod expiring;
+pub mod expression;
 pub mod forbidden;
 pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;
+pub mod oidc;
+pub mod remote;
 pub mod reviews;
 pub mod service_account;
 #[cfg(test)]
 mod testing;
 mod text;
-pub mod time;
 pub mod traits;
 pub mod user;
 
 pub use error::AuthError;
+pub use kubelith_meta::time as clock;
 pub use traits::{
     Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
     TokenAuthenticator, Verdict,

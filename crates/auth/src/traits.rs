@@ -144,6 +144,9 @@ pub enum Operator {
 impl Selector {
     /// Reads the query parameter `fieldSelector`.
     pub fn parse_fields(text: &str) -> Selector {
+        if text.is_empty() {
+            return Selector::default();
+        }
         match FieldSelector::parse(text) {
             Ok(selector) => Selector::from_fields(&selector),
             Err(e) => Selector::unreadable(&e),
@@ -152,6 +155,9 @@ impl Selector {
 
     /// Reads the query parameter `labelSelector`.
     pub fn parse_labels(text: &str) -> Selector {
+        if text.is_empty() {
+            return Selector::default();
+        }
         match LabelSelector::parse(text) {
             Ok(selector) => Selector::from_labels(&selector),
             Err(e) => Selector::unreadable(&e),

@@ -164,8 +164,12 @@ fn value(w: &mut Writer, v: &Value) {
             w.uint(3);
             w.text(s);
         }
-        Value::Object(map) if map.is_empty() => w.uint(4),
-        _ => unreachable!("the texts have booleans, integers, strings and {{}}"),
+        Value::Array(items) => {
+            w.uint(4);
+            w.list(items, value);
+        }
+        Value::Object(members) if members.is_empty() => w.uint(5),
+        _ => unreachable!("the texts have booleans, integers, strings, lists of them and {{}}"),
     }
 }
 

@@ -87,6 +87,7 @@ impl<'a> Reader<'a> {
             1 => Value::Bool(true),
             2 => Value::Int(self.int()),
             3 => Value::String(self.text()),
+            4 => Value::Array(self.list(Reader::value)),
             _ => Value::object(),
         }
     }

@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn whole_and_pieces_come_out_the_same() {
-        let body: Vec<u8> = (0..300_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let body: Vec<u8> = (0..60_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         assert_eq!(unzip(&compress(&body)), body);
         let mut gzip = Gzip::default();
         let mut out = Vec::new();

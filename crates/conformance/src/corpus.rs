@@ -2,7 +2,8 @@
 
 use crate::harness::{Etcd, Server, Store};
 use crate::http::Address;
-use crate::replay::{StepOutcome, Tokens, replay};
+use crate::known::{Known, StepId};
+use crate::replay::{Patience, StepOutcome, Tokens, replay};
 use crate::transcript::Transcript;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,7 @@ pub fn run(
     target: &Target,
     jobs: usize,
     tokens: &Tokens,
+    known: &Known<StepId>,
     done: &(dyn Fn(&FileOutcome) + Sync),
 ) -> Result<Vec<FileOutcome>, String> {
     let mut files: Vec<_> = files.into_iter().collect();
@@ -105,7 +107,11 @@ pub fn run(
                 (_, Some(server)) => &server.address,
                 (Target::Started { .. }, None) => unreachable!("a worker of a started target owns a server"),
             };
-            let steps = replay(&file.transcript, file.stem(), address, tokens);
+            let patience = |index| match known.contains(&StepId { file: file.name.clone(), index }) {
+                true => Patience::Little,
+                false => Patience::AsRecorded,
+            };
+            let steps = replay(&file.transcript, file.stem(), address, tokens, &patience);
             let outcome = FileOutcome { name: file.name, steps };
             done(&outcome);
             if let Some(server) = &mut own

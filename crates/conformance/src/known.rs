@@ -28,7 +28,7 @@ impl Display for StepId {
     }
 }
 
-/// The reason that `--bless` gives to a new line; someone must replace it by a real one.
+/// The reason of a new line where nothing better is known; someone must replace it by a real one.
 pub const UNEXPLAINED: &str = "unexplained";
 
 #[derive(Debug)]
@@ -84,13 +84,13 @@ where
         self.reasons.is_empty()
     }
 
-    /// Takes over the outcome of a run: what passed leaves the list, new failures enter it.
-    pub fn bless(&mut self, passed: &[Id], failed: &[Id]) {
+    /// Takes over the outcome of a run: what passed leaves the list, new failures enter it with the reason that is given for them.
+    pub fn bless(&mut self, passed: &[Id], failed: &[Id], reason: impl Fn(&Id) -> &'static str) {
         for id in passed {
             self.reasons.remove(id);
         }
         for id in failed {
-            self.reasons.entry(id.clone()).or_insert_with(|| UNEXPLAINED.to_owned());
+            self.reasons.entry(id.clone()).or_insert_with(|| reason(id).to_owned());
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
     fn keeps_reasons_and_shrinks() {
         let mut known = Known::<StepId>::parse("# why\ncrud/a#10  no admission yet\ncrud/a#2  x\n\n").unwrap();
         assert!(known.contains(&id("crud/a#10")) && !known.contains(&id("crud/a#1")));
-        known.bless(&[id("crud/a#2")], &[id("crud/a#10"), id("crud/a#9")]);
+        known.bless(&[id("crud/a#2")], &[id("crud/a#10"), id("crud/a#9")], |_| UNEXPLAINED);
         assert_eq!(known.to_text(), "# why\ncrud/a#9  unexplained\ncrud/a#10  no admission yet\n");
     }
 

@@ -3,7 +3,7 @@
 use kubelith_conformance::corpus::{self, FileOutcome, Target};
 use kubelith_conformance::harness::{Etcd, Store};
 use kubelith_conformance::http::Address;
-use kubelith_conformance::known::{Known, StepId};
+use kubelith_conformance::known::{Known, StepId, UNEXPLAINED};
 use kubelith_conformance::replay::Tokens;
 use kubelith_conformance::report::{self, Detail, Show, Verdict};
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<bool, String> {
     for (name, target, jobs) in targets(options)? {
         let verdict = on_target(options, &known, &name, &target, jobs)?;
         if options.bless {
-            known.bless(&verdict.stale, &verdict.new);
+            known.bless(&verdict.stale, &verdict.new, likely_reason);
         }
         passed += verdict.same.len();
         listed += verdict.known.len();
@@ -116,6 +116,20 @@ fn run(options: &Options) -> Result<bool, String> {
     println!("{listed} known differences");
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
+}
+
+/// What an area is about tells most often why a step of it differs.
+fn likely_reason(id: &StepId) -> &'static str {
+    match id.file.split('/').next().unwrap_or_default() {
+        "admission" => "admission",
+        "aggregation" => "aggregation",
+        "auth" => "access control",
+        "crds" => "custom resources",
+        "discovery-openapi" => "discovery and OpenAPI",
+        "kinds" => "behaviour of the kind",
+        "validation" => "validation",
+        _ => UNEXPLAINED,
+    }
 }
 
 fn targets(options: &Options) -> Result<Vec<(String, Target, usize)>, String> {
@@ -142,6 +156,6 @@ fn on_target(
     let show = if options.selected.is_empty() { Show::NewOnly } else { Show::KnownToo };
     let print = |outcome: &FileOutcome| print!("{}", report::file(outcome, known, options.detail, show));
     let jobs = jobs.clamp(1, files.len().max(1));
-    let outcomes = corpus::run(files, target, jobs, &options.tokens, &print)?;
+    let outcomes = corpus::run(files, target, jobs, &options.tokens, known, &print)?;
     Ok(Verdict::of(&outcomes, known))
 }

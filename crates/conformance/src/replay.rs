@@ -45,10 +45,28 @@ struct Answer {
     body: Value,
 }
 
+/// Whether an `until` step may take the time that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    AsRecorded,
+    /// The step is known to differ: waiting long for what will not come would only slow the run down.
+    Little,
+}
+
+/// Enough for what comes at all.
+const LITTLE: Duration = Duration::from_secs(1);
+
 /// Between two requests of an `until` step.
 const POLL: Duration = Duration::from_millis(20);
 
-pub fn replay(transcript: &Transcript, stem: &str, address: &Address, tokens: &Tokens) -> Vec<StepOutcome> {
+/// Runs all steps in their order; `patience` is asked for each by its index.
+pub fn replay(
+    transcript: &Transcript,
+    stem: &str,
+    address: &Address,
+    tokens: &Tokens,
+    patience: &dyn Fn(usize) -> Patience,
+) -> Vec<StepOutcome> {
     let mut session =
         Session { client: Client::new(address.clone()), tokens, variables: Variables::new(&namespace_for(stem)) };
     let namespace = transcript.needs_namespace().then(|| session.make_namespace());
@@ -56,7 +74,7 @@ pub fn replay(transcript: &Transcript, stem: &str, address: &Address, tokens: &T
     let outcomes = steps.map(|(index, step)| StepOutcome {
         index,
         request: format!("{} {}", step.method, step.path),
-        differences: session.step(step),
+        differences: session.step(step, patience(index)),
     });
     let outcomes = outcomes.collect();
     if let Some(namespace) = namespace {
@@ -104,8 +122,8 @@ impl Session<'_> {
         self.client.send(&Request { method: method.to_owned(), path: path.to_owned(), headers, body })
     }
 
-    fn step(&mut self, step: &Step) -> Vec<Difference> {
-        let answer = self.answer(step).unwrap_or_else(|error| Answer {
+    fn step(&mut self, step: &Step, patience: Patience) -> Vec<Difference> {
+        let answer = self.answer(step, patience).unwrap_or_else(|error| Answer {
             // A dropped connection is a difference, too.
             status: 0,
             media_type: String::new(),
@@ -128,14 +146,18 @@ impl Session<'_> {
         compare(&step.expect, &got)
     }
 
-    fn answer(&mut self, step: &Step) -> std::io::Result<Answer> {
+    fn answer(&mut self, step: &Step, patience: Patience) -> std::io::Result<Answer> {
         let Some(until) = &step.until else { return self.once(step) };
         let path = Path::parse(&until.path);
         let wanted = match &until.is {
             Value::String(text) => Value::from(self.variables.substitute(text)),
             other => other.clone(),
         };
-        let end = Instant::now() + Duration::from_secs_f64(until.seconds);
+        let limit = match patience {
+            Patience::AsRecorded => Duration::from_secs_f64(until.seconds),
+            Patience::Little => LITTLE,
+        };
+        let end = Instant::now() + limit;
         loop {
             let answer = self.once(step)?;
             if path.lookup(&answer.body) == wanted || Instant::now() > end {

@@ -120,7 +120,7 @@ mod tests {
         let outcomes = [FileOutcome { name: "crud/a".into(), steps }];
         let mut known = Known::<StepId>::default();
         let id = |index| StepId { file: "crud/a".into(), index };
-        known.bless(&[], &[id(1), id(3)]);
+        known.bless(&[], &[id(1), id(3)], |_| "x");
         let verdict = Verdict::of(&outcomes, &known);
         assert_eq!(
             (verdict.same, verdict.known, verdict.new, verdict.stale),

@@ -1,12 +1,13 @@
 //! Makes servable resources of the catalogue's descriptors.
 
+use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::strategies;
 use futures::future::BoxFuture;
-use kubelith_catalog::{Catalog, Serve};
+use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
-use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Admission;
 use kubelith_registry::{Conversion, Resource, TypedCodec, Working};
 use kubelith_schema::Descriptor;
@@ -28,8 +29,11 @@ pub struct Install {
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
-    /// `--runtime-config`: group versions switched on or off.
-    pub switched: HashMap<GroupVersion, bool>,
+    pub access: Access,
+    /// `--runtime-config`.
+    pub runtime_config: RuntimeConfig,
+    /// Whether a feature gate is on.
+    pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 /// The built-in groups, served.
@@ -43,17 +47,10 @@ pub struct Installed {
 pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
 
 impl Install {
-    fn is_on(&self, group: &str, version: &str) -> bool {
-        let gv = GroupVersion::new(group, version);
-        let by_default = self.catalog.api(&gv).is_some_and(|a| a.serve == Serve::Default);
-        self.switched.get(&gv).copied().unwrap_or(by_default)
-    }
-
-    /// Resources that are off by default although their version is on stay off.
     fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
-        let version = &descriptor.versions[index];
-        let switched = self.switched.get(&GroupVersion::new(descriptor.group.clone(), version.name.clone()));
-        self.is_on(&descriptor.group, &version.name) && (version.served || switched == Some(&true))
+        let version = descriptor.versions[index].name.clone();
+        let resource = GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone());
+        self.catalog.serves(&self.runtime_config, &*self.gates, &resource)
     }
 }
 
@@ -79,7 +76,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: None,
+                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
                 actions: HashMap::new(),
                 subresources: HashMap::new(),
             };

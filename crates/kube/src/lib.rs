@@ -1,8 +1,11 @@
 //! The built-in groups: what their kinds do beyond what the catalogue says.
 //!
-//! A newcomer finds a kind's behaviour in `strategies/<group>/<kind>.rs`, its defaults in `defaults/<group>.rs`, the
-//! cells of its table in `cells/<group>.rs`. A kind that appears in none of them has no behaviour of its own.
+//! A newcomer finds a kind's behaviour in `strategies/<group>/<kind>.rs`, its defaults in `defaults/` and the cells of
+//! its table in `cells/`, both by concept. A kind that appears in none of them has no behaviour of its own.
 
+pub mod actions;
+pub mod annotations;
+pub mod bootstrap;
 pub mod cells;
 pub mod defaults;
 mod install;

@@ -2,7 +2,10 @@
 
 use http::Method;
 use http_body_util::BodyExt;
+use kubelith_auth::authn::anonymous::Anonymous;
+use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
+use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
 use kubelith_meta::time::SystemClock;
@@ -10,7 +13,7 @@ use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
-use kubelith_server::http::{BoxHandler, Handler, RequestBody};
+use kubelith_server::http::{BoxHandler, RequestBody};
 use kubelith_server::request_info::RequestInfo;
 use kubelith_server::routes;
 use kubelith_store::MemoryStore;
@@ -30,7 +33,13 @@ impl Server {
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,
-            switched: Default::default(),
+            access: Access {
+                authenticator: Arc::new(Anonymous::new([])),
+                authorizer: Arc::new(AlwaysAllow),
+                audiences: Arc::new([]),
+            },
+            runtime_config: Default::default(),
+            gates: Arc::new(|_| false),
         })
         .await
         .unwrap();

@@ -1,6 +1,8 @@
 //! The server chain: what serves the APIs, from the top to the 404 at its end.
 
 use crate::options::Options;
+use kubelith_catalog::RuntimeConfig;
+use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_registry::admission::AdmitAll;
@@ -8,6 +10,7 @@ use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
 use kubelith_server::http::BoxHandler;
+use kubelith_server::openapi::{Library, OpenApi, Subject};
 use kubelith_server::routes;
 use kubelith_store::Store;
 use kubelith_store::cache::Hub;
@@ -16,27 +19,40 @@ use std::sync::Arc;
 /// The APIs, ready to be put behind the filters.
 pub struct Apis {
     pub handler: BoxHandler,
-    pub hub: Arc<Hub>,
     pub resources: kubelith_kube::Resources,
 }
 
-pub async fn build(options: &Options, store: Arc<dyn Store>) -> Result<Apis, String> {
+pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> Result<Apis, String> {
     let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
+    let catalog = kubelith_catalog::builtin();
+    let runtime_config = RuntimeConfig::parse(catalog, &options.storage.runtime_config)?;
+    let features = options.features.clone();
     let installed = install(Install {
-        catalog: kubelith_catalog::builtin(),
-        hub: hub.clone(),
+        catalog,
+        hub,
         admission: Arc::new(AdmitAll),
         clock: Arc::new(SystemClock),
         limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
-        garbage_collection: true,
-        switched: Default::default(),
+        garbage_collection: options.storage.garbage_collector,
+        access,
+        runtime_config,
+        gates: Arc::new(move |gate: &str| features.enabled(gate)),
     });
     let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
+    let documents = Subject::of_routes(&routes);
     let api = Api::new(routes, routes::not_found());
     let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
     let discovery = Discovery::new(address.to_string(), api);
     discovery.set(Source::BuiltIn, entries);
-    Ok(Apis { handler: discovery, hub, resources })
+    let openapi = OpenApi::new(library(), discovery);
+    openapi.put(documents);
+    Ok(Apis { handler: openapi, resources })
+}
+
+/// What OpenAPI documents are made from.
+fn library() -> Library {
+    let version = crate::version::info();
+    Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
 }
 
 /// `--etcd-prefix` with slashes at both ends.

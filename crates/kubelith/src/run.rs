@@ -6,6 +6,7 @@ use crate::options::Options;
 use crate::version;
 use crate::{apis, roles, storage};
 use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::{Tasks, termination};
@@ -63,14 +64,20 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     .map_err(|e| e.to_string())?;
 
     let store = storage::open(&options).await?;
-    let apis = apis::build(&options, store.clone()).await?;
     let roles = Arc::new(RbacIndex::default());
+    let access = Access {
+        authenticator: access::authenticator(&options.access, &client_cas)?,
+        authorizer: access::authorizer(&options.access, &roles)?,
+        audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
+    };
+    let apis = apis::build(&options, store.clone(), access.clone()).await?;
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
-    let builder = ServerBuilder::new(server_config(&options, &client_cas, &roles)?, metrics)
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics)
         .routes(|routes| debug_routes(routes, &options, flags))
         .delegate(apis.handler.clone())
         .at_end(move || async move { store.close().await });
+    let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     client_cas.follow(&builder.tasks());
@@ -93,17 +100,16 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
     }
 }
 
-fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacIndex>) -> Result<ServerConfig, String> {
+fn server_config(options: &Options, access: &Access) -> ServerConfig {
     let generic = &options.generic;
-    let access = &options.access;
-    Ok(ServerConfig {
+    ServerConfig {
         chain: ChainConfig {
             authentication: AuthenticationOptions {
-                authenticator: access::authenticator(access, client_cas)?,
-                audiences: access.audiences.iter().map(|a| a.as_str().into()).collect(),
+                authenticator: access.authenticator.clone(),
+                audiences: access.audiences.to_vec(),
                 proxy_headers: None,
             },
-            authorizer: access::authorizer(access, roles)?,
+            authorizer: access.authorizer.clone(),
             audit: None,
             failed_authentication_audit: None,
             flow_control: None,
@@ -120,7 +126,7 @@ fn server_config(options: &Options, client_cas: &ClientCas, roles: &Arc<RbacInde
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
         statusz: options.features.enabled("ComponentStatusz"),
-    })
+    }
 }
 
 fn open_pki(options: &Options) -> Result<Pki, String> {

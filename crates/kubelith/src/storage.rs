@@ -2,6 +2,7 @@
 
 use crate::options::{Options, StorageBackend};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{MemoryStore, Store};
 use std::sync::Arc;
 
@@ -17,6 +18,11 @@ pub async fn open(options: &Options) -> Result<Arc<dyn Store>, String> {
             let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(EmbeddedOptions::new(folder)));
             Ok(Arc::new(opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?))
         }
-        StorageBackend::Etcd3 => Err("--storage-backend=etcd3 is not part of this release yet".into()),
+        StorageBackend::Etcd3 => {
+            let mut etcd = EtcdOptions::new(options.storage.etcd_servers.iter().cloned());
+            etcd.tls = options.storage.etcd_tls.clone();
+            etcd.compaction_interval = options.storage.etcd_compaction_interval;
+            Ok(Arc::new(EtcdStore::new(etcd).map_err(|e| e.to_string())?))
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, set_resource_version};
-use crate::strategy::GarbageCollection;
+use crate::strategy::{DeleteStep, GarbageCollection};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupResource, Str, Value};
@@ -132,6 +132,11 @@ impl Resource {
 
     fn plan(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Result<Plan, Status> {
         self.check_delete_preconditions(call, object, options)?;
+        match self.strategy.delete_step(object, options, self.clock.now()) {
+            DeleteStep::Generic => {}
+            DeleteStep::Mark => return Ok(Plan::Mark(std::mem::take(object), DeleteOutcome::Pending)),
+            DeleteStep::Stay => return Ok(Plan::Already),
+        }
         let graceful = match self.grace(call, object, options) {
             Grace::Pending => return Ok(Plan::Already),
             Grace::Graceful => true,
@@ -232,7 +237,7 @@ impl Resource {
         }
         let have = finalizers(object);
         let policy = self.strategy.garbage_collection(call);
-        let has = |name: &str| have.iter().any(|f| *f == name);
+        let has = |name: &str| have.contains(&name);
         let (orphan, foreground) = match (policy, options.orphan_dependents, options.propagation) {
             (GarbageCollection::Unsupported, ..) => (false, false),
             (_, Some(orphan), _) => (orphan, false),

@@ -19,6 +19,6 @@ pub use call::{Call, Mode, Warnings};
 pub use delete::{DeleteOutcome, DeleteResult};
 pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
-pub use strategy::{Begun, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
+pub use strategy::{Begun, DeleteStep, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
 pub use typed::{TypedCodec, render, select};
 pub use update::{Change, IfAbsent, OPTIMISTIC_LOCK, Outcome, Updated};

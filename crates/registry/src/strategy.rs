@@ -8,6 +8,7 @@ use crate::options::DeleteOptions;
 use futures::future::BoxFuture;
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::status::Status;
+use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use std::time::Duration;
 
@@ -114,6 +115,12 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Lets a kind go its own way in deletion: namespaces wait for their content, whatever the options say.
+    /// May mark `object` for deletion.
+    fn delete_step(&self, _object: &mut Value, _options: &DeleteOptions, _now: Time) -> DeleteStep {
+        DeleteStep::Generic
+    }
+
     /// Whether an object that is being deleted and has no finalizer left may go now. Namespaces also wait for
     /// spec.finalizers.
     fn may_vanish(&self, _object: &Value) -> bool {
@@ -153,6 +160,17 @@ pub trait Strategy: Send + Sync + 'static {
     fn after_delete<'a>(&'a self, _call: &'a Call, _object: &'a Value) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// How a kind's own rule for deletion goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteStep {
+    /// By grace period and finalizers, like all others.
+    Generic,
+    /// The object was marked: write it and wait.
+    Mark,
+    /// It is marked already and still waits: answer it as it is.
+    Stay,
 }
 
 /// What makes metadata.generation grow.

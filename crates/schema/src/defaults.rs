@@ -1,40 +1,167 @@
-//! Fills in what a client left out, as far as the schema alone says what to fill in.
+//! Fills in what a client left out: the defaults that schemas declare, and rules for what depends on other fields.
 //!
-//! Built-in objects are to be canonical first: a struct that Go would have is then there to be filled, and empty
-//! strings and zeros that mean "not given" are gone or stand where `omitempty` is missing. They stay canonical.
+//! `apply_defaults` knows the schema alone. `Defaulting` also has rules, each of a named type: it runs wherever a value
+//! of that type stands. Parents come before children, and a type's plain defaults before its rules, so that a rule sees
+//! `type: ClusterIP` rather than nothing, and what it adds is completed on the way down. A plan made once for all types
+//! leads the walk past everything that has no defaults below.
+//!
+//! An object that lacks nothing costs no allocation. One that was canonical stays so.
 
-use crate::{Field, Schema, Shape, StructType, TypeTable};
+use crate::{Field, Schema, Shape, StructType, TypeId, TypeTable};
 use kubelith_meta::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Completes a value of one type. Running it again changes nothing.
+pub type Rule = fn(&mut Map);
 
 /// Fills in the defaults of `schema` below `value`.
 pub fn apply_defaults(table: &TypeTable, schema: &Schema, value: &mut Value) {
-    match (&schema.shape, value) {
-        (Shape::Named(id), Value::Object(map)) => struct_defaults(table, table.get(*id), map),
-        (Shape::Struct(t), Value::Object(map)) => struct_defaults(table, t, map),
-        (Shape::List(item), Value::Array(items)) if has_structs(item) => {
-            items.iter_mut().for_each(|v| apply_defaults(table, item, v));
-        }
-        (Shape::Map(item), Value::Object(map)) if has_structs(item) => {
-            map.iter_mut().for_each(|(_, v)| apply_defaults(table, item, v));
-        }
-        _ => {}
+    Walk { table, plans: None }.value(schema, value);
+}
+
+/// The defaulting of all types of a table.
+pub struct Defaulting {
+    table: Arc<TypeTable>,
+    /// By type. `None` where there is nothing to do in a value or below.
+    plans: Vec<Option<Plan>>,
+}
+
+/// Where a struct needs work. Fields are given by their index.
+#[derive(Debug, Default)]
+struct Plan {
+    /// With a default of their own.
+    own: Vec<u16>,
+    rules: Vec<Rule>,
+    /// With something to do inside of them.
+    below: Vec<u16>,
+}
+
+impl Plan {
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.rules.is_empty() && self.below.is_empty()
     }
 }
 
-fn struct_defaults(table: &TypeTable, t: &StructType, map: &mut Map) {
-    for field in &t.fields {
-        // A zero value that is no pointer is the same as none.
-        let default = field.schema.default.as_ref().filter(|d| field.presence.nilable || !d.is_empty());
-        if let Some(default) = default
-            && map.get(&field.name).is_none_or(|v| is_absent(field, v))
-        {
-            map.insert(field.name.clone(), default.clone());
+impl Defaulting {
+    /// `rules` by the OpenAPI names of their types. Names that the table does not have are left aside.
+    pub fn new(table: Arc<TypeTable>, rules: impl IntoIterator<Item = (&'static str, Rule)>) -> Defaulting {
+        let mut by_type: HashMap<TypeId, Vec<Rule>> = HashMap::new();
+        for (name, rule) in rules {
+            if let Some(id) = table.find(name) {
+                by_type.entry(id).or_default().push(rule);
+            }
         }
-        if has_structs(&field.schema)
-            && let Some(value) = map.get_mut(&field.name)
-        {
-            apply_defaults(table, &field.schema, value);
+        let types = || table.iter().zip(0..).map(|(t, i)| (t, TypeId(i)));
+        let mut plans: Vec<Plan> = types()
+            .map(|(t, id)| Plan {
+                own: indices(t, |f| own_default(f).is_some()),
+                rules: by_type.remove(&id).unwrap_or_default(),
+                below: Vec::new(),
+            })
+            .collect();
+        // Types refer to each other in circles: repeat until no further type turns out to have something below.
+        loop {
+            let mut grown = false;
+            for (t, TypeId(i)) in types() {
+                let below = indices(t, |f| leads_to(&f.schema).is_some_and(|id| !plans[id.0 as usize].is_empty()));
+                grown |= below.len() > plans[i as usize].below.len();
+                plans[i as usize].below = below;
+            }
+            if !grown {
+                break;
+            }
         }
+        let plans = plans.into_iter().map(|p| (!p.is_empty()).then_some(p)).collect();
+        Defaulting { table, plans }
+    }
+
+    /// Whether values of this schema can lack anything.
+    pub fn concerns(&self, schema: &Schema) -> bool {
+        leads_to(schema).is_some_and(|id| self.plans[id.0 as usize].is_some())
+    }
+
+    /// Completes `value`, of the shape `schema`.
+    pub fn fill(&self, schema: &Schema, value: &mut Value) {
+        Walk { table: &self.table, plans: Some(&self.plans) }.value(schema, value);
+    }
+}
+
+struct Walk<'a> {
+    table: &'a TypeTable,
+    /// Without plans every field is looked at.
+    plans: Option<&'a [Option<Plan>]>,
+}
+
+impl Walk<'_> {
+    fn value(&self, schema: &Schema, value: &mut Value) {
+        match (&schema.shape, value) {
+            (Shape::Named(id), Value::Object(map)) => match self.plans {
+                Some(plans) => {
+                    if let Some(plan) = &plans[id.0 as usize] {
+                        self.planned(plan, self.table.get(*id), map);
+                    }
+                }
+                None => self.unplanned(self.table.get(*id), map),
+            },
+            (Shape::Struct(t), Value::Object(map)) => self.unplanned(t, map),
+            (Shape::List(item), Value::Array(items)) if has_structs(item) => {
+                items.iter_mut().for_each(|v| self.value(item, v));
+            }
+            (Shape::Map(item), Value::Object(map)) if has_structs(item) => {
+                map.iter_mut().for_each(|(_, v)| self.value(item, v));
+            }
+            _ => {}
+        }
+    }
+
+    fn planned(&self, plan: &Plan, t: &StructType, map: &mut Map) {
+        for i in &plan.own {
+            fill_field(&t.fields[usize::from(*i)], map);
+        }
+        for rule in &plan.rules {
+            rule(map);
+        }
+        for i in &plan.below {
+            self.below(&t.fields[usize::from(*i)], map);
+        }
+    }
+
+    fn unplanned(&self, t: &StructType, map: &mut Map) {
+        for field in &t.fields {
+            fill_field(field, map);
+            if has_structs(&field.schema) {
+                self.below(field, map);
+            }
+        }
+    }
+
+    fn below(&self, field: &Field, map: &mut Map) {
+        match map.get_mut(&field.name) {
+            Some(value) if !value.is_null() => self.value(&field.schema, value),
+            // A Go struct that is no pointer is always there, and gets its defaults.
+            _ if !field.presence.nilable => {
+                let mut made = Value::object();
+                self.value(&field.schema, &mut made);
+                if !made.is_empty() {
+                    map.insert(field.name.clone(), made);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The default that is filled in. The zero value of a field that is no pointer is what it has anyway.
+fn own_default(field: &Field) -> Option<&Value> {
+    field.schema.default.as_ref().filter(|d| field.presence.pointer || !d.is_empty())
+}
+
+fn fill_field(field: &Field, map: &mut Map) {
+    if let Some(default) = own_default(field)
+        && map.get(&field.name).is_none_or(|v| is_absent(field, v))
+    {
+        map.insert(field.name.clone(), default.clone());
     }
 }
 
@@ -42,7 +169,20 @@ fn struct_defaults(table: &TypeTable, t: &StructType, map: &mut Map) {
 fn is_absent(field: &Field, value: &Value) -> bool {
     match value {
         Value::Null => !field.schema.nullable,
-        value => !field.presence.nilable && value.is_empty(),
+        value => !field.presence.pointer && value.is_empty(),
+    }
+}
+
+fn indices(t: &StructType, wanted: impl Fn(&Field) -> bool) -> Vec<u16> {
+    t.fields.iter().zip(0u16..).filter(|(f, _)| wanted(f)).map(|(_, i)| i).collect()
+}
+
+/// The named struct that is, or is in the elements of, a value of this schema.
+fn leads_to(schema: &Schema) -> Option<TypeId> {
+    match &schema.shape {
+        Shape::Named(id) => Some(*id),
+        Shape::List(item) | Shape::Map(item) => leads_to(item),
+        _ => None,
     }
 }
 
@@ -56,65 +196,5 @@ fn has_structs(schema: &Schema) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Omit, Presence, TypeId};
-
-    fn field(name: &str, shape: Shape, presence: Presence, default: Option<Value>) -> Field {
-        Field { name: name.into(), schema: Schema { shape, default, ..Schema::default() }, required: false, presence }
-    }
-
-    fn check(input: &str, want: &str) {
-        let value = Presence { nilable: false, pointer: false, omit: Omit::Never };
-        let pointer = Presence::default();
-        let inner = StructType {
-            name: "Inner".into(),
-            fields: vec![field("protocol", Shape::String, value, Some("TCP".into()))],
-            ..StructType::default()
-        };
-        let inners = |shape: fn(Box<Schema>) -> Shape| {
-            shape(Box::new(Schema { shape: Shape::Named(TypeId(0)), ..Schema::default() }))
-        };
-        let outer = StructType {
-            name: "Outer".into(),
-            fields: vec![
-                field("context", Shape::Named(TypeId(0)), pointer, Some(Value::object())),
-                field("free", Shape::Named(TypeId(0)), pointer, None),
-                field("list", inners(Shape::List), pointer, None),
-                field("map", inners(Shape::Map), pointer, None),
-                field("replicas", Shape::Int32, pointer, Some(1i64.into())),
-            ],
-            ..StructType::default()
-        };
-        let table = TypeTable::new(vec![inner, outer]);
-        let from_json = |text: &str| -> Value { crate::canonical::tests::from_json(text) };
-        let mut got = from_json(input);
-        apply_defaults(&table, &Schema { shape: Shape::Named(TypeId(1)), ..Schema::default() }, &mut got);
-        assert_eq!(got, from_json(want), "{input}");
-    }
-
-    #[test]
-    fn what_is_absent_is_filled_in_all_the_way_down() {
-        let filled = r#""context":{"protocol":"TCP"},"replicas":1"#;
-        check("{}", &format!("{{{filled}}}"));
-        check(r#"{"replicas":null,"context":null}"#, &format!("{{{filled}}}"));
-        check(r#"{"replicas":0,"context":{"protocol":"UDP"}}"#, r#"{"replicas":0,"context":{"protocol":"UDP"}}"#);
-        check(
-            r#"{"free":{"protocol":""},"list":[{},{"protocol":"SCTP"}],"map":{"a":{}}}"#,
-            &format!(
-                r#"{{{filled},"free":{{"protocol":"TCP"}},"list":[{{"protocol":"TCP"}},{{"protocol":"SCTP"}}],"map":{{"a":{{"protocol":"TCP"}}}}}}"#
-            ),
-        );
-    }
-
-    #[test]
-    fn a_value_of_another_shape_is_left_alone() {
-        for text in ["5", "[]", r#""text""#] {
-            check(text, text);
-        }
-        check(
-            r#"{"list":5,"map":[],"free":"x"}"#,
-            r#"{"list":5,"map":[],"free":"x","context":{"protocol":"TCP"},"replicas":1}"#,
-        );
-    }
-}
+#[path = "defaults_tests.rs"]
+mod tests;

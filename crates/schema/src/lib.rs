@@ -10,6 +10,6 @@ pub mod jsonpath;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};
-pub use defaults::apply_defaults;
+pub use defaults::{Defaulting, apply_defaults};
 pub use descriptor::*;
 pub use types::*;

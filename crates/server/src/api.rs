@@ -1,17 +1,20 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
-use crate::handlers::{self, Context, Endpoint, Query, output};
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::handlers::context::negotiation_error;
+use crate::handlers::options::{FieldValidation, Write, WriteOptions};
+use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
+use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::user::User;
-use kubelith_meta::{GroupResource, GroupVersion, Status, Str};
+use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::HashMap;
@@ -39,6 +42,37 @@ pub struct ActionCall {
     pub request: Request,
     /// The resource it belongs to, if that is stored.
     pub endpoint: Option<Arc<Endpoint>>,
+}
+
+impl ActionCall {
+    /// The request's body as an object of a built-in kind.
+    pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
+        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
+        let strictness = match options.field_validation {
+            FieldValidation::Ignore => Strictness::Lenient,
+            FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
+        };
+        let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
+        handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
+        Ok(decoded.object)
+    }
+
+    /// An answer of a built-in kind in the representation that the client asks for.
+    pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
+        let accept = handlers::context::accept_of(&self.headers);
+        let negotiated =
+            negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
+        if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
+            kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
+        }
+        let body = output::encode(negotiated.format, &object, false)?;
+        let media_type = HeaderValue::from_static(negotiated.format.media_type());
+        Ok(crate::respond::with_type(code, media_type, body))
+    }
 }
 
 /// One resource of a group version.

@@ -16,6 +16,7 @@ pub mod listen;
 pub mod logging;
 pub mod loopback;
 pub mod metrics;
+pub mod openapi;
 pub mod query;
 pub mod request_info;
 pub mod respond;

@@ -4,24 +4,25 @@
 //! errors into a `Status`.
 
 pub mod cache;
-mod clock;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod embedded;
+pub mod encryption;
 mod error;
 pub mod etcd;
 mod grpc;
 mod hub;
+mod limits;
 mod memory;
 mod model;
 mod traits;
 mod watch;
 
-pub use clock::{Clock, HistoryLimits, ManualClock, SystemClock};
 pub use embedded::{EmbeddedOptions, EmbeddedStore};
 pub use error::{Result, StoreError};
 pub use etcd::{EtcdOptions, EtcdStore};
 pub use grpc::TlsFiles;
+pub use limits::HistoryLimits;
 pub use memory::MemoryStore;
 pub use model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,

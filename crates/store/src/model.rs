@@ -174,7 +174,7 @@ pub struct GetResponse {
 pub enum Expect {
     /// The key does not exist.
     Absent,
-    /// The key was last written at this revision.
+    /// The key was last written at this revision. Revision 0 is that of an absent key, as in etcd.
     At(Revision),
     /// No guard.
     Any,
@@ -185,7 +185,7 @@ impl Expect {
     pub fn holds(self, current: Option<Revision>) -> bool {
         match self {
             Expect::Absent => current.is_none(),
-            Expect::At(revision) => current == Some(revision),
+            Expect::At(revision) => current.unwrap_or_default() == revision,
             Expect::Any => true,
         }
     }

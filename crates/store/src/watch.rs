@@ -132,9 +132,6 @@ pub enum WatchError {
     /// The revisions needed are gone: list anew.
     #[error("required revision has been compacted (oldest kept: {compacted})")]
     Compacted { compacted: Revision },
-    /// The receiver was slower than the writers for too long: watch again after the last revision seen.
-    #[error("the watcher fell behind")]
-    Lagged,
     /// The store was closed.
     #[error("store is closed")]
     Closed,

@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn grants_only_audiences_asked_for_and_implied() {
         let strs = |list: &[&str]| list.iter().map(|s| Str::from(*s)).collect::<Vec<_>>();
-        let cases: [(&[&str], &[&str], Option<&[&str]>); 6] = [
+        type Case = (&'static [&'static str], &'static [&'static str], Option<&'static [&'static str]>);
+        let cases: [Case; 6] = [
             (&["api"], &["api"], Some(&["api"])),
             (&["api", "other"], &["x", "other", "api"], Some(&["other", "api"])),
             (&["api"], &["other"], None),

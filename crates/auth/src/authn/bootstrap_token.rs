@@ -1,6 +1,5 @@
 //! Bootstrap tokens `<id>.<secret>` of joining nodes, kept in Secrets of kube-system.
 
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::objects::{Looked, ObjectGetter};
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
@@ -8,10 +7,10 @@ use crate::user::User;
 use aws_lc_rs::constant_time;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{Str, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 const DEFAULT_GROUP: &str = "system:bootstrappers";
@@ -46,7 +45,7 @@ fn split(token: &str) -> Option<(&str, &str)> {
 }
 
 /// A token that does not fit its Secret is unknown rather than refused: another authenticator may know it.
-fn accept(object: &Value, id: &str, secret: &str, now: SystemTime) -> Option<AuthResponse> {
+fn accept(object: &Value, id: &str, secret: &str, now: Time) -> Option<AuthResponse> {
     let reject = |why: &str| {
         let name = object.str_at(&["metadata", "name"]);
         tracing::debug!("Bootstrap secret kube-system/{name} matching bearer token {why}");
@@ -77,11 +76,11 @@ fn accept(object: &Value, id: &str, secret: &str, now: SystemTime) -> Option<Aut
     Some(AuthResponse::user(User { groups, ..User::named(format!("system:bootstrap:{id}")) }))
 }
 
-fn expired(expiration: &[u8], now: SystemTime) -> bool {
+fn expired(expiration: &[u8], now: Time) -> bool {
     if expiration.is_empty() {
         return false;
     }
-    let at = std::str::from_utf8(expiration).ok().and_then(crate::time::parse_rfc3339);
+    let at = std::str::from_utf8(expiration).ok().and_then(|text| Time::parse(text).ok());
     at.is_none_or(|at| at <= now)
 }
 
@@ -111,9 +110,8 @@ fn is_bootstrap_group(group: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::testing::ManualClock;
     use crate::objects::testing::Objects;
-    use crate::testing::block_on;
+    use crate::testing::{block_on, clock_at};
 
     fn secret(change: &[(&str, &str)]) -> Value {
         let mut data = vec![
@@ -143,7 +141,8 @@ mod tests {
     #[test]
     fn secrets_that_do_not_fit_are_ignored() {
         let good = "abcdef.0123456789abcdef";
-        let cases: [(&str, &[(&str, &str)], Option<&[&str]>); 13] = [
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a [&'a str]>);
+        let cases: [Case<'_>; 13] = [
             (good, &[], Some(&["system:bootstrappers"])),
             (
                 good,
@@ -165,7 +164,7 @@ mod tests {
         for (token, change, want) in cases {
             let objects = Objects::default();
             objects.put(Looked::Secret, secret(change));
-            let clock = Arc::new(ManualClock::at(1_750_000_000));
+            let clock = clock_at(1_750_000_000);
             let tokens = BootstrapToken::new(Arc::new(objects), clock);
             let got = block_on(tokens.authenticate_token(token, &[]).into_future()).unwrap();
             let want = want.map(|g| ("system:bootstrap:abcdef".to_string(), g.join(" ")));

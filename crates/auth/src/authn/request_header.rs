@@ -1,13 +1,13 @@
 //! Users vouched for by a front proxy: names in headers, believed only with the proxy's client certificate.
 
 use super::x509::{CaPool, Verified, verify_cached};
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator};
 use crate::user::User;
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, HeaderName};
 use kubelith_meta::Str;
+use kubelith_meta::time::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

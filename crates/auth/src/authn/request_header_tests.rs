@@ -1,7 +1,7 @@
 use super::*;
 use crate::authn::testing::Probe;
 use crate::authn::x509::testing::{NOW, ca_params, client_params, root};
-use crate::clock::testing::ManualClock;
+use crate::testing::clock_at;
 
 fn authenticator(ca_pem: &str, allowed: &[&str]) -> RequestHeader {
     let config = RequestHeaderConfig {
@@ -9,7 +9,7 @@ fn authenticator(ca_pem: &str, allowed: &[&str]) -> RequestHeader {
         allowed_names: allowed.iter().map(|n| n.to_string()).collect(),
         ca: CaPool::from_pem(ca_pem.as_bytes()).unwrap(),
     };
-    RequestHeader::new(Arc::new(ArcSwapOption::from_pointee(config)), Arc::new(ManualClock::at(NOW)))
+    RequestHeader::new(Arc::new(ArcSwapOption::from_pointee(config)), clock_at(NOW))
 }
 
 fn proxied() -> Probe {

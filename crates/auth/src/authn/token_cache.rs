@@ -2,16 +2,17 @@
 //!
 //! Tokens are kept as keyed hashes only. Lookups of the same token that arrive together share one.
 
-use crate::clock::Clock;
 use crate::error::AuthError;
+use crate::expiring::ExpiringMap;
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
 use aws_lc_rs::hmac;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use kubelith_meta::Str;
-use std::collections::{HashMap, VecDeque};
+use kubelith_meta::time::Clock;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Stripes of the cache, each with its own lock, so that requests seldom meet.
 const STRIPES: usize = 32;
@@ -75,11 +76,8 @@ struct Inner {
     stripes: Vec<Mutex<Stripe>>,
 }
 
-#[derive(Default)]
 struct Stripe {
-    records: HashMap<Key, (Instant, Record)>,
-    /// Keys in the order they came, for eviction.
-    order: VecDeque<(Key, Instant)>,
+    records: ExpiringMap<Key, Record>,
     /// Lookups under way. A lookup whose callers all left is dropped with them.
     running: HashMap<Key, WeakShared<BoxFuture<'static, Record>>>,
 }
@@ -126,9 +124,7 @@ impl Inner {
     }
 
     fn find(&self, key: &Key) -> Option<Record> {
-        let stripe = self.stripe(key);
-        let (until, record) = stripe.records.get(key)?;
-        (self.clock.instant() < *until).then(|| record.clone())
+        self.stripe(key).records.get(key, self.clock.now()).cloned()
     }
 
     /// The lookup of this token: one under way, or a new one.
@@ -161,22 +157,14 @@ impl Inner {
         let mut stripe = self.stripe(&key);
         stripe.running.remove(&key);
         if !ttl.is_zero() {
-            stripe.insert(key, self.clock.instant() + ttl, record.clone());
+            stripe.records.insert(key, record.clone(), self.clock.now(), ttl);
         }
     }
 }
 
-impl Stripe {
-    fn insert(&mut self, key: Key, until: Instant, record: Record) {
-        self.records.insert(key, (until, record));
-        self.order.push_back((key, until));
-        while self.order.len() > MAX_PER_STRIPE {
-            let Some((oldest, until)) = self.order.pop_front() else { return };
-            // A key that came again since has a newer end, and a newer place in the order.
-            if self.records.get(&oldest).is_some_and(|(u, _)| *u == until) {
-                self.records.remove(&oldest);
-            }
-        }
+impl Default for Stripe {
+    fn default() -> Stripe {
+        Stripe { records: ExpiringMap::new(MAX_PER_STRIPE), running: HashMap::new() }
     }
 }
 

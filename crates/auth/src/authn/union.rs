@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn first_known_user_wins_and_errors_add_up() {
         use Member::*;
-        let cases: Vec<(OnError, Vec<Member>, Result<Option<&str>, &str>)> = vec![
+        type Case = (OnError, Vec<Member>, Result<Option<&'static str>, &'static str>);
+        let cases: Vec<Case> = vec![
             (OnError::Continue, vec![], Ok(None)),
             (OnError::Continue, vec![Ignores, Ignores], Ok(None)),
             (OnError::Continue, vec![Ignores, Knows("b"), Knows("c")], Ok(Some("b"))),

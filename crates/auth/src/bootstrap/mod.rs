@@ -17,16 +17,39 @@ pub fn policy() -> Vec<BootstrapObject> {
     parse(POLICY).expect("the policy in the source tree parses")
 }
 
-/// Roles whose rules moved into an aggregated role: if `new` does not exist and `old` is not aggregated yet,
-/// `old` is copied to `new` before reconciliation, so that its changes are kept.
+/// Roles whose rules moved into a role that they collect: `(old, new)`.
 pub const AGGREGATED_FROM: [(&str, &str); 3] = [
     ("admin", "system:aggregate-to-admin"),
     ("edit", "system:aggregate-to-edit"),
     ("view", "system:aggregate-to-view"),
 ];
 
-/// A binding that was split off another: if only `old` exists, `new` is made with the subjects of `old`.
+/// Cluster role bindings that were split off another: `(old, new)`.
 pub const SPLIT_FROM: [(&str, &str); 1] = [("system:discovery", "system:public-info-viewer")];
+
+/// A role to create before reconciliation, so that changes that people made to `old` are kept: a copy of it
+/// under the new name. None if the new one exists or the old one is aggregated already.
+pub fn aggregated_copy(old: Option<&Value>, new: Option<&Value>, new_name: &str) -> Option<Value> {
+    let old = old.filter(|o| new.is_none() && o.get("aggregationRule").is_none_or(Value::is_null))?;
+    let mut copy = old.clone();
+    copy.set_at(&["metadata", "name"], new_name.into());
+    copy.remove_at(&["metadata", "resourceVersion"]);
+    Some(copy)
+}
+
+/// A binding to create before reconciliation: `template` for those whom `old` is for. None if the new one exists
+/// or there is no old one.
+pub fn split_copy(old: Option<&Value>, new: Option<&Value>, template: &Value) -> Option<Value> {
+    let old = old.filter(|_| new.is_none())?;
+    let mut copy = template.clone();
+    for path in [&["subjects"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
+        match old.at(path) {
+            Some(value) => copy.set_at(path, value.clone()),
+            None => drop(copy.remove_at(path)),
+        }
+    }
+    Some(copy)
+}
 
 fn parse(text: &str) -> Result<Vec<BootstrapObject>, String> {
     let mut objects: Vec<BootstrapObject> = Vec::new();
@@ -182,6 +205,25 @@ mod tests {
         let reader = find(RbacKind::RoleBinding, "system::extension-apiserver-authentication-reader");
         assert_eq!(reader.str_at(&["roleRef", "name"]), "extension-apiserver-authentication-reader");
         assert_eq!(reader.get("subjects").unwrap().as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn changes_survive_upgrades() {
+        let mut old = find(RbacKind::ClusterRole, "cluster-admin");
+        old.set_at(&["metadata", "resourceVersion"], "7".into());
+        let copy = aggregated_copy(Some(&old), None, "new").unwrap();
+        assert_eq!((copy.str_at(&["metadata", "name"]), copy.get("rules")), ("new", old.get("rules")));
+        assert!(copy.at(&["metadata", "resourceVersion"]).is_none());
+        assert_eq!(aggregated_copy(Some(&old), Some(&old), "new"), None);
+        assert_eq!(aggregated_copy(Some(&find(RbacKind::ClusterRole, "admin")), None, "new"), None);
+
+        let mut discovery = find(RbacKind::ClusterRoleBinding, "system:discovery");
+        discovery.remove_at(&["subjects"]);
+        let template = find(RbacKind::ClusterRoleBinding, "system:public-info-viewer");
+        let copy = split_copy(Some(&discovery), None, &template).unwrap();
+        assert_eq!(copy.str_at(&["roleRef", "name"]), "system:public-info-viewer");
+        assert!(copy.get("subjects").is_none(), "who took discovery from everybody took this, too");
+        assert_eq!(split_copy(None, None, &template), None);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::traits::{Attributes, Authorizer};
 use crate::user::{
     ANONYMOUS, GROUP_AUTHENTICATED, GROUP_MASTERS, GROUP_NODES, GROUP_UNAUTHENTICATED, NODE_PREFIX, User,
 };
-use kubelith_meta::field::{Error, ErrorList, Path};
-use kubelith_meta::names::{is_dns1123_subdomain, pattern_message};
+use kubelith_meta::field::Path;
+use kubelith_meta::names::{is_dns1123_subdomain, validate_domain_prefixed_path};
 use kubelith_meta::text::quote;
 use kubelith_meta::{Status, Str};
 use std::collections::BTreeMap;
@@ -223,7 +223,9 @@ fn validate_extra(extra: &BTreeMap<Str, Vec<Str>>) -> Result<(), String> {
         if key.is_empty() {
             return Err("impersonating the empty string key in extra is not allowed".into());
         }
-        domain_prefixed_path(key).map_err(|e| format!("impersonating an invalid key in extra is not allowed: {e}"))?;
+        validate_domain_prefixed_path(key, &Path::of(&["extra", "key"]))
+            .into_result()
+            .map_err(|e| format!("impersonating an invalid key in extra is not allowed: {e}"))?;
         if key.to_lowercase() != key.as_str() {
             return Err(format!("impersonating a non-lowercase key in extra is not allowed: {}", quote(key)));
         }
@@ -235,22 +237,6 @@ fn validate_extra(extra: &BTreeMap<Str, Vec<Str>>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// `acme.io/foo`: a host and a path.
-fn domain_prefixed_path(key: &str) -> Result<(), ErrorList> {
-    const PATH_PATTERN: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
-    let at = Path::of(&["extra", "key"]);
-    let parts = key.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty());
-    let Some((host, path)) = parts else {
-        let form = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        return Err(ErrorList(vec![Error::invalid(&at, key, form)]));
-    };
-    let mut errors: Vec<Error> = is_dns1123_subdomain(host).into_iter().map(|e| Error::invalid(&at, host, e)).collect();
-    if !path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
-        errors.push(Error::invalid(&at, path, pattern_message("Invalid path", PATH_PATTERN, &[])));
-    }
-    ErrorList(errors).into_result()
 }
 
 fn node_name(username: &str) -> Option<&str> {

@@ -104,7 +104,8 @@ fn modes_and_what_they_make() {
     let bob = User::named("bob");
     let node = User::named("system:node:n1");
     let sa = User::named("system:serviceaccount:ns:default");
-    let cases: Vec<(&User, &[&'static str], &User, &[&str], &str)> = vec![
+    type Case<'a> = (&'a User, &'a [&'static str], &'a User, &'a [&'a str], &'a str);
+    let cases: Vec<Case<'_>> = vec![
         (&alice, &["impersonate users bob"], &bob, &["system:authenticated"], ""),
         (
             &alice,

@@ -1,8 +1,7 @@
 //! The registered claims, read strictly: a claim of the wrong type makes the token invalid.
 
-use crate::clock::unix_seconds;
 use kubelith_meta::Value;
-use std::time::SystemTime;
+use kubelith_meta::time::Time;
 
 /// How far clocks may be apart.
 pub const LEEWAY_SECONDS: i64 = 60;
@@ -38,8 +37,8 @@ impl Claims {
         })
     }
 
-    pub fn check_time(&self, now: SystemTime) -> Result<(), TimeError> {
-        let now = unix_seconds(now);
+    pub fn check_time(&self, now: Time) -> Result<(), TimeError> {
+        let now = now.unix_seconds();
         if self.not_before.is_some_and(|t| now.saturating_add(LEEWAY_SECONDS) < t) {
             return Err(TimeError::NotYetValid);
         }

@@ -42,12 +42,12 @@ fn kind_of(review: &Value) -> Value {
     Value::Object(keys.filter_map(|k| review.get(k).map(|v| (k, v.clone()))).collect())
 }
 
-fn strings(value: Option<&Value>) -> Vec<Str> {
+pub(crate) fn strings(value: Option<&Value>) -> Vec<Str> {
     let list = value.and_then(Value::as_array).unwrap_or_default();
     list.iter().filter_map(Value::as_str).map(Str::from).collect()
 }
 
-fn extra(value: Option<&Value>) -> BTreeMap<Str, Vec<Str>> {
+pub(crate) fn extra(value: Option<&Value>) -> BTreeMap<Str, Vec<Str>> {
     let entries = value.and_then(Value::as_object).into_iter().flat_map(Map::iter);
     entries.map(|(key, values)| (Str::from(key), strings(Some(values)))).collect()
 }

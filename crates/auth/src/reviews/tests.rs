@@ -2,13 +2,12 @@ use super::access::AccessReviewKind::*;
 use super::*;
 use crate::authz::builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroup};
 use crate::authz::union::AuthorizerUnion;
-use crate::clock::testing::ManualClock;
 use crate::json;
 use crate::jwt::signer::Signer;
 use crate::objects::Looked;
 use crate::objects::testing::Objects;
 use crate::service_account::TokenIssuer;
-use crate::testing::block_on;
+use crate::testing::{block_on, clock_at};
 use crate::traits::{Answer, Attributes, Authorizer, Decision, UserRules};
 use std::sync::Arc;
 
@@ -218,7 +217,7 @@ fn token_requests() -> token_request::TokenRequests {
     token_request::TokenRequests {
         issuer: Arc::new(TokenIssuer::new("https://issuer", signer)),
         objects: Arc::new(objects),
-        clock: Arc::new(ManualClock::at(1_750_000_000)),
+        clock: clock_at(1_750_000_000),
         api_audiences: vec!["api".into()],
         max_expiration_seconds: 7200,
         extended_expiration_seconds: 31_536_000,

@@ -1,15 +1,13 @@
 //! TokenRequest: a token for a service account, perhaps bound to a pod, a node or a secret.
 
 use super::strings;
-use crate::clock::{Clock, unix_seconds};
 use crate::objects::{Looked, ObjectGetter};
 use crate::service_account::{BoundTo, NodeRef, TokenIssuer, TokenSpec};
-use crate::time::format_rfc3339;
 use crate::traits::Notes;
 use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::time::{Clock, Duration, Time};
 use kubelith_meta::{GroupKind, GroupResource, GroupVersion, Status, Str, Value};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -58,7 +56,7 @@ impl TokenRequests {
         request.set_at(&["metadata", "name"], name.into());
         request.set_at(&["metadata", "namespace"], namespace.into());
         request.set_at(&["metadata", "uid"], uid.into());
-        let now = format_rfc3339(unix_seconds(self.clock.now()));
+        let now = self.clock.now().rfc3339();
         request.set_at(&["metadata", "creationTimestamp"], now.into());
         request.remove_at(&["status"]);
 
@@ -201,6 +199,6 @@ fn validate_expiration(seconds: i64) -> ErrorList {
     errors
 }
 
-fn at(now: SystemTime, seconds: i64) -> String {
-    format_rfc3339(unix_seconds(now).saturating_add(seconds))
+fn at(now: Time, seconds: i64) -> String {
+    (now + Duration::from_secs(seconds)).rfc3339()
 }

@@ -5,7 +5,6 @@ use super::keys::KeySet;
 use super::legacy::{LegacyTokens, validate_legacy};
 use super::{groups, username};
 use crate::authn::audience::intersect;
-use crate::clock::{Clock, unix_seconds};
 use crate::error::AuthError;
 use crate::jwt::UnverifiedToken;
 use crate::jwt::claims::{Claims, LEEWAY_SECONDS, TimeError, date};
@@ -15,10 +14,10 @@ use crate::traits::{Answer, AuthResponse, Authentication, Notes, TokenAuthentica
 use crate::user::{EXTRA_CREDENTIAL_ID, User};
 use arc_swap::ArcSwap;
 use kubelith_meta::text::quote;
+use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{Str, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 pub const EXTRA_POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 pub const EXTRA_POD_UID: &str = "authentication.kubernetes.io/pod-uid";
@@ -163,7 +162,7 @@ async fn validate_bound(
     claims: &Claims,
     raw: &Value,
     objects: &dyn ObjectGetter,
-    now: SystemTime,
+    now: Time,
     notes: &mut Notes,
 ) -> Result<User, AuthError> {
     claims.check_time(now).map_err(|e| {
@@ -186,7 +185,7 @@ async fn validate_bound(
     if let Some(node) = bound.node.filter(|_| bound.pod.is_none()) {
         lookup.bound_object(Looked::Node, node).await?;
     }
-    if let Some(late) = bound.warn_after.map(|t| unix_seconds(now) - t).filter(|late| *late > 0) {
+    if let Some(late) = bound.warn_after.map(|t| now.unix_seconds() - t).filter(|late| *late > 0) {
         let text = format!("subject: {}, seconds after warning threshold: {late}", claims.subject);
         notes.annotations.push(("authentication.k8s.io/stale-token", text));
     }
@@ -196,7 +195,7 @@ async fn validate_bound(
 struct Lookup<'a> {
     objects: &'a dyn ObjectGetter,
     namespace: &'a str,
-    now: SystemTime,
+    now: Time,
 }
 
 impl Lookup<'_> {
@@ -238,8 +237,8 @@ impl Lookup<'_> {
 
     /// Deleted, and for long enough that all servers know.
     fn is_gone(&self, object: &Value) -> bool {
-        let deleted = crate::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"]));
-        deleted.is_some_and(|t| unix_seconds(t) < unix_seconds(self.now) - LEEWAY_SECONDS)
+        let deleted = Time::parse(object.str_at(&["metadata", "deletionTimestamp"])).ok();
+        deleted.is_some_and(|t| t.unix_seconds() < self.now.unix_seconds() - LEEWAY_SECONDS)
     }
 }
 

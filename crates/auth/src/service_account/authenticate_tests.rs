@@ -1,9 +1,9 @@
 use super::*;
-use crate::clock::testing::ManualClock;
 use crate::jwt::signer::Signer;
 use crate::objects::testing::Objects;
 use crate::service_account::issue::{BoundTo, NodeRef, TokenIssuer, TokenSpec};
-use crate::testing::block_on;
+use crate::testing::{advance, block_on, clock_at};
+use kubelith_meta::time::{TestClock, Time};
 use std::sync::Mutex;
 
 const NOW: i64 = 1_750_000_000;
@@ -22,7 +22,7 @@ fn object(namespace: &str, name: &str, uid: &str) -> Value {
 /// A server with one account, one pod on one node, one secret.
 struct World {
     objects: Arc<Objects>,
-    clock: Arc<ManualClock>,
+    clock: Arc<TestClock>,
     issuer: TokenIssuer,
     keys: Arc<ArcSwap<KeySet>>,
 }
@@ -38,7 +38,7 @@ impl World {
         let keys = KeySet::new(vec![signer.public_key().clone()]);
         World {
             objects,
-            clock: Arc::new(ManualClock::at(NOW)),
+            clock: clock_at(NOW),
             issuer: TokenIssuer::new(ISSUER, signer),
             keys: Arc::new(ArcSwap::from_pointee(keys)),
         }
@@ -171,11 +171,11 @@ fn not_ours_or_forged() {
 fn expiry() {
     let world = World::new();
     let token = world.token(BoundTo::Nothing, &["api"]);
-    world.clock.advance(3600 + 60);
+    advance(&world.clock, 3600 + 60);
     assert!(world.ask(&token).is_ok());
-    world.clock.advance(1);
+    advance(&world.clock, 1);
     assert_eq!(world.error(&token), "service account token has expired");
-    world.clock.advance(-2 * 3600 - 200);
+    advance(&world.clock, -2 * 3600 - 200);
     assert_eq!(world.error(&token), "service account token is not valid yet");
 }
 
@@ -238,7 +238,7 @@ fn tokens_die_with_what_they_are_bound_to() {
 fn deleted(objects: &Objects, kind: Looked, namespace: &str, name: &str, seconds_ago: i64) {
     let key = (kind, namespace.to_string(), name.to_string());
     let mut object = (**objects.0.lock().unwrap().get(&key).unwrap()).clone();
-    let when = crate::time::format_rfc3339(NOW - seconds_ago);
+    let when = Time::from_unix(NOW - seconds_ago).rfc3339();
     object.set_at(&["metadata", "deletionTimestamp"], when.into());
     objects.put(kind, object);
 }
@@ -256,7 +256,7 @@ fn stale_use_is_noted() {
     };
     let token = world.issuer.issue(&spec).unwrap().token;
     assert_eq!(world.ask(&token).unwrap().unwrap().notes, Notes::default());
-    world.clock.advance(3617);
+    advance(&world.clock, 3617);
     let notes = world.ask(&token).unwrap().unwrap().notes;
     assert_eq!(
         notes.annotations,

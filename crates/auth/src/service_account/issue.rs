@@ -1,10 +1,9 @@
 //! Making service account tokens.
 
 use super::username;
-use crate::clock::unix_seconds;
 use crate::jwt::signer::Signer;
+use kubelith_meta::time::Time;
 use kubelith_meta::{Map, Str, Value};
-use std::time::SystemTime;
 
 /// Signs tokens in the name of one issuer.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub struct TokenSpec<'a> {
     pub expiration_seconds: i64,
     /// After this, use of the token is reported although it still works. Zero: never.
     pub warn_after_seconds: i64,
-    pub now: SystemTime,
+    pub now: Time,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl TokenIssuer {
     }
 
     fn claims(&self, spec: &TokenSpec<'_>, id: &str) -> Value {
-        let now = unix_seconds(spec.now);
+        let now = spec.now.unix_seconds();
         let account = spec.service_account;
         let (namespace, name) = (account.str_at(&["metadata", "namespace"]), account.str_at(&["metadata", "name"]));
         let mut kubernetes = Map::new();

@@ -1,11 +1,9 @@
 //! Tokens of the old kind, which live in Secrets and do not expire.
 
 use super::{groups, split_username, username};
-use crate::clock::unix_seconds;
 use crate::error::AuthError;
 use crate::jwt::claims::Claims;
 use crate::objects::{Looked, ObjectGetter};
-use crate::time::format_rfc3339;
 use crate::traits::Notes;
 use crate::user::User;
 use aws_lc_rs::constant_time;
@@ -13,8 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kubelith_meta::Value;
 use kubelith_meta::text::quote;
+use kubelith_meta::time::{Duration, Time};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 pub const INVALID_SINCE_LABEL: &str = "kubernetes.io/legacy-token-invalid-since";
 pub const LAST_USED_LABEL: &str = "kubernetes.io/legacy-token-last-used";
@@ -68,7 +66,7 @@ pub(super) async fn validate_legacy(
     claims: &Claims,
     raw: &Value,
     objects: &dyn ObjectGetter,
-    now: SystemTime,
+    now: Time,
     notes: &mut Notes,
 ) -> Result<User, AuthError> {
     let own = LegacyClaims::read(claims, raw)?;
@@ -150,8 +148,8 @@ fn note_origin(secret: &Value, account: &Value, notes: &mut Notes) {
 }
 
 /// Once a day is enough; tomorrow's date is another server's, whose clock is ahead.
-fn note_use(usage: &dyn LegacyTokenUse, secret: &Value, now: SystemTime) {
-    let day = |offset: i64| format_rfc3339(unix_seconds(now) + offset * 86400)[..10].to_string();
+fn note_use(usage: &dyn LegacyTokenUse, secret: &Value, now: Time) {
+    let day = |offset: i64| (now + Duration::from_secs(offset * 86_400)).rfc3339()[..10].to_string();
     let last = secret.str_at(&["metadata", "labels", LAST_USED_LABEL]);
     let today = day(0);
     if last != today && last != day(1) {

@@ -88,16 +88,19 @@ fn word(field: &mut FieldText, line: &mut Line<'_>) -> Result<(), TextError> {
     Ok(())
 }
 
-/// `"text"`, `12`, `true`, `{}`.
+/// `"text"`, `12`, `true`, `{}`, or a list of one text: `["text"]`.
 pub fn literal(line: &mut Line<'_>) -> Result<Value, TextError> {
     let text = line.literal("a value")?;
+    if let Some(element) = text.strip_prefix("[\"").and_then(|rest| rest.strip_suffix("\"]")) {
+        return Ok(vec![element].into());
+    }
     if let Some(quoted) = text.strip_prefix('"') {
         return Ok(Value::from(quoted.trim_end_matches('"')));
     }
     match text {
+        "{}" => Ok(Value::object()),
         "true" => Ok(Value::Bool(true)),
         "false" => Ok(Value::Bool(false)),
-        "{}" => Ok(Value::object()),
         _ => text.parse().map(Value::Int).map_err(|_| line.error(format!("{text:?} is no value"))),
     }
 }

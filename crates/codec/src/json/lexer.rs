@@ -170,10 +170,17 @@ impl<'a> Lexer<'a> {
         // One bit would do; a byte per open container is the shape of the text and cheap enough.
         let mut open: Vec<u8> = Vec::new();
         loop {
+            if self.peek() == Some(b'"') {
+                self.skip_string()?;
+                if !self.after_skipped(&mut open)? {
+                    return Ok(());
+                }
+                continue;
+            }
             let opened = match self.value(depth + open.len())? {
                 Token::BeginObject if !self.empty_object()? => {
                     open.push(b'}');
-                    self.key()?;
+                    self.skip_key()?;
                     true
                 }
                 Token::BeginArray if !self.empty_array()? => {
@@ -182,20 +189,48 @@ impl<'a> Lexer<'a> {
                 }
                 _ => false,
             };
-            if opened {
-                continue;
+            if !opened && !self.after_skipped(&mut open)? {
+                return Ok(());
             }
-            loop {
-                let Some(&close) = open.last() else { return Ok(()) };
-                let more = self.more(close, if close == b']' { AFTER_ELEMENT } else { AFTER_MEMBER })?;
-                if more {
-                    if close == b'}' {
-                        self.key()?;
-                    }
-                    break;
+        }
+    }
+
+    /// Goes on behind a value that was read over; false if that was the last one.
+    fn after_skipped(&mut self, open: &mut Vec<u8>) -> Result<bool> {
+        while let Some(&close) = open.last() {
+            if self.more(close, if close == b']' { AFTER_ELEMENT } else { AFTER_MEMBER })? {
+                if close == b'}' {
+                    self.skip_key()?;
                 }
-                open.pop();
+                return Ok(true);
             }
+            open.pop();
+        }
+        Ok(false)
+    }
+
+    fn skip_key(&mut self) -> Result<()> {
+        match self.peek_or_end()? {
+            b'"' => self.skip_string()?,
+            b => return Err(SyntaxError::invalid(b, BEGIN_KEY, self.pos)),
+        }
+        match self.peek_or_end()? {
+            b':' => self.pos += 1,
+            b => return Err(SyntaxError::invalid(b, "after object key", self.pos)),
+        }
+        Ok(())
+    }
+
+    /// Reads over a string; one with escapes is read, so that they are checked.
+    fn skip_string(&mut self) -> Result<()> {
+        let start = self.pos + 1;
+        let n = plain_len(&self.data[start..]);
+        match self.data.get(start + n) {
+            Some(b'"') => {
+                self.pos = start + n + 1;
+                Ok(())
+            }
+            _ => self.string().map(drop),
         }
     }
 
@@ -263,9 +298,10 @@ impl<'a> Lexer<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.pos + 1;
         let rest = &self.data[start..];
-        let Some(n) = rest.iter().position(|&b| STOPS[usize::from(b)]) else {
+        let n = plain_len(rest);
+        if n == rest.len() {
             return Err(SyntaxError::end(self.data.len()));
-        };
+        }
         if rest[n] == b'"' {
             self.pos = start + n + 1;
             let plain = &rest[..n];
@@ -301,8 +337,7 @@ impl<'a> Lexer<'a> {
                 }
                 Some(&b) => return Err(SyntaxError::invalid(b, "in string literal", self.pos)),
             }
-            let rest = &self.data[self.pos..];
-            plain = rest.iter().position(|&b| STOPS[usize::from(b)]).unwrap_or(rest.len());
+            plain = plain_len(&self.data[self.pos..]);
         }
     }
 
@@ -380,18 +415,27 @@ pub(crate) fn push_repaired(out: &mut String, mut bytes: &[u8]) {
     }
 }
 
-/// Bytes that end a run of plain characters in a string.
-static STOPS: [bool; 256] = {
-    let mut t = [false; 256];
-    let mut i = 0;
-    while i < 0x20 {
-        t[i] = true;
-        i += 1;
+/// How many bytes are plain characters of a string: neither quote nor backslash nor control character.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // Eight bytes at a time. The high bit of a byte is set where the byte is one of those; bytes behind the first
+    // such may be marked wrongly, which does not matter.
+    let zeros = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
+    let mut at = 0;
+    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+        let x = u64::from_le_bytes(*chunk);
+        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
+        let stops = zeros(x ^ (ONES * b'"' as u64)) | zeros(x ^ (ONES * b'\\' as u64)) | control;
+        if stops != 0 {
+            return at + stops.trailing_zeros() as usize / 8;
+        }
+        at += 8;
     }
-    t[b'"' as usize] = true;
-    t[b'\\' as usize] = true;
-    t
-};
+    let rest = &bytes[at..];
+    at + rest.iter().position(|&b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())
+}
 
 type Literal = (&'static [u8], &'static [&'static str]);
 

@@ -24,4 +24,4 @@ pub use number::{write_float, write_int};
 pub use parse::{Decoded, parse, parse_document, parse_strict, validate};
 pub use strict::{MAX_STRICT_ERRORS, StrictError, Strictness};
 pub use type_meta::{TypeMeta, type_meta};
-pub use write::{reindent, to_string, to_vec, write, write_pretty, write_string};
+pub use write::{compact, reindent, to_string, to_vec, write, write_pretty, write_string};

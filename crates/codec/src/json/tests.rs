@@ -188,3 +188,14 @@ fn missing_parts_of_the_kind_come_from_the_default() {
     let bad = TypeMeta { api_version: "a/b/c".into(), ..TypeMeta::default() };
     assert_eq!(bad.with_defaults(&default).unwrap_err().to_string(), "unexpected GroupVersion string: a/b/c");
 }
+
+#[test]
+fn deep_values_are_written_without_recursion() {
+    for n in [100, 128, 129, 130, 1000] {
+        for (open, inner, close) in [("[1,", "[]", ",2]"), ("{\"a\":", "{}", ",\"b\":\"[\"}"), ("[[],{},", "null", "]")]
+        {
+            let text = format!("{}{inner}{}", open.repeat(n), close.repeat(n));
+            assert_eq!(to_string(&parse(text.as_bytes()).unwrap()), text);
+        }
+    }
+}

@@ -1,11 +1,20 @@
 //! `Value` to JSON text as kube-apiserver's serializer prints it: `<`, `>`, `&` and the two Unicode line
 //! separators escaped, keys in order.
 
+use super::SyntaxError;
 use super::number::{write_float, write_int};
 use kubelith_meta::{Map, Value};
+use std::io::Write;
+
+/// Values nested deeper are written without recursion.
+const MAX_RECURSION: usize = 128;
 
 /// Appends the compact form.
 pub fn write(out: &mut Vec<u8>, value: &Value) {
+    write_at(out, value, 0);
+}
+
+fn write_at(out: &mut Vec<u8>, value: &Value, depth: usize) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -13,31 +22,86 @@ pub fn write(out: &mut Vec<u8>, value: &Value) {
         Value::Int(i) => write_int(out, *i),
         Value::Float(f) => write_float(out, *f),
         Value::String(s) => write_string(out, s),
+        deep if depth > MAX_RECURSION => write_deep(out, deep),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
-                write(out, item);
+                write_at(out, item, depth + 1);
             }
             out.push(b']');
         }
-        Value::Object(members) => write_map(out, members),
+        Value::Object(members) => {
+            out.push(b'{');
+            for (i, (key, value)) in members.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_at(out, value, depth + 1);
+            }
+            out.push(b'}');
+        }
     }
 }
 
-fn write_map(out: &mut Vec<u8>, members: &Map) {
-    out.push(b'{');
-    for (i, (key, value)) in members.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        write_string(out, key);
-        out.push(b':');
-        write(out, value);
+/// The same with a stack of our own: clients may nest as deep as they like.
+fn write_deep(out: &mut Vec<u8>, value: &Value) {
+    enum Open<'v> {
+        Array(std::slice::Iter<'v, Value>),
+        Object(&'v Map, usize),
     }
-    out.push(b'}');
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut next = Some(value);
+    loop {
+        match next.take() {
+            Some(Value::Array(items)) => {
+                out.push(b'[');
+                open.push(Open::Array(items.iter()));
+            }
+            Some(Value::Object(members)) => {
+                out.push(b'{');
+                open.push(Open::Object(members, 0));
+            }
+            Some(scalar) => write_at(out, scalar, 0),
+            None => {}
+        }
+        // Opening brackets are followed by an element, elements by a comma and another.
+        let first = matches!(out.last(), Some(b'[' | b'{'));
+        match open.last_mut() {
+            None => return,
+            Some(Open::Array(items)) => match items.next() {
+                Some(item) => {
+                    if !first {
+                        out.push(b',');
+                    }
+                    next = Some(item);
+                }
+                None => {
+                    out.push(b']');
+                    open.pop();
+                }
+            },
+            Some(Open::Object(members, at)) => match members.at(*at) {
+                Some((key, value)) => {
+                    if !first {
+                        out.push(b',');
+                    }
+                    *at += 1;
+                    write_string(out, key);
+                    out.push(b':');
+                    next = Some(value);
+                }
+                None => {
+                    out.push(b'}');
+                    open.pop();
+                }
+            },
+        }
+    }
 }
 
 /// The compact form in a buffer of its own.
@@ -59,6 +123,8 @@ pub fn write_pretty(out: &mut Vec<u8>, value: &Value) {
 
 fn pretty(out: &mut Vec<u8>, value: &Value, level: usize) {
     match value {
+        // Nobody reads that deep.
+        deep if level > MAX_RECURSION => write_deep(out, deep),
         Value::Array(items) if !items.is_empty() => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
@@ -136,6 +202,57 @@ pub fn reindent(out: &mut Vec<u8>, compact: &[u8]) {
     }
 }
 
+/// Appends JSON that may have white space and unescaped characters as the serializer would have written it. An
+/// error if it is no JSON; `out` is then as it was.
+pub fn compact(out: &mut Vec<u8>, json: &[u8]) -> Result<(), SyntaxError> {
+    super::validate(json)?;
+    let start = out.len();
+    let plain = memchr::memchr3(b'<', b'>', b'&', json).is_none()
+        && memchr::memchr3(b' ', b'\n', b'\t', json).is_none()
+        && memchr::memchr2(b'\r', 0xe2, json).is_none();
+    // Strings that are no UTF-8 must be repaired; a look at all of it is cheaper than one at each.
+    if plain && std::str::from_utf8(json).is_ok() {
+        out.extend_from_slice(json);
+        return Ok(());
+    }
+    let mut i = 0;
+    while let Some(&b) = json.get(i) {
+        match b {
+            b'"' => {
+                let end = string_end(json, i);
+                escape_html(out, &json[i..end]);
+                i = end;
+                continue;
+            }
+            b' ' | b'\n' | b'\t' | b'\r' => {}
+            b => out.push(b),
+        }
+        i += 1;
+    }
+    debug_assert!(super::validate(&out[start..]).is_ok());
+    Ok(())
+}
+
+/// A string with its quotes, as it is but for what the serializer escapes.
+fn escape_html(out: &mut Vec<u8>, string: &[u8]) {
+    let text = match std::str::from_utf8(string) {
+        Ok(text) => std::borrow::Cow::Borrowed(text),
+        Err(_) => {
+            let mut repaired = String::with_capacity(string.len() + 8);
+            super::lexer::push_repaired(&mut repaired, string);
+            std::borrow::Cow::Owned(repaired)
+        }
+    };
+    for c in text.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                write!(out, "\\u{:04x}", c as u32).expect("writing to a Vec cannot fail");
+            }
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
 /// Behind the closing quote of the string that begins at `start`.
 fn string_end(json: &[u8], start: usize) -> usize {
     let mut i = start + 1;
@@ -152,40 +269,59 @@ fn string_end(json: &[u8], start: usize) -> usize {
 /// Appends a string with its quotes.
 pub fn write_string(out: &mut Vec<u8>, s: &str) {
     out.push(b'"');
-    let bytes = s.as_bytes();
-    let mut done = 0;
-    let mut i = 0;
-    while i < bytes.len() {
-        let class = ESCAPES[usize::from(bytes[i])];
-        if class == PLAIN {
-            i += 1;
-            continue;
-        }
-        if class == MAYBE_SEPARATOR {
-            // U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
-            if bytes[i + 1] == 0x80 && bytes[i + 2] & 0xfe == 0xa8 {
-                out.extend_from_slice(&bytes[done..i]);
-                out.extend_from_slice(if bytes[i + 2] == 0xa8 { b"\\u2028" } else { b"\\u2029" });
-                done = i + 3;
+    let mut rest = s.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain_len(rest));
+        out.extend_from_slice(plain);
+        let Some(&b) = special.first() else { break };
+        let mut width = 1;
+        match ESCAPES[usize::from(b)] {
+            UNICODE => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX[usize::from(b >> 4)]);
+                out.push(HEX[usize::from(b & 15)]);
             }
-            i += 3;
-            continue;
+            MAYBE_SEPARATOR => {
+                // U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
+                width = 3;
+                match special {
+                    [_, 0x80, 0xa8, ..] => out.extend_from_slice(b"\\u2028"),
+                    [_, 0x80, 0xa9, ..] => out.extend_from_slice(b"\\u2029"),
+                    other => out.extend_from_slice(&other[..3]),
+                }
+            }
+            PLAIN => out.push(b),
+            letter => out.extend_from_slice(&[b'\\', letter]),
         }
-        out.extend_from_slice(&bytes[done..i]);
-        if class == UNICODE {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            let b = bytes[i];
-            out.extend_from_slice(b"\\u00");
-            out.push(HEX[usize::from(b >> 4)]);
-            out.push(HEX[usize::from(b & 15)]);
-        } else {
-            out.extend_from_slice(&[b'\\', class]);
-        }
-        i += 1;
-        done = i;
+        rest = &special[width..];
     }
-    out.extend_from_slice(&bytes[done..]);
     out.push(b'"');
+}
+
+/// How many bytes need no look: eight at a time while there are eight. See the lexer's function of this name.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let is = |x: u64, b: u8| {
+        let x = x ^ (ONES * u64::from(b));
+        x.wrapping_sub(ONES) & !x & HIGHS
+    };
+    let mut at = 0;
+    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+        let x = u64::from_le_bytes(*chunk);
+        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
+        // '<' and '>' differ in one bit, and nothing else has the others.
+        let angle = is(x | (ONES * 2), b'>');
+        let special = control | angle | is(x, b'"') | is(x, b'\\') | is(x, b'&') | is(x, 0xe2);
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = &bytes[at..];
+    at + rest.iter().position(|&b| ESCAPES[usize::from(b)] != PLAIN).unwrap_or(rest.len())
 }
 
 const PLAIN: u8 = 0;

@@ -304,7 +304,7 @@ impl<'s> Decoder<'s> {
 }
 
 #[inline]
-fn find<'s>(slots: &'s [ProtoSlot], next: &mut usize, number: u32) -> Option<&'s ProtoSlot> {
+pub(super) fn find<'s>(slots: &'s [ProtoSlot], next: &mut usize, number: u32) -> Option<&'s ProtoSlot> {
     let number_of = |slot: &ProtoSlot| match slot {
         ProtoSlot::Field { number, .. } | ProtoSlot::Inline { number, .. } => *number,
     };
@@ -324,7 +324,7 @@ fn find<'s>(slots: &'s [ProtoSlot], next: &mut usize, number: u32) -> Option<&'s
     None
 }
 
-fn wire_type(schema: &Schema) -> u8 {
+pub(super) fn wire_type(schema: &Schema) -> u8 {
     match schema.shape {
         Shape::Bool | Shape::Int32 | Shape::Int64 => VARINT,
         Shape::Float => FIXED64,
@@ -390,7 +390,7 @@ fn merge(before: &mut Value, after: Value) {
 }
 
 /// The last value of the one field that a small message has.
-fn single<'a, T>(
+pub(super) fn single<'a, T>(
     message: &'a [u8],
     number: u32,
     wire_type: u8,
@@ -412,7 +412,7 @@ fn single<'a, T>(
 }
 
 /// Seconds and nanoseconds; `None` for the empty message, which is the zero time.
-fn timestamp(message: &[u8]) -> Result<Option<(i64, i32)>> {
+pub(super) fn timestamp(message: &[u8]) -> Result<Option<(i64, i32)>> {
     if message.is_empty() {
         return Ok(None);
     }
@@ -439,7 +439,7 @@ fn quantity(message: &[u8]) -> Result<Value> {
     }
 }
 
-fn int_or_string(message: &[u8]) -> Result<Value> {
+pub(super) fn int_or_string(message: &[u8]) -> Result<Value> {
     let (mut kind, mut int, mut string) = (0, 0, Str::default());
     let mut r = Reader::new(message);
     while let Some(tag) = r.tag(|| "IntOrString".into())? {

@@ -11,12 +11,14 @@ mod list;
 mod names;
 #[cfg(test)]
 mod tests;
+mod transcode;
 pub(crate) mod wire;
 
 pub use decode::decode;
 pub use encode::{EncodeError, encode};
 pub use envelope::{Envelope, PREFIX, write_envelope};
 pub use list::ListFrame;
+pub use transcode::to_json;
 pub use wire::WireError;
 
 use crate::error::DecodeError;
@@ -26,7 +28,7 @@ use kubelith_schema::TypedSchema;
 
 /// Messages inside one another. Only the schemas of custom resources nest without end; Go follows them as far as
 /// its stack grows.
-pub const MAX_DEPTH: usize = 500;
+pub const MAX_DEPTH: usize = 200;
 
 /// An object with its envelope. The kind comes from the object itself.
 pub fn to_vec(value: &Value, schema: &TypedSchema) -> Result<Vec<u8>, EncodeError> {

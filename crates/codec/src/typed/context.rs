@@ -98,6 +98,7 @@ pub(super) fn type_error(decoder: &Decoder<'_, '_>, found: &str, expected: Optio
         (_, Some(name), ..) => name.to_owned(),
         (_, _, Some(schema), _) => go_names::of_schema(decoder.table, schema),
         (_, _, _, Some(Place::Type(id))) => go_names::qualified(decoder.table.get(id)),
+        (_, _, _, Some(Place::Byte)) => "uint8".into(),
         (_, _, _, Some(_)) => "string".into(),
         (_, _, None, None) => String::new(),
     };

@@ -3,6 +3,7 @@
 
 use super::special::{self, Special};
 use super::{context, merge};
+use crate::base64;
 use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
@@ -44,8 +45,10 @@ pub(super) enum FrameKind<'s> {
         /// The field whose value is being read.
         field: usize,
         seen: u128,
-        /// The field was there before: its values are merged.
+        /// The field was there before.
         again: bool,
+        /// Some field was there before: its values are merged in the end.
+        repeated: bool,
     },
     Map {
         value: &'s Schema,
@@ -63,6 +66,8 @@ pub(super) enum Place<'s> {
     Schema(&'s Schema),
     Type(TypeId),
     String,
+    /// An element of bytes that are given as a list of numbers, which Go takes for base64, too.
+    Byte,
 }
 
 /// What became of the beginning of a value.
@@ -139,6 +144,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             Place::Schema(schema) => schema,
             Place::Type(id) => return self.begin_struct(self.table.get(id), self.nested()),
             Place::String => return self.begin_string(),
+            Place::Byte => return self.integer(|i| u8::try_from(i).is_ok()),
         };
         match &schema.shape {
             Shape::String => self.begin_string(),
@@ -161,6 +167,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }),
             Shape::Any => self.any(self.strictness),
             Shape::RawExtension | Shape::FieldsV1 | Shape::Json => self.any(Strictness::Lenient),
+            Shape::Bytes if self.lexer.peek() == Some(b'[') => self.begin_list(Place::Byte, self.nested()),
             Shape::Bytes => self.scalar(|d, token| match token {
                 Token::String(s) => match special::bytes(s) {
                     Ok(text) => Some(text),
@@ -276,7 +283,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_struct(&mut self, ty: &'s StructType, nested: bool) -> Result<Begun<'s>, SyntaxError> {
-        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, again: false };
+        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, again: false, repeated: false };
         self.begin_container(b'{', kind, nested)
     }
 
@@ -295,11 +302,11 @@ impl<'s, 'd> Decoder<'s, 'd> {
         }
         self.lexer.value(self.stack.len())?;
         let list = open == b'[';
-        if if list { self.lexer.empty_array()? } else { self.lexer.empty_object()? } {
-            return Ok(Begun::Done(if list { Value::Array(Vec::new()) } else { Value::object() }));
-        }
         let start = if list { self.elements.len() } else { self.members.len() };
         self.stack.push(Frame { kind, start, nested });
+        if if list { self.lexer.empty_array()? } else { self.lexer.empty_object()? } {
+            return Ok(Begun::Done(self.close()));
+        }
         let first = if list { Some(self.place()) } else { self.next_member()? };
         match first {
             Some(place) => Ok(Begun::Opened(place)),
@@ -321,23 +328,11 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }
             FrameKind::Struct { ty, field, again, .. } => {
                 let field = &ty.fields[*field];
-                if !*again {
-                    if let Some(value) = value {
-                        self.members.push((field.name.clone(), value));
-                    }
-                    return;
-                }
-                let before = self.members[frame.start..].iter().position(|(name, _)| *name == field.name);
-                match (before.map(|i| frame.start + i), value) {
-                    (Some(i), Some(value)) => {
-                        merge::merge(self.table, &field.schema, &mut self.members[i].1, value);
-                    }
-                    (None, Some(value)) => self.members.push((field.name.clone(), value)),
+                match value {
+                    Some(value) => self.members.push((field.name.clone(), value)),
                     // null empties a pointer, a list or a map and leaves other fields as they are.
-                    (Some(i), None) if field.presence.nilable => {
-                        self.members.remove(i);
-                    }
-                    (_, None) => {}
+                    None if *again && field.presence.nilable => self.members.push((field.name.clone(), Value::Null)),
+                    None => {}
                 }
             }
         }
@@ -378,7 +373,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                     }
                     return Ok(Some(place));
                 }
-                FrameKind::Struct { ty, field, seen, again } => {
+                FrameKind::Struct { ty, field, seen, again, repeated } => {
                     if let Some(index) = find(ty, *field, &key) {
                         *field = index;
                         let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
@@ -388,6 +383,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                             *seen & bit != 0
                         };
                         *seen |= bit;
+                        *repeated |= *again;
                         let place = Place::Schema(&ty.fields[index].schema);
                         if *again && report {
                             self.report(StrictError::DuplicateField);
@@ -411,7 +407,14 @@ impl<'s, 'd> Decoder<'s, 'd> {
     /// Takes the innermost container off the stack as a value.
     fn close(&mut self) -> Value {
         match self.stack.pop() {
+            Some(Frame { kind: FrameKind::List { item: Place::Byte }, start, .. }) => {
+                let bytes = self.elements.drain(start..).map(|v| v.as_i64().unwrap_or(0) as u8);
+                base64::encode(&bytes.collect::<Vec<u8>>()).into()
+            }
             Some(Frame { kind: FrameKind::List { .. }, start, .. }) => Value::Array(self.elements.split_off(start)),
+            Some(Frame { kind: FrameKind::Struct { ty, repeated: true, .. }, start, .. }) => {
+                Value::Object(merge::members(self.table, ty, self.members.split_off(start)))
+            }
             Some(Frame { start, .. }) => Value::Object(Map::from_unsorted(self.members.split_off(start))),
             None => Value::Null,
         }

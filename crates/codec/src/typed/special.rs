@@ -122,6 +122,7 @@ pub(super) fn zero(table: &TypeTable, place: Place<'_>) -> Value {
         Place::Schema(schema) => schema,
         Place::Type(_) => return Value::object(),
         Place::String => return "".into(),
+        Place::Byte => return Value::Int(0),
     };
     if table.resolve(schema).is_some() {
         return Value::object();

@@ -126,6 +126,7 @@ fn values_are_pruned_and_put_in_form() {
         (r#"{"port":"http"}"#, r#"{"port":"http"}"#),
         (r#"{"secret":{"a":"aGk=","b":"aG\nk="}}"#, r#"{"secret":{"a":"aGk=","b":"aGk="}}"#),
         (r#"{"raw":{"b":[1,null],"a":{"x":1.5}}}"#, r#"{"raw":{"a":{"x":1.5},"b":[1,null]}}"#),
+        (r#"{"secret":{"a":[104,105],"b":[],"c":[null]}}"#, r#"{"secret":{"a":"aGk=","b":"","c":"AA=="}}"#),
         // Null means absent, but in lists and maps it is a zero.
         (r#"{"priority":null,"hostNetwork":null,"containers":null,"raw":null,"port":null,"any":null}"#, "{}"),
         (
@@ -197,6 +198,7 @@ fn wrong_types_are_worded_as_go_does() {
             "string into Go struct field Volume.spec.volumes.VolumeSource.hostPath of type v1.Container",
         ),
         (r#"{"spec":{"secret":{"a":5}}}"#, "number into Go struct field PodSpec.spec.secret of type []uint8"),
+        (r#"{"spec":{"secret":{"a":[256]}}}"#, "number 256 into Go struct field PodSpec.spec.secret of type uint8"),
         // The first one counts.
         (
             r#"{"spec":{"priority":"a","hostNetwork":"b"}}"#,
@@ -277,6 +279,8 @@ fn a_field_given_twice_is_merged() {
     for (text, want) in [
         (r#"{"priority":1,"priority":2}"#, r#"{"priority":2}"#),
         (r#"{"priority":1,"priority":null}"#, "{}"),
+        (r#"{"priority":null,"priority":null}"#, "{}"),
+        (r#"{"priority":1,"priority":null,"priority":3}"#, r#"{"priority":3}"#),
         (r#"{"hostNetwork":true,"hostNetwork":null}"#, r#"{"hostNetwork":true}"#),
         (r#"{"overhead":{"a":"1","b":"1"},"overhead":{"b":"2"}}"#, r#"{"overhead":{"a":"1","b":"2"}}"#),
         (

@@ -4,7 +4,7 @@
 use super::nodes::{Kind, NodeId, Nodes};
 use super::scalar::Scalar;
 use super::{YamlDocument, go_syntax};
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Map, Str, Value, text};
 use std::collections::{HashMap, HashSet};
 
 /// Bytes of text that aliases may repeat. The reference bounds only the number of values, and would build
@@ -28,6 +28,10 @@ pub(super) struct Decoder<'n> {
     alias_depth: usize,
     /// Aliases being expanded.
     active: HashSet<NodeId>,
+    /// The first key that no JSON object can have, and the first number that JSON cannot write. Both are errors only
+    /// once the whole document has been read.
+    bad_key: Option<String>,
+    bad_number: Option<String>,
 }
 
 enum Frame<'n> {
@@ -42,7 +46,7 @@ struct Mapping<'n> {
     entries: Entries,
     /// The key whose value is being read, and the line of that value.
     key: Scalar,
-    line: u64,
+    line: usize,
 }
 
 struct Source<'n> {
@@ -70,6 +74,8 @@ impl<'n> Decoder<'n> {
             aliased_bytes: 0,
             alias_depth: 0,
             active: HashSet::new(),
+            bad_key: None,
+            bad_number: None,
         }
     }
 
@@ -77,6 +83,9 @@ impl<'n> Decoder<'n> {
         // The document itself counts as a value.
         self.decoded = 1;
         let value = self.value(root)?;
+        if let Some(e) = self.bad_key.or(self.bad_number) {
+            return Err(e);
+        }
         Ok(YamlDocument { value, duplicates: self.duplicates })
     }
 
@@ -101,7 +110,12 @@ impl<'n> Decoder<'n> {
             Kind::Scalar { value, tag, implicit } => {
                 self.count_bytes(value.len())?;
                 let scalar = Scalar::read(value, tag, *implicit).map_err(|e| format!("yaml: {e}"))?;
-                Ok(Step::Done(scalar.into_value()?))
+                if let Scalar::Float(f) = scalar
+                    && !f.is_finite()
+                {
+                    self.bad_number.get_or_insert_with(|| format!("json: unsupported value: {}", text::float_v(f)));
+                }
+                Ok(Step::Done(scalar.into_value()))
             }
             Kind::Sequence(children) => {
                 self.frames.push(Frame::Sequence { children, next: 0, start: self.values.len() });
@@ -171,7 +185,9 @@ impl<'n> Decoder<'n> {
             let Some(source) = mapping.sources.last_mut() else {
                 let entries = std::mem::take(&mut mapping.entries);
                 self.frames.pop();
-                return Ok(Step::Done(Value::Object(entries.into_map()?)));
+                let (members, bad_key) = entries.into_map();
+                self.bad_key = self.bad_key.take().or(bad_key);
+                return Ok(Step::Done(Value::Object(members)));
             };
             let [key, value] = match source.children.get(source.next..source.next + 2) {
                 Some(&[key, value]) => [key, value],
@@ -302,10 +318,15 @@ impl<'n> Decoder<'n> {
 #[derive(Default)]
 struct Entries {
     list: Vec<(Str, Value)>,
+    tags: Vec<Tag>,
+    /// Where keys are in the list, once it is long.
     index: HashMap<(Tag, Str), usize>,
-    /// A key that no JSON object can have, with its value; an error once the whole document is read.
+    /// A key that no JSON object can have, with its value.
     unsupported: Option<(Scalar, Value)>,
 }
+
+/// Mappings up to this size are searched key by key.
+const SMALL: usize = 16;
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Tag {
@@ -328,28 +349,35 @@ impl Entries {
             }
         };
         let name = key.key().unwrap_or_default();
-        match self.index.entry((tag, name.clone())) {
-            std::collections::hash_map::Entry::Occupied(at) => {
-                self.list[*at.get()].1 = value;
-                true
-            }
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(self.list.len());
-                self.list.push((name, value));
-                false
-            }
+        if let Some(at) = self.find(tag, &name) {
+            self.list[at].1 = value;
+            return true;
         }
+        if self.list.len() >= SMALL {
+            if self.index.is_empty() {
+                let known = self.tags.iter().zip(&self.list).enumerate();
+                self.index = known.map(|(i, (tag, (name, _)))| ((*tag, name.clone()), i)).collect();
+            }
+            self.index.insert((tag, name.clone()), self.list.len());
+        }
+        self.list.push((name, value));
+        self.tags.push(tag);
+        false
     }
 
-    fn into_map(self) -> Result<Map, String> {
-        if let Some((key, value)) = self.unsupported {
-            let kind = if key == Scalar::Null { "%!s(<nil>)" } else { "uint64" };
-            return Err(format!(
-                "unsupported map key of type: {kind}, key: {}, value: {}",
-                go_syntax::scalar(&key),
-                go_syntax::value(&value)
-            ));
+    fn find(&self, tag: Tag, name: &Str) -> Option<usize> {
+        if !self.index.is_empty() {
+            return self.index.get(&(tag, name.clone())).copied();
         }
-        Ok(Map::from_unsorted(self.list))
+        self.list.iter().zip(&self.tags).position(|((k, _), t)| *t == tag && k == name)
+    }
+
+    fn into_map(self) -> (Map, Option<String>) {
+        let bad_key = self.unsupported.map(|(key, value)| {
+            let kind = if key == Scalar::Null { "%!s(<nil>)" } else { "uint64" };
+            let (key, value) = (go_syntax::scalar(&key), go_syntax::value(&value));
+            format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
+        });
+        (Map::from_unsorted(self.list), bad_key)
     }
 }

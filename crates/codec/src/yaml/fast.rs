@@ -22,12 +22,16 @@ pub(super) fn read_json(data: &[u8]) -> Option<Value> {
     whole_floats_to_ints(&mut value).then_some(value)
 }
 
-/// Bytes that YAML refuses or reads differently: control characters, invalid UTF-8, and escaped surrogates,
-/// which YAML does not join to pairs.
+/// Bytes that YAML refuses or reads differently: control characters, invalid UTF-8, escaped slashes, and escaped
+/// surrogates, which YAML does not join to pairs.
 fn has_surprises(data: &[u8]) -> bool {
-    let surrogate = |i: usize| matches!(data.get(i + 1), Some(b'u')) && matches!(data.get(i + 2), Some(b'd' | b'D'));
+    let escape = |i: usize| match data.get(i + 1) {
+        Some(b'/') => true,
+        Some(b'u') => matches!(data.get(i + 2), Some(b'd' | b'D')),
+        _ => false,
+    };
     memchr::memchr(0x7f, data).is_some()
-        || memchr::memchr_iter(b'\\', data).any(surrogate)
+        || memchr::memchr_iter(b'\\', data).any(escape)
         || match std::str::from_utf8(data) {
             Ok(text) => {
                 !text.is_ascii()

@@ -18,6 +18,9 @@ pub(super) fn scalar(s: &Scalar) -> String {
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn value(v: &Value) -> String {
+    if v.is_null() {
+        return "<nil>".into();
+    }
     let mut out = String::new();
     push(&mut out, v, 0);
     out

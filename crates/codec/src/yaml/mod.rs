@@ -4,13 +4,17 @@
 //! Reading takes the first document of a stream, makes keys strings and expands aliases within limits. Clients
 //! often send JSON under YAML's name (server-side apply does); that is read by the JSON parser.
 
+mod cursor;
 mod decode;
 mod fast;
 mod go_syntax;
 mod nodes;
 mod order;
+mod parser;
 mod resolve;
 mod scalar;
+mod scanner;
+mod style;
 #[cfg(test)]
 mod tests;
 mod timestamp;
@@ -43,7 +47,7 @@ pub fn read(data: &[u8]) -> Result<YamlDocument, DecodeError> {
         return Ok(YamlDocument { value, duplicates: Vec::new() });
     }
     let convert = || -> Result<YamlDocument, String> {
-        let (nodes, root) = nodes::read(data).map_err(|e| format!("yaml: {e}"))?;
+        let (nodes, root) = parser::first_document(data).map_err(|e| e.to_string())?;
         match root {
             None => Ok(YamlDocument::default()),
             Some(root) => decode::Decoder::new(&nodes).document(root),

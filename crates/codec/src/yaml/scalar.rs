@@ -36,17 +36,15 @@ impl Scalar {
         })
     }
 
-    /// JSON has no infinities.
-    pub fn into_value(self) -> Result<Value, String> {
-        Ok(match self {
+    pub fn into_value(self) -> Value {
+        match self {
             Scalar::Null => Value::Null,
             Scalar::Bool(b) => Value::Bool(b),
             Scalar::Int(i) => Value::Int(i),
             Scalar::Uint(u) => Value::Float(u as f64),
             Scalar::Str(s) => Value::String(s),
-            Scalar::Float(f) if f.is_finite() => whole(f).map_or(Value::Float(f), Value::Int),
-            Scalar::Float(f) => return Err(format!("json: unsupported value: {}", text::float_v(f))),
-        })
+            Scalar::Float(f) => whole(f).map_or(Value::Float(f), Value::Int),
+        }
     }
 
     /// The key as a string, if it can be one.

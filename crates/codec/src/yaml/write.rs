@@ -2,20 +2,24 @@
 //! lines folded at 80 columns, strings quoted only where they would be read as something else.
 
 use super::order;
-use super::resolve::{Resolved, resolve};
 use super::scalar::whole;
+use super::style::{Place, Style, is_break, is_plain_in_quotes, style};
+use crate::json;
 use kubelith_meta::{Map, Value, text};
 
 /// Lines are broken at the first single space behind this column.
 const WIDTH: usize = 80;
 const INDENT: usize = 2;
 
+/// Deeper values are written in flow style.
+const MAX_RECURSION: usize = 100;
+
 /// Longer keys are written as `? key` and `: value`.
 const MAX_SIMPLE_KEY_BYTES: usize = 128;
 
 /// Appends one document with its newline.
 pub fn write(out: &mut Vec<u8>, value: &Value) {
-    let mut w = Writer { out, column: 0, whitespace: true, indention: true };
+    let mut w = Writer { out, column: 0, whitespace: true, indention: true, depth: 0 };
     w.node(value, Position::Root, None);
     w.line_start(0);
 }
@@ -34,6 +38,8 @@ struct Writer<'o> {
     whitespace: bool,
     /// Only indentation (and list dashes) on the line so far.
     indention: bool,
+    /// Collections that are open.
+    depth: usize,
 }
 
 /// Where a node stands.
@@ -44,14 +50,6 @@ enum Position {
     /// The value of a key, or a key that is no simple one.
     Member,
     SimpleKey,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Style {
-    Plain,
-    SingleQuoted,
-    DoubleQuoted,
-    Literal,
 }
 
 impl Writer<'_> {
@@ -65,8 +63,21 @@ impl Writer<'_> {
             Value::String(s) => self.string(s, position, indent),
             Value::Array(items) if items.is_empty() => self.indicator("[]", Before::Space, false),
             Value::Object(members) if members.is_empty() => self.indicator("{}", Before::Space, false),
-            Value::Array(items) => self.sequence(items, position, indent),
-            Value::Object(members) => self.mapping(members, indent),
+            // JSON is YAML, too, and written without recursion.
+            deep if self.depth > MAX_RECURSION => {
+                let text = json::to_string(deep);
+                self.plain(&text);
+            }
+            Value::Array(items) => {
+                self.depth += 1;
+                self.sequence(items, position, indent);
+                self.depth -= 1;
+            }
+            Value::Object(members) => {
+                self.depth += 1;
+                self.mapping(members, indent);
+                self.depth -= 1;
+            }
         }
     }
 
@@ -102,10 +113,18 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, s: &str, position: Position, indent: Option<usize>) {
+        let folded;
+        let s = if s.contains(NEXT_LINE) {
+            folded = fold_next_lines(s);
+            &folded
+        } else {
+            s
+        };
         // Continuation lines stand one level deeper than what is around.
         let level = indent.map_or(INDENT, |level| level + INDENT);
         let fold = if position == Position::SimpleKey { Fold::Never } else { Fold::At(level) };
-        match style(s, position) {
+        let place = if position == Position::SimpleKey { Place::SimpleKey } else { Place::Elsewhere };
+        match style(s, place) {
             Style::Plain => {
                 self.space();
                 self.folded(s, fold, |_, _| false);
@@ -179,11 +198,13 @@ impl Writer<'_> {
     }
 
     fn double_quoted(&mut self, s: &str, fold: Fold) {
+        // Behind a byte order mark the reference's library takes everything for one.
+        let escape_all = s.starts_with('\u{feff}');
         let last = s.chars().count().saturating_sub(1);
         let mut after_space = false;
         let mut chars = s.chars().enumerate().peekable();
         while let Some((i, c)) = chars.next() {
-            if c == ' ' {
+            if c == ' ' && !escape_all {
                 match fold {
                     Fold::At(level) if !after_space && self.column > WIDTH && i > 0 && i < last => {
                         self.line_start(level);
@@ -197,7 +218,7 @@ impl Writer<'_> {
                 continue;
             }
             after_space = false;
-            if is_plain_in_quotes(c) {
+            if is_plain_in_quotes(c) && !escape_all {
                 self.put(c);
             } else {
                 self.escape(c);
@@ -342,96 +363,38 @@ fn float(f: f64) -> String {
     text::float_v(f)
 }
 
-fn style(s: &str, position: Position) -> Style {
-    let a = Analysis::of(s);
-    let wanted = if s.contains('\n') {
-        Style::Literal
-    } else if matches!(resolve("", s), Ok(Resolved::Str)) && !is_base60(s) {
-        Style::Plain
-    } else {
-        Style::DoubleQuoted
-    };
-    match wanted {
-        _ if position == Position::SimpleKey && a.multiline => Style::DoubleQuoted,
-        Style::Plain if a.plain_allowed => Style::Plain,
-        Style::Plain if a.single_quoted_allowed => Style::SingleQuoted,
-        Style::Literal if a.block_allowed && position != Position::SimpleKey => Style::Literal,
-        _ => Style::DoubleQuoted,
-    }
-}
+const NEXT_LINE: char = '\u{85}';
 
-/// `1:30:00`, a number to other YAML 1.1 readers.
-fn is_base60(s: &str) -> bool {
-    let rest = s.strip_prefix(['+', '-']).unwrap_or(s);
-    if !rest.starts_with(|c: char| c.is_ascii_digit()) || !rest.contains(':') {
-        return false;
-    }
-    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
-    let mut parts = whole.split(':');
-    let sexagesimal = |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
-    parts.next().is_some_and(digits) && parts.all(sexagesimal) && digits(fraction)
-}
-
-/// Which styles can hold a text.
-struct Analysis {
-    multiline: bool,
-    plain_allowed: bool,
-    single_quoted_allowed: bool,
-    block_allowed: bool,
-}
-
-impl Analysis {
-    fn of(s: &str) -> Analysis {
-        let mut indicators = s.starts_with("---") || s.starts_with("...");
-        let (mut breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
-        let mut previous = '\0';
-        let mut chars = s.chars().peekable();
-        let mut first = true;
-        while let Some(c) = chars.next() {
-            let before_blank = chars.peek().is_none_or(|next| matches!(next, ' ' | '\t'));
-            indicators |= match c {
-                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
-                    if first =>
-                {
-                    true
-                }
-                '?' | '-' if first => before_blank,
-                ':' => before_blank,
-                '#' => matches!(previous, ' ' | '\t') || is_break(previous),
-                _ => false,
-            };
-            special |= !is_printable(c);
-            if c == ' ' {
-                break_space |= !first && is_break(previous);
-            } else if is_break(c) {
-                breaks = true;
-                space_break |= previous == ' ';
+/// The reference makes YAML by reading its JSON as YAML, to which U+0085 in a quoted string is a line break: one
+/// becomes a space, several lose one, and blanks around them go.
+fn fold_next_lines(s: &str) -> String {
+    // Tabs are escaped in JSON, so only spaces are blank here.
+    let blank = ' ';
+    let mut out = String::with_capacity(s.len());
+    let mut parts = s.split(NEXT_LINE).peekable();
+    let mut breaks = 0;
+    let mut first = true;
+    while let Some(part) = parts.next() {
+        let mut text = part;
+        if !first {
+            text = text.trim_start_matches(blank);
+        }
+        if parts.peek().is_some() {
+            text = text.trim_end_matches(blank);
+        }
+        if !first {
+            breaks += 1;
+        }
+        if !text.is_empty() || parts.peek().is_none() {
+            match breaks {
+                0 => {}
+                1 => out.push(' '),
+                n => out.extend(std::iter::repeat_n('\n', n - 1)),
             }
-            previous = c;
-            first = false;
+            breaks = 0;
+            out.push_str(text);
         }
-        let edge = |c: char| c == ' ' || is_break(c);
-        let ragged = s.starts_with(edge) || s.ends_with(edge);
-        let quotable = !break_space && !space_break && !special;
-        Analysis {
-            multiline: breaks,
-            plain_allowed: !ragged && quotable && !breaks && !indicators,
-            single_quoted_allowed: quotable,
-            block_allowed: !s.is_empty() && !s.ends_with(' ') && !space_break && !special,
-        }
+        first = false;
     }
-}
-
-fn is_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// What the reference's library writes as it is. Tabs and characters beyond the basic plane are escaped.
-fn is_printable(c: char) -> bool {
-    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
-}
-
-fn is_plain_in_quotes(c: char) -> bool {
-    is_printable(c) && !is_break(c) && !matches!(c, '"' | '\\')
+    out
 }

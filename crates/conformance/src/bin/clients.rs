@@ -3,7 +3,7 @@
 use kubelith_conformance::clients::{self, Context, Outcome};
 use kubelith_conformance::harness::{Etcd, Server, Store};
 use kubelith_conformance::http::Address;
-use kubelith_conformance::known::Known;
+use kubelith_conformance::known::{Known, UNEXPLAINED};
 use kubelith_conformance::replay::Tokens;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,7 +146,7 @@ fn conclude(
     let names = |outcomes: Vec<(String, Outcome)>| outcomes.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     let (passed, failed) = (names(passed), names(failed));
     if options.bless {
-        known.bless(&passed, &failed);
+        known.bless(&passed, &failed, |_| UNEXPLAINED);
         known.save(list).map_err(|error| format!("{}: {error}", list.display()))?;
         println!("{}: {} known failures", list.display(), known.len());
         return Ok(true);

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::controller::Action;
 use kube::runtime::wait::{await_condition, conditions};
-use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
+use kube::runtime::{Controller, reflector, watcher};
 use kube::{Api, Client, CustomResource, CustomResourceExt, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,7 +28,8 @@ async fn main() -> Outcome {
     let check = async {
         match name.as_str() {
             "crud" => crud(client).await,
-            "reflector" => follow(client).await,
+            "reflector" => follow(client, "list", watcher::Config::default()).await,
+            "reflector-of-a-stream" => follow(client, "stream", watcher::Config::default().streaming_lists()).await,
             "apply" => apply(client).await,
             "controller" => control(client).await,
             other => Err(format!("no check is called {other:?}").into()),
@@ -101,28 +102,25 @@ async fn crud(client: Client) -> Outcome {
     Ok(())
 }
 
-/// The store of a reflector comes to hold what the server holds, by list-then-watch and by a streamed list.
-async fn follow(client: Client) -> Outcome {
-    let namespace = namespace(&client, "clients-kube-rs-reflector").await?;
+/// The store of a reflector comes to hold what the server holds, be it by list-then-watch or by a streamed list.
+async fn follow(client: Client, name: &str, config: watcher::Config) -> Outcome {
+    let namespace = namespace(&client, &format!("clients-kube-rs-{name}")).await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
-        maps.create(&PostParams::default(), &map("before", "1")).await?;
-        let (store, writer) = reflector::store();
-        let stream = reflector(writer, watcher(maps.clone(), config)).touched_objects();
-        let mut stream = std::pin::pin!(stream);
-        wait_until(&mut stream, || store.state().iter().any(|map| map.name_any() == "before")).await?;
-        maps.create(&PostParams::default(), &map("after", "1")).await?;
-        maps.patch("before", &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "2"}}))).await?;
-        wait_until(&mut stream, || {
-            let changed = |map: &Arc<ConfigMap>| map.data.as_ref().is_some_and(|data| data["value"] == "2");
-            store.state().len() == 2 && store.state().iter().any(changed)
-        })
-        .await?;
-        maps.delete("before", &DeleteParams::default()).await?;
-        maps.delete("after", &DeleteParams::default()).await?;
-        wait_until(&mut stream, || store.state().is_empty()).await?;
-    }
-    Ok(())
+    maps.create(&PostParams::default(), &map("before", "1")).await?;
+    let (store, writer) = reflector::store();
+    let stream = reflector(writer, watcher(maps.clone(), config));
+    let mut stream = std::pin::pin!(stream);
+    wait_until(&mut stream, || store.state().iter().any(|map| map.name_any() == "before")).await?;
+    maps.create(&PostParams::default(), &map("after", "1")).await?;
+    maps.patch("before", &PatchParams::default(), &Patch::Merge(json!({"data": {"value": "2"}}))).await?;
+    wait_until(&mut stream, || {
+        let changed = |map: &Arc<ConfigMap>| map.data.as_ref().is_some_and(|data| data["value"] == "2");
+        store.state().len() == 2 && store.state().iter().any(changed)
+    })
+    .await?;
+    maps.delete("before", &DeleteParams::default()).await?;
+    maps.delete("after", &DeleteParams::default()).await?;
+    wait_until(&mut stream, || store.state().is_empty()).await
 }
 
 async fn wait_until<S, T>(stream: &mut S, done: impl Fn() -> bool) -> Outcome
@@ -138,7 +136,11 @@ where
 async fn apply(client: Client) -> Outcome {
     let namespace = namespace(&client, "clients-kube-rs-apply").await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    let body = |value: &str| Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": value}}));
+    let body = |value: &str| {
+        Patch::Apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"value": value}}),
+        )
+    };
     maps.patch("applied", &PatchParams::apply("one"), &body("1")).await?;
     match maps.patch("applied", &PatchParams::apply("two"), &body("2")).await {
         Err(kube::Error::Api(status)) => assert!(status.is_conflict(), "{status:?}"),

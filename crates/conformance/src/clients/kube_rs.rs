@@ -5,7 +5,7 @@ use super::{Check, Context, Outcome, ensure};
 use std::process::Command;
 
 /// The names that the program knows.
-const CHECKS: [&str; 4] = ["crud", "reflector", "apply", "controller"];
+const CHECKS: [&str; 5] = ["crud", "reflector", "reflector-of-a-stream", "apply", "controller"];
 
 pub fn checks() -> Vec<Check> {
     CHECKS.map(|name| Check::new(format!("kube-rs/{name}"), move |context| check(context, name))).into()

@@ -142,9 +142,17 @@ impl Drop for Background {
     }
 }
 
+/// The command as a person would type it: without the path of the program and of the credentials.
 fn describe(command: &Command) -> String {
     let program =
         std::path::Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    std::iter::once(program.into()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let mut words = vec![program];
+    let mut arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--kubeconfig" => _ = arguments.next(),
+            _ => words.push(argument),
+        }
+    }
+    words.join(" ")
 }

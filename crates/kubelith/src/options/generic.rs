@@ -19,7 +19,6 @@ pub struct GenericOptions {
     pub shutdown_send_retry_after: bool,
     pub shutdown_watch_termination_grace_period: Span,
     pub hsts_directives: Vec<String>,
-    pub priority_and_fairness: bool,
 }
 
 /// Ends both messages about `--cors-allowed-origins`.
@@ -92,7 +91,6 @@ impl GenericOptions {
             shutdown_send_retry_after: flags.bool("shutdown-send-retry-after"),
             shutdown_watch_termination_grace_period,
             hsts_directives,
-            priority_and_fairness: flags.bool("enable-priority-and-fairness"),
         }
     }
 }

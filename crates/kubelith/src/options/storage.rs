@@ -2,6 +2,10 @@
 
 use crate::flags::Flags;
 use kubelith_meta::text::Quoted;
+use kubelith_store::TlsFiles;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageBackend {
@@ -15,6 +19,12 @@ pub struct StorageOptions {
     pub backend: StorageBackend,
     pub etcd_servers: Vec<String>,
     pub etcd_prefix: String,
+    pub etcd_tls: TlsFiles,
+    /// `None` leaves compaction to others.
+    pub etcd_compaction_interval: Option<Duration>,
+    pub garbage_collector: bool,
+    /// `--runtime-config`, as it was given.
+    pub runtime_config: BTreeMap<String, String>,
 }
 
 impl StorageOptions {
@@ -51,6 +61,20 @@ impl StorageOptions {
             let (shown, allowed) = (Quoted(&media_type), media_types.join(", "));
             errors.push(format!("--storage-media-type {shown} invalid, allowed values: {allowed}"));
         }
-        StorageOptions { backend, etcd_servers, etcd_prefix: flags.text("etcd-prefix") }
+        let file = |name: &str| Some(flags.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let interval = Duration::from(flags.duration("etcd-compaction-interval"));
+        StorageOptions {
+            backend,
+            etcd_servers,
+            etcd_prefix: flags.text("etcd-prefix"),
+            etcd_tls: TlsFiles {
+                ca: file("etcd-cafile"),
+                certificate: file("etcd-certfile"),
+                key: file("etcd-keyfile"),
+            },
+            etcd_compaction_interval: Some(interval).filter(|i| !i.is_zero()),
+            garbage_collector: flags.bool("enable-garbage-collector"),
+            runtime_config: flags.pairs("runtime-config").into_iter().collect(),
+        }
     }
 }

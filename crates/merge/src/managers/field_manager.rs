@@ -310,10 +310,10 @@ fn cap_updaters(owners: &mut Owners) {
             continue;
         };
         let bucket = ManagerId::new(OLD_UPDATES, Operation::Update, &version, "");
-        if !owners.contains_key(&bucket) {
-            if let Some(owner) = owners.remove(first) {
-                owners.insert(bucket.clone(), owner);
-            }
+        if !owners.contains_key(&bucket)
+            && let Some(owner) = owners.remove(first)
+        {
+            owners.insert(bucket.clone(), owner);
         }
         let Some(merged) = owners.get(&id).cloned() else { continue };
         if let Some(owner) = owners.get_mut(&bucket) {

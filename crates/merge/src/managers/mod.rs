@@ -12,8 +12,6 @@ mod scale;
 #[cfg(test)]
 mod tests;
 mod timestamps;
-#[cfg(test)]
-mod transcripts;
 mod validation;
 
 pub use entries::{Managed, ManagedFieldsError};

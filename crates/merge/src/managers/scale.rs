@@ -50,14 +50,14 @@ impl<'a> ScaleHandler<'a> {
             times.push((id.clone(), owner.time.clone()));
             // Entries of unknown versions are dropped.
             let Some(path) = self.replicas_in(&owner.version) else { continue };
-            if let Some(path) = path.filter(|p| owner.set.contains(p)) {
-                if scale.owners.remove(&id).is_none() {
-                    let mut stolen = Set::new();
-                    stolen.insert(path);
-                    owner.lose(&stolen);
-                    if owner.set.is_empty() {
-                        continue;
-                    }
+            if let Some(path) = path.filter(|p| owner.set.contains(p))
+                && scale.owners.remove(&id).is_none()
+            {
+                let mut stolen = Set::new();
+                stolen.insert(path);
+                owner.lose(&stolen);
+                if owner.set.is_empty() {
+                    continue;
                 }
             }
             result.owners.insert(id, owner);

@@ -28,6 +28,8 @@ pub enum StrategicError {
         found: &'static str,
     },
     NullElement,
+    /// An element of `$setElementOrder`, by position, that has no merge key because it is no object.
+    ScalarInOrder(usize),
     UnknownField {
         struct_name: Str,
         field: Str,
@@ -53,12 +55,22 @@ fn go_type_text(value: &Value) -> &'static str {
     if value.is_null() { "%!s(<nil>)" } else { go_type(value) }
 }
 
-/// `%s` of a value that is expected to be a string.
+/// `%s` of a value that is expected to be a string: whatever is none complains about itself, at any depth. (Null does
+/// so only at the top.)
 fn go_string(value: &Value) -> String {
+    if value.is_null() { "%!s(<nil>)".into() } else { go_member(value) }
+}
+
+fn go_member(value: &Value) -> String {
     match value {
-        Value::Null => "%!s(<nil>)".into(),
+        Value::Null => "<nil>".into(),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => format!("%!s({}={})", go_type(value), go_value(value)),
-        other => go_value(other),
+        Value::String(s) => s.to_string(),
+        Value::Array(a) => format!("[{}]", a.iter().map(go_member).collect::<Vec<_>>().join(" ")),
+        Value::Object(m) => {
+            let entries: Vec<String> = m.iter().map(|(k, v)| format!("{k}:{}", go_member(v))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
     }
 }
 
@@ -92,6 +104,7 @@ impl fmt::Display for StrategicError {
             StrategicError::WrongType { wanted, found } => write!(f, "expected a {wanted}, but received a {found}"),
             // The reference panics here and answers 500 as well.
             StrategicError::NullElement => f.write_str("a list to merge starts with null"),
+            StrategicError::ScalarInOrder(i) => write!(f, "value for key {i} is not a map"),
             StrategicError::UnknownField { struct_name, field } => {
                 write!(f, "unable to find api field in struct {struct_name} for the json field {}", quote(field))
             }

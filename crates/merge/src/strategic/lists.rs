@@ -2,7 +2,7 @@
 
 use super::directives::{PATCH, remove_marked};
 use super::lookup::{FieldMerge, Node, Strategy};
-use super::order::{Key, Ranks, arrange};
+use super::order::{Key, Ranks, arrange, ranks_after_merge};
 use super::{StrategicError, merge_maps, same_type};
 use kubelith_meta::{Map, Str, Value};
 use std::collections::{HashMap, HashSet};
@@ -153,7 +153,12 @@ pub(super) fn merge_in_order(
     if original_list.is_none() && patch_list.is_none() {
         return Ok(());
     }
-    let server_order = Ranks::of(original_list.unwrap_or_default(), field.merge_key);
+    let server_order = match (field.merge_key, original_list, patch_list) {
+        (Some(key), Some(original), Some(patch)) if field.strategy == Strategy::Merge => {
+            ranks_after_merge(original, patch, key, PATCH)
+        }
+        _ => Ranks::of(original_list.unwrap_or_default(), field.merge_key),
+    };
     element_type(original_list.unwrap_or_default(), patch_list.unwrap_or_default())?;
 
     let had_list = original_list.is_some();
@@ -172,11 +177,24 @@ pub(super) fn merge_in_order(
     };
     if let Some(merge_key) = field.merge_key {
         check_keys(&merged, merge_key)?;
+        check_partition(&merged, &order, merge_key)?;
         check_keys(&order, merge_key)?;
     }
     let order = Ranks::of(&order, field.merge_key);
     original.insert(key, Value::Array(arrange(merged, field.merge_key, &order, &server_order)));
     Ok(())
+}
+
+/// Elements are looked up in `order` one by one, which fails at the first that is no object.
+fn check_partition(merged: &[Value], order: &[Value], merge_key: &Str) -> Result<(), StrategicError> {
+    match order.iter().position(|o| o.as_object().is_none()) {
+        Some(at) => {
+            let before = Ranks::of(&order[..at], Some(merge_key));
+            let all_before = merged.iter().all(|element| before.get(element, Some(merge_key)).is_some());
+            if all_before { Ok(()) } else { Err(StrategicError::ScalarInOrder(at)) }
+        }
+        None => Ok(()),
+    }
 }
 
 fn optional_list(value: Option<&Value>) -> Result<Option<&[Value]>, StrategicError> {

@@ -6,7 +6,7 @@
 //! it goes first; `a` stands before `b` in the object; the result is `[d a b c]`.
 
 use kubelith_meta::{Str, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What an element is known by: its merge key's value, or a scalar itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,9 +54,58 @@ impl Ranks {
         Ranks(ranks)
     }
 
+    fn of_keys(keys: Vec<Option<Key>>) -> Ranks {
+        let mut ranks = HashMap::with_capacity(keys.len());
+        for (i, key) in keys.into_iter().enumerate() {
+            if let Some(key) = key {
+                ranks.entry(key).or_insert(i);
+            }
+        }
+        Ranks(ranks)
+    }
+
     pub(super) fn get(&self, element: &Value, merge_key: Option<&Str>) -> Option<usize> {
         self.0.get(&Key::of_element(element, merge_key)?).copied()
     }
+}
+
+/// Beyond this many moves the order of the object before the patch has to do.
+const MAX_MOVES: usize = 1_000_000;
+
+/// The order of the object as `$setElementOrder` sees it. The reference merges in place before it looks: deletions
+/// move later elements up, and new elements then fill the places that became free. So `[a b]`, with `a` deleted and
+/// added anew, is in the order `[b a]`.
+pub(super) fn ranks_after_merge(original: &[Value], patch: &[Value], merge_key: &Str, directive: &str) -> Ranks {
+    let key_of = |v: &Value| Key::of_element(v, Some(merge_key));
+    let mut places: Vec<Option<Key>> = original.iter().map(key_of).collect();
+    let (deletions, added): (Vec<&Value>, Vec<&Value>) = patch.iter().partition(|v| v.get(directive).is_some());
+    let mut replace = false;
+    let mut len = places.len();
+    if deletions.len().saturating_mul(len) > MAX_MOVES {
+        return Ranks::of_keys(places);
+    }
+    for element in deletions {
+        replace |= element.str_at(&[directive]) == "replace";
+        let Some(key) = key_of(element).filter(|_| element.str_at(&[directive]) == "delete") else { continue };
+        while let Some(at) = places[..len].iter().position(|p| p.as_ref() == Some(&key)) {
+            // What was last stays where it was, too.
+            let last = places[len - 1].clone();
+            places[at..len].rotate_left(1);
+            places[len - 1] = last;
+            len -= 1;
+        }
+    }
+    let size = places.len();
+    let mut known: HashSet<Key> = places[..len].iter().flatten().cloned().collect();
+    for key in added.into_iter().filter_map(key_of).filter(|_| !replace) {
+        if known.insert(key.clone()) {
+            if len < size {
+                places[len] = Some(key);
+            }
+            len += 1;
+        }
+    }
+    Ranks::of_keys(places)
 }
 
 struct Element {

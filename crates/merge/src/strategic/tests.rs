@@ -74,6 +74,12 @@ fn pod_lists() {
             r#"{"$setElementOrder/containers":[{"name":"n"},{"name":"a"}],"containers":[{"name":"n"},{"$patch":"delete","name":"s"}]}"#,
             r#"{"containers":[{"name":"n"},{"name":"a"}]}"#,
         ),
+        // An element that is deleted and added anew counts where the deletion left room.
+        (
+            r#"{"containers":[{"name":"a","image":"old"},{"name":"b"}]}"#,
+            r#"{"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"a"},{"$patch":"delete","name":"a"}]}"#,
+            r#"{"containers":[{"name":"b"},{"name":"a"}]}"#,
+        ),
         // New elements under an empty $setElementOrder.
         (
             r#"{"containers":[{"name":"a"},{"name":"b"}]}"#,

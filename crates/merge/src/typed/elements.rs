@@ -51,7 +51,7 @@ fn keyed_element(keys: &[Str], element_type: Type<'_>, element: &Value) -> Resul
         } else {
             let default = key_default(element_type.as_map(), key)?;
             // An element without the key is another one than any with it.
-            fields.extend(default.map(|d| (key.clone(), d.clone())));
+            fields.extend(default.map(|d| (key.clone(), d)));
         }
     }
     if fields.is_empty() && !keys.is_empty() {
@@ -65,7 +65,7 @@ fn keyed_element(keys: &[Str], element_type: Type<'_>, element: &Value) -> Resul
     Ok(PathElement::Key(fields.into()))
 }
 
-fn key_default<'a>(element: Option<MapType<'a>>, key: &Str) -> Result<Option<&'a Value>, String> {
+fn key_default(element: Option<MapType<'_>>, key: &str) -> Result<Option<Value>, String> {
     match element {
         Some(map) => Ok(map.default_of(key)),
         None => Err(format!("couldn't find default value for {key}: associative list may not have non-map types")),

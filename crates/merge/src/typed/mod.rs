@@ -21,7 +21,7 @@ pub use compare::Comparison;
 pub use error::ValidationErrors;
 pub use validate::Duplicates;
 
-use kubelith_meta::{Str, Value};
+use kubelith_meta::Value;
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -164,13 +164,12 @@ fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Kin
         Shape::Bytes | Shape::Duration => scalar(Scalar::Text),
         Shape::Time | Shape::MicroTime | Shape::Quantity => scalar(Scalar::Any),
         Shape::Named(id) => {
-            let struct_type = table.get(*id);
-            let atomic = schema.atomic || struct_type.atomic;
-            Kinds { map: Some(MapType::of_struct(table, struct_type, atomic, false)), ..Kinds::default() }
+            let map = MapType::of_struct(table, table.get(*id), schema.is_atomic(table), false);
+            Kinds { map: Some(map), ..Kinds::default() }
         }
         Shape::Struct(struct_type) => {
-            let atomic = schema.atomic || struct_type.atomic;
-            Kinds { map: Some(MapType::of_struct(table, struct_type, atomic, preserve)), ..Kinds::default() }
+            let map = MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve);
+            Kinds { map: Some(map), ..Kinds::default() }
         }
         Shape::Map(element) => {
             let map = MapType { atomic: schema.atomic, element: Some(inner(element)), fields: None, preserve };
@@ -215,8 +214,8 @@ impl<'a> MapType<'a> {
     }
 
     /// The default of a declared field, which completes the keys of list elements.
-    fn default_of(&self, name: &Str) -> Option<&'a Value> {
-        self.fields?.1.field(name)?.schema.default.as_ref()
+    fn default_of(&self, name: &str) -> Option<Value> {
+        self.fields?.1.field(name)?.published_default()
     }
 
     /// A free-form object: ownership in it is never rewritten when a schema changes.

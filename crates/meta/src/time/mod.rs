@@ -82,19 +82,39 @@ impl Time {
     }
 
     fn format(self, micros: Option<u32>) -> String {
-        use fmt::Write;
         let (days, second) = (self.seconds.div_euclid(SECONDS_PER_DAY), self.seconds.rem_euclid(SECONDS_PER_DAY));
         let (year, month, day) = civil_from_days(days);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        let sign = if year < 0 { "-" } else { "" };
-        let year = year.abs();
-        let mut out = format!("{sign}{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+        let mut out = String::with_capacity(28);
+        if year < 0 {
+            out.push('-');
+        }
+        push_digits(&mut out, year.unsigned_abs(), 4);
+        for (separator, number) in
+            [('-', month), ('-', day), ('T', second / 3600), (':', second / 60 % 60), (':', second % 60)]
+        {
+            out.push(separator);
+            push_digits(&mut out, number as u64, 2);
+        }
         if let Some(micros) = micros {
-            write!(out, ".{micros:06}").expect("writing to a String cannot fail");
+            out.push('.');
+            push_digits(&mut out, u64::from(micros), 6);
         }
         out.push('Z');
         out
     }
+}
+
+/// A number with zeros in front up to `width` digits. Times are on the way of every read, `format!` is not.
+fn push_digits(out: &mut String, number: u64, width: usize) {
+    let mut digits = [b'0'; 20];
+    let (mut rest, mut start) = (number, digits.len());
+    while rest > 0 {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    start = start.min(digits.len() - width);
+    out.extend(digits[start..].iter().map(|&b| char::from(b)));
 }
 
 /// In whole seconds, as most of the API.

@@ -8,7 +8,8 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, Format};
-use kubelith_meta::{Status, Value};
+use kubelith_meta::{GroupVersionKind, Status, Value};
+use kubelith_registry::Warnings;
 
 /// Turns bodies into objects of one kind. Built-in kinds are decoded by their types; custom resources are
 /// taken as they are and then pruned by their schema.
@@ -65,28 +66,33 @@ impl Context {
             _ => Strictness::Report,
         };
         let decoded = self.endpoint.decoder.decode(body, format, strictness)?;
-        self.report_strict(&decoded.strict, validation)?;
+        report_strict(&self.warnings, &self.endpoint.kind, &decoded.strict, validation)?;
         Ok(decoded.object)
     }
+}
 
-    pub fn report_strict(&self, problems: &[String], validation: FieldValidation) -> Result<(), Status> {
-        if problems.is_empty() {
-            return Ok(());
-        }
-        match validation {
-            FieldValidation::Ignore => {}
-            FieldValidation::Warn => problems.iter().for_each(|p| self.warnings.add(p.as_str())),
-            FieldValidation::Strict => {
-                let kind = &self.endpoint.kind;
-                let all = problems.join(", ");
-                return Err(Status::bad_request(format!(
-                    "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {all}",
-                    kind.kind, kind.version, kind.kind
-                )));
-            }
-        }
-        Ok(())
+/// Tells the client about unknown and duplicate fields, as it wishes.
+pub fn report_strict(
+    warnings: &Warnings,
+    kind: &GroupVersionKind,
+    problems: &[String],
+    validation: FieldValidation,
+) -> Result<(), Status> {
+    if problems.is_empty() {
+        return Ok(());
     }
+    match validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => problems.iter().for_each(|p| warnings.add(p.as_str())),
+        FieldValidation::Strict => {
+            let all = problems.join(", ");
+            return Err(Status::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {all}",
+                kind.kind, kind.version, kind.kind
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The start of a body for an error message: text if it looks like JSON, else hex.

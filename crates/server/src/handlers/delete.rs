@@ -6,8 +6,9 @@ use super::{body, list, output, views};
 use crate::http::{RequestBody, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use kubelith_codec::json::Strictness;
-use kubelith_codec::negotiate;
+use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::negotiate::{self, Format};
+use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{DeleteOptions, DeleteOutcome, Mode};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     let negotiated = cx.negotiate()?;
     let (options, mode, object) = read_options(&cx, request).await?;
     let call = cx.call(mode);
+    let orphan = options.orphan_dependents;
     let result = {
         let (cx, call) = (cx.clone(), call.clone());
         super::run_to_end(async move {
@@ -27,10 +29,11 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     };
     let (object, outcome) = result;
     let returns_object = cx.endpoint.resource.strategy.delete_returns_object();
-    // A pending deletion of an object that only waits for the garbage collector's finalizers is "accepted"
-    // only where the client asked for orphans the old way; everything else is 200.
+    // 202 only where the client asked for a cascading deletion in the old words, and it is under way.
     if returns_object || outcome == DeleteOutcome::Pending {
-        return output::value(&cx, &negotiated, StatusCode::OK, object);
+        let waits = outcome == DeleteOutcome::Pending && orphan == Some(false);
+        let code = if waits { StatusCode::ACCEPTED } else { StatusCode::OK };
+        return output::value(&cx, &negotiated, code, object);
     }
     let status = Status::deleted(&call.resource, &call.name, object.str_at(&["metadata", "uid"]));
     Ok(output::status(&cx.headers, cx.pretty(), &status))
@@ -76,12 +79,40 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
     }
     let format =
         negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
-    let object = decode_options(cx, &bytes, format)?;
+    let object = decode_options(&bytes, format)?;
     options::delete_options(Some(&object), &cx.query)
 }
 
-/// DeleteOptions may be given at any version that has them.
-fn decode_options(cx: &Context, bytes: &[u8], format: negotiate::Format) -> Result<Value, Status> {
-    let kind = GroupVersionKind::new(cx.endpoint.kind.group.clone(), cx.endpoint.kind.version.clone(), "DeleteOptions");
-    super::typed::decode_builtin(bytes, format, Strictness::Lenient, &kind).map(|d| d.object)
+/// DeleteOptions are read at any version of any group, and mistakes are answered without the words that other
+/// bodies get.
+fn decode_options(bytes: &[u8], format: negotiate::Format) -> Result<Value, Status> {
+    let kind = GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions");
+    let bad = |e: &dyn std::fmt::Display| Status::bad_request(e.to_string());
+    let schema = kubelith_catalog::builtin().type_schema("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+    let schema = schema.ok_or_else(|| Status::internal_error("DeleteOptions has no type"))?;
+    let check = |given: &GroupVersionKind| {
+        if given.kind == kind.kind {
+            return Ok(());
+        }
+        let (name, version) = (&given.kind, given.group_version());
+        let scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
+        Err(Status::bad_request(format!(
+            "no kind \"{name}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+        )))
+    };
+    let json_text;
+    let text = match format {
+        Format::Protobuf => {
+            let envelope = proto::Envelope::read(bytes).map_err(|e| bad(&e))?;
+            check(&envelope.type_meta.with_defaults(&kind).map_err(|e| bad(&e))?)?;
+            return proto::decode(envelope.raw, &schema).map_err(|e| bad(&e));
+        }
+        Format::Yaml => {
+            json_text = json::to_vec(&yaml::read(bytes).map_err(|e| bad(&e))?.value);
+            &json_text
+        }
+        Format::Json | Format::Text => bytes,
+    };
+    check(&json::type_meta(text).and_then(|m| m.with_defaults(&kind)).map_err(|e| bad(&e))?)?;
+    typed::decode(text, &schema, Strictness::Lenient).map(|d| d.value).map_err(|e| bad(&e))
 }

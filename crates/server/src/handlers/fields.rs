@@ -64,7 +64,8 @@ impl ResourceFields {
         let paths: Vec<Vec<&str>> = fields.iter().map(|path| path.iter().map(Str::as_str).collect()).collect();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
         let set = Set::of_fields(&paths);
-        let version = |name: &Str| Str::from(GroupVersion::new(self.descriptor.group.clone(), name.clone()).to_string());
+        let version =
+            |name: &Str| Str::from(GroupVersion::new(self.descriptor.group.clone(), name.clone()).to_string());
         self.descriptor.versions.iter().map(|v| (version(&v.name), Filter::Exclude(set.clone()))).collect()
     }
 

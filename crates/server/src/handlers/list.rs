@@ -57,7 +57,7 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
         read => read?,
     };
     // A list of any age is answered whole, as from the reference's cache.
-    let limit = if at == ReadAt::AnyAge { 0 } else { options.limit };
+    let limit = if options.resource_version == "0" { 0 } else { options.limit };
     let mut page = Page { snapshot, selection, start, items: None, continue_token: None, remaining: None };
     if limit > 0 {
         page.cut(limit);
@@ -108,11 +108,11 @@ impl Page {
     fn cut(&mut self, limit: usize) {
         let mut items = Vec::with_capacity(limit.min(1024));
         let more = {
-            let mut matching = self.matching();
-            items.extend(matching.by_ref().take(limit).cloned());
-            match self.selection.is_everything() {
-                true => matching.count(),
-                false => usize::from(matching.next().is_some()),
+            items.extend(self.matching().take(limit).cloned());
+            // What follows the page need not match: the reference looks at keys only.
+            match items.last().filter(|_| items.len() == limit) {
+                Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
+                None => 0,
             }
         };
         if more > 0 {
@@ -360,7 +360,7 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: 
         }
         Some(target) if target.kind == "Table" => table::of_list(cx, &objects, meta, &target.version),
         Some(target) if target.kind == "PartialObjectMetadataList" => {
-            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(o, &target.version)).collect();
+            let items: Vec<Value> = objects.iter().map(|o| views::partial_metadata(cx, o, &target.version)).collect();
             // Go prints the nil slice of an empty result.
             let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
             Ok(Value::from([
@@ -370,6 +370,12 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: 
                 ("items", items),
             ]))
         }
-        Some(target) => Err(Status::not_acceptable_conversion(&target.kind, &[])),
+        Some(target) => {
+            let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.list_kind());
+            Err(output::wrong_shape(format!(
+                "you requested {}, but the requested object is a list (*{go_type})",
+                target.kind
+            )))
+        }
     }
 }

@@ -124,7 +124,7 @@ impl ListOptions {
                 forbid("resourceVersionMatch is forbidden when continue is provided");
             }
             if !matches!(version_match, "Exact" | "NotOlderThan") {
-                errors.push(Error::not_supported(&path, version_match, &["Exact", "NotOlderThan", ""]));
+                errors.push(Error::not_supported(&path, version_match, ["Exact", "NotOlderThan", ""]));
             }
             if version_match == "Exact" && self.resource_version == "0" {
                 errors.push(Error::forbidden(
@@ -155,7 +155,7 @@ impl ListOptions {
                 errors.push(Error::forbidden(&path, text));
             }
             if version_match != "NotOlderThan" {
-                errors.push(Error::not_supported(&path, version_match, &["NotOlderThan"]));
+                errors.push(Error::not_supported(&path, version_match, ["NotOlderThan"]));
             }
             if !self.continue_token.is_empty() {
                 errors.push(Error::forbidden(&path, "resourceVersionMatch is forbidden when continue is provided"));
@@ -291,14 +291,14 @@ fn validate_dry_run(dry_run: &[Str], errors: &mut ErrorList) {
     let known = dry_run.iter().all(|d| d == "All");
     if !known {
         let value = Value::from(dry_run.to_vec());
-        errors.push(Error::not_supported(&Path::new("dryRun"), kubelith_meta::field::BadValue::json(value), &["All"]));
+        errors.push(Error::not_supported(&Path::new("dryRun"), kubelith_meta::field::BadValue::json(value), ["All"]));
     }
 }
 
 fn validate_field_validation(validation: &str, errors: &mut ErrorList) {
     if !matches!(validation, "" | "Ignore" | "Warn" | "Strict") {
         let path = Path::new("fieldValidation");
-        errors.push(Error::not_supported(&path, validation, &["Ignore", "Strict", "Warn"]));
+        errors.push(Error::not_supported(&path, validation, ["Ignore", "Strict", "Warn"]));
     }
 }
 
@@ -329,7 +329,7 @@ pub fn delete_options(body: Option<&Value>, query: &Query) -> Result<(DeleteOpti
         Some("Background") => Some(Propagation::Background),
         Some("Orphan") => Some(Propagation::Orphan),
         Some(other) => {
-            errors.push(Error::not_supported(&path, other, &["Foreground", "Background", "Orphan", "nil"]));
+            errors.push(Error::not_supported(&path, other, ["Foreground", "Background", "Orphan", "nil"]));
             None
         }
     };

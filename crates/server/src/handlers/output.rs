@@ -29,9 +29,9 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
         None => object,
         Some(target) => match target.kind.as_str() {
             "Table" => table::of_object(cx, &object, &target.version)?,
-            "PartialObjectMetadata" => views::partial_metadata(&object, &target.version),
+            "PartialObjectMetadata" => views::partial_metadata(cx, &object, &target.version),
             // A list of metadata was asked for where there is one object.
-            _ => return Err(not_a_list(&object)),
+            other => return Err(not_a_list(cx, other)),
         },
     };
     if output.format == Format::Protobuf && output.convert.is_none() {
@@ -41,12 +41,16 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
     Ok(bytes(cx, code, output.format, body))
 }
 
-fn not_a_list(object: &Value) -> Status {
-    let kind = object.str_at(&["kind"]);
-    Status::not_acceptable_conversion(
-        &format!("you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"),
-        &[],
-    )
+fn not_a_list(cx: &Context, target: &str) -> Status {
+    let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
+    wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
+}
+
+/// 406: one object was asked for and there is a list, or the other way round.
+pub fn wrong_shape(message: String) -> Status {
+    let mut status = Status::not_acceptable(&[]);
+    status.message = message;
+    status
 }
 
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.

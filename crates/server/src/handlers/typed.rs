@@ -120,7 +120,7 @@ fn go_package(kind: &GroupVersionKind) -> &str {
 }
 
 /// Go's package of the internal type is named after the first word of the group.
-fn internal_package(kind: &GroupVersionKind) -> &str {
+pub fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),

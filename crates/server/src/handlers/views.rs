@@ -67,7 +67,7 @@ pub async fn partial_of(cx: &Context, cached: &CachedObject, target: &GroupVersi
     if let Some(bytes) = id.and_then(|id| cached.form(id)) {
         return Ok(bytes);
     }
-    let partial = partial_metadata(&value_of(cx, cached).await?, &target.version);
+    let partial = partial_metadata(cx, &value_of(cx, cached).await?, &target.version);
     let bytes = Bytes::from(object_json(&partial));
     Ok(match id {
         Some(id) => cached.keep_form(id, bytes),
@@ -76,11 +76,18 @@ pub async fn partial_of(cx: &Context, cached: &CachedObject, target: &GroupVersi
 }
 
 /// kind, apiVersion and metadata, and nothing else.
-pub fn partial_metadata(object: &Value, version: &str) -> Value {
+pub fn partial_metadata(cx: &Context, object: &Value, version: &str) -> Value {
     let mut partial = Map::new();
     partial.insert("apiVersion", format!("meta.k8s.io/{version}"));
     partial.insert("kind", "PartialObjectMetadata");
-    partial.insert("metadata", object.get("metadata").cloned().unwrap_or_else(Value::object));
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
+    for name in cx.endpoint.cells.field_annotations(object) {
+        metadata.remove_at(&["annotations", name]);
+    }
+    if metadata.get("annotations").is_some_and(Value::is_empty) {
+        metadata.remove_at(&["annotations"]);
+    }
+    partial.insert("metadata", metadata);
     Value::Object(partial)
 }
 

@@ -298,7 +298,7 @@ impl State {
                 }
                 Ok(table)
             }
-            "PartialObjectMetadata" => Ok(views::partial_metadata(&object, &target.version)),
+            "PartialObjectMetadata" => Ok(views::partial_metadata(&self.cx, &object, &target.version)),
             other => Err(Status::not_acceptable_conversion(other, &[])),
         }
     }

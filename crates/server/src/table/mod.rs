@@ -6,11 +6,32 @@ use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_schema::jsonpath::JsonPath;
 use kubelith_schema::{Cell, Column};
+use std::cmp::Ordering;
 
 /// Computed cells, by name.
 pub trait Cells: Send + Sync + 'static {
     /// `arguments` are what the column's paths lead to. `None` if the function has nothing to say.
     fn cell(&self, function: &str, object: &Value, arguments: &[Option<&Value>], now: Time) -> Option<Value>;
+
+    /// What a column shows of the value that its path leads to.
+    fn path_cell(&self, column: &Column, value: &Value, now: Time) -> Value {
+        kubelith_schema::jsonpath::cell(&column.kind, value, now)
+    }
+
+    /// Conditions of the row, which clients show by how they print it.
+    fn row_conditions(&self, _object: &Value) -> Option<Value> {
+        None
+    }
+
+    /// Annotations that stand for fields of the object: views of its metadata do not have them.
+    fn field_annotations(&self, _object: &Value) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The order of rows where it is not that of the list.
+    fn compare(&self, _a: &Value, _b: &Value) -> Ordering {
+        Ordering::Equal
+    }
 }
 
 /// No computed cells.
@@ -45,7 +66,8 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
         "Object" => Include::Object,
         other => {
             return Err(Status::bad_request(format!(
-                "unrecognized includeObject value: {}",
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                 'Object', 'None', or empty",
                 kubelith_meta::text::quote(other)
             )));
         }
@@ -53,14 +75,19 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
     let columns = &cx.endpoint.version().columns;
     let paths = parsed(columns);
     let now = cx.endpoint.resource.clock.now();
-    let rows: Vec<Value> = objects.iter().map(|o| row(cx, columns, &paths, o, include, version, now)).collect();
+    let mut objects: Vec<&Value> = objects.iter().collect();
+    objects.sort_by(|a, b| cx.endpoint.cells.compare(a, b));
+    let rows: Vec<Value> = objects.into_iter().map(|o| row(cx, columns, &paths, o, include, version, now)).collect();
+    // The columns of kinds that have none of their own come from another place, which leaves no rows as nil.
+    let is_nil = rows.is_empty() && matches!(&columns[..], [_, created] if created.name == "Created At");
+    let rows = if is_nil { Value::Null } else { Value::Array(rows) };
     let definitions: Vec<Value> = columns.iter().map(definition).collect();
     Ok(Value::from([
         ("kind", Value::from("Table")),
         ("apiVersion", Value::from(format!("meta.k8s.io/{version}"))),
         ("metadata", meta),
         ("columnDefinitions", Value::Array(definitions)),
-        ("rows", Value::Array(rows)),
+        ("rows", rows),
     ]))
 }
 
@@ -95,13 +122,17 @@ fn row(
     now: Time,
 ) -> Value {
     let cells = columns.iter().zip(paths).map(|(column, path)| cell(cx, column, path, object, now)).collect();
+    let conditions = cx.endpoint.cells.row_conditions(object);
     let object = match include {
         Include::None => Value::Null,
-        Include::Metadata => views::partial_metadata(object, version),
+        Include::Metadata => views::partial_metadata(cx, object, version),
         Include::Object => object.clone(),
     };
     let mut row = Value::from([("cells", Value::Array(cells))]);
     row.set_at(&["object"], object);
+    if let Some(conditions) = conditions {
+        row.set_at(&["conditions"], conditions);
+    }
     row
 }
 
@@ -109,9 +140,7 @@ fn cell(cx: &Context, column: &Column, paths: &[JsonPath], object: &Value, now: 
     let found: Vec<Option<&Value>> = paths.iter().map(|p| p.find(object).into_iter().next()).collect();
     let value = match &column.cell {
         Cell::Function(name) => cx.endpoint.cells.cell(name, object, &found, now),
-        Cell::Path(_) => {
-            found.first().copied().flatten().map(|v| kubelith_schema::jsonpath::cell(&column.kind, v, now))
-        }
+        Cell::Path(_) => found.first().copied().flatten().map(|v| cx.endpoint.cells.path_cell(column, v, now)),
     };
     value.unwrap_or_else(|| column.absent.clone())
 }

@@ -44,6 +44,9 @@ pub struct Hub {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What a batch changes in one cache.
+type Changes = (Arc<ResourceCache>, Vec<(EventKind, CachedObject)>);
+
 #[derive(Clone)]
 struct Registered {
     cache: Arc<ResourceCache>,
@@ -200,7 +203,7 @@ impl Hub {
 
     /// Applies a batch to the caches it concerns, then moves `applied` on.
     fn apply(&self, batch: WatchBatch) {
-        let mut changes: HashMap<String, (Arc<ResourceCache>, Vec<(EventKind, CachedObject)>)> = HashMap::new();
+        let mut changes: HashMap<String, Changes> = HashMap::new();
         {
             let resources = self.resources.read().expect("no panic under this lock");
             for event in batch.events {

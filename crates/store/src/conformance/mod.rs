@@ -28,6 +28,7 @@ pub async fn run(store: Arc<dyn Store>) {
     };
     writes::create_only_when_absent(at("create")).await;
     writes::update_only_at_the_expected_revision(at("update")).await;
+    writes::revision_zero_is_absence(at("zero")).await;
     writes::unguarded_put(at("put-any")).await;
     writes::delete_guards(at("delete")).await;
     writes::deleting_and_making_again(at("recreate")).await;

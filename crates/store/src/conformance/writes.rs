@@ -42,6 +42,15 @@ pub async fn update_only_at_the_expected_revision(t: Bench) {
     assert_eq!(conflict(t.store.put(t.key("a"), "3".into(), Expect::At(first), None).await), Some(kv));
 }
 
+pub async fn revision_zero_is_absence(t: Bench) {
+    let zero = Expect::At(Revision::ZERO);
+    assert_eq!(conflict(t.store.delete(t.key("a"), zero).await), None);
+    t.store.put(t.key("a"), "1".into(), zero, None).await.unwrap();
+    let current = t.get("a").await;
+    assert_eq!(conflict(t.store.put(t.key("a"), "2".into(), zero, None).await), current);
+    assert_eq!(conflict(t.store.delete(t.key("a"), zero).await), current);
+}
+
 pub async fn unguarded_put(t: Bench) {
     let first = t.put("a", "1").await;
     let second = t.put("a", "1").await;

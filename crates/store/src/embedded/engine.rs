@@ -71,18 +71,37 @@ impl Engine {
     }
 }
 
+/// Passes progress on once it has been going for a second, and then once a second.
+pub(super) struct ThrottledProgress {
+    progress: LoadProgress,
+    told: Mutex<Instant>,
+}
+
+impl From<LoadProgress> for ThrottledProgress {
+    fn from(progress: LoadProgress) -> ThrottledProgress {
+        ThrottledProgress { progress, told: Mutex::new(Instant::now()) }
+    }
+}
+
+impl ThrottledProgress {
+    pub fn tell(&self, part: f64) {
+        let mut told = self.told.lock().expect("no panic while locked");
+        if told.elapsed() >= PROGRESS_EVERY {
+            *told = Instant::now();
+            drop(told);
+            (self.progress)(part);
+        }
+    }
+}
+
 fn builder(cache_bytes: usize, progress: Option<LoadProgress>, repaired: Arc<AtomicBool>) -> redb::Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(cache_bytes);
-    let told = Mutex::new(Instant::now());
+    let progress = progress.map(ThrottledProgress::from);
     builder.set_repair_callback(move |session| {
         repaired.store(true, Ordering::SeqCst);
-        let mut told = told.lock().expect("no panic while locked");
-        if let Some(progress) = &progress
-            && told.elapsed() >= PROGRESS_EVERY
-        {
-            *told = Instant::now();
-            progress(session.progress());
+        if let Some(progress) = &progress {
+            progress.tell(session.progress());
         }
     });
     builder
@@ -96,8 +115,9 @@ pub(super) fn check_pages(
     progress: Option<LoadProgress>,
 ) -> Result<()> {
     let overlay = Overlay::over(file).map_err(|error| StoreError::Unavailable(format!("data file: {error}")))?;
+    let overlay = overlay.telling(progress);
     let repaired = Arc::new(AtomicBool::new(false));
-    let mut db = builder(cache_bytes, progress, repaired.clone()).create_with_backend(overlay).map_err(open_failure)?;
+    let mut db = builder(cache_bytes, None, repaired.clone()).create_with_backend(overlay).map_err(open_failure)?;
     // Opening after a crash has compared the checksums already.
     if !repaired.load(Ordering::SeqCst) && !db.check_integrity().map_err(open_failure)? {
         return Err(StoreError::Corrupt("pages of the data file do not match their checksums".into()));

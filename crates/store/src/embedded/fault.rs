@@ -85,7 +85,7 @@ impl FaultyDisk {
             // Most crashes lose all or keep all of a write; the interesting ones tear it.
             match random() % 4 {
                 0 => {}
-                1 => change.apply(&mut survived, &mut || random() % 2 == 0),
+                1 => change.apply(&mut survived, &mut || random().is_multiple_of(2)),
                 _ => change.apply(&mut survived, &mut || true),
             }
         }

@@ -2,8 +2,8 @@
 
 use super::engine::failure;
 use super::schema::{MARKS, StateRow};
-use crate::clock::HistoryLimits;
 use crate::error::Result;
+use crate::limits::HistoryLimits;
 use redb::{Database, ReadableDatabase, ReadableTable};
 use std::collections::VecDeque;
 use std::time::Duration;

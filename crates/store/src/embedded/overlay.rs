@@ -1,10 +1,12 @@
 //! A file that is read but never written: changes stay in memory. What checks a data file must not repair
 //! it on the way, for repairing can mean going back to an older commit.
 
+use super::engine::{LoadProgress, ThrottledProgress};
 use redb::StorageBackend;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const BLOCK: u64 = 4096;
 
@@ -12,6 +14,19 @@ const BLOCK: u64 = 4096;
 pub(super) struct Overlay {
     base: Box<dyn StorageBackend>,
     changes: Mutex<Changes>,
+    reads: Option<Reads>,
+}
+
+/// Tells how much of the file was read, for a check that reads all of it.
+struct Reads {
+    done: AtomicU64,
+    progress: ThrottledProgress,
+}
+
+impl std::fmt::Debug for Reads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reads")
+    }
 }
 
 #[derive(Debug)]
@@ -26,7 +41,12 @@ impl Overlay {
     pub fn over(base: Box<dyn StorageBackend>) -> io::Result<Overlay> {
         let len = base.len()?;
         let changes = Changes { len, base_len: len, blocks: BTreeMap::new() };
-        Ok(Overlay { base, changes: Mutex::new(changes) })
+        Ok(Overlay { base, changes: Mutex::new(changes), reads: None })
+    }
+
+    pub fn telling(mut self, progress: Option<LoadProgress>) -> Overlay {
+        self.reads = progress.map(|progress| Reads { done: AtomicU64::new(0), progress: progress.into() });
+        self
     }
 
     fn base_block(&self, index: u64, base_len: u64) -> io::Result<Box<[u8]>> {
@@ -63,6 +83,11 @@ impl StorageBackend for Overlay {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let changes = self.changes.lock().expect("no panic while locked");
+        if let Some(reads) = &self.reads {
+            let done = reads.done.fetch_add(out.len() as u64, Ordering::Relaxed);
+            // Free space is not read, inner pages are read twice: it is a fair guess, not a promise.
+            reads.progress.tell((done as f64 / changes.len.max(1) as f64).min(1.0));
+        }
         if offset + out.len() as u64 > changes.len {
             return Err(ErrorKind::UnexpectedEof.into());
         }

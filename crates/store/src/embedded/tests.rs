@@ -3,10 +3,11 @@
 mod faults;
 
 use super::*;
-use crate::clock::ManualClock;
 use crate::model::KeyRange;
 use crate::watch::Event;
 use fault::FaultyDisk;
+use kubelith_meta::time::TestClock;
+use kubelith_meta::{Duration as Seconds, Time};
 use tempfile::TempDir;
 
 fn options(folder: &TempDir) -> EmbeddedOptions {
@@ -97,7 +98,7 @@ async fn a_newer_format_is_refused() {
 #[tokio::test]
 async fn keys_expire_after_a_restart_too() {
     let disk = FaultyDisk::new();
-    let clock = Arc::new(ManualClock::at(1_000_000));
+    let clock = Arc::new(TestClock::new(Time::from_unix(1_000)));
     let options = EmbeddedOptions { clock: clock.clone(), reserve_bytes: 0, ..EmbeddedOptions::new("") };
     let store = EmbeddedStore::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
     let ttl = Some(Duration::from_secs(60));
@@ -105,15 +106,15 @@ async fn keys_expire_after_a_restart_too() {
         store.put(key.into(), "1".into(), Expect::Absent, ttl).await.unwrap();
     }
     store.put("kept".into(), "2".into(), Expect::Any, None).await.unwrap();
-    clock.advance(Duration::from_secs(30));
+    clock.advance(Seconds::from_secs(30));
     store.put("renewed".into(), "2".into(), Expect::Any, ttl).await.unwrap();
     drop(store);
-    clock.advance(Duration::from_secs(30));
+    clock.advance(Seconds::from_secs(30));
     let store = EmbeddedStore::open_on(Arc::new(disk), options).unwrap();
     store.tick().await.unwrap();
     assert_eq!(value(&store, "gone").await, None);
     assert_eq!(value(&store, "renewed").await.as_deref(), Some("2"));
-    clock.advance(Duration::from_secs(30));
+    clock.advance(Seconds::from_secs(30));
     store.tick().await.unwrap();
     assert_eq!(value(&store, "renewed").await, None);
     assert_eq!(value(&store, "kept").await.as_deref(), Some("2"));
@@ -121,7 +122,7 @@ async fn keys_expire_after_a_restart_too() {
 
 #[tokio::test]
 async fn history_ages_and_is_swept() {
-    let clock = Arc::new(ManualClock::at(1_000_000));
+    let clock = Arc::new(TestClock::new(Time::from_unix(1_000)));
     let history = HistoryLimits { age: Duration::from_secs(60), bytes: u64::MAX };
     let options = EmbeddedOptions { clock: clock.clone(), history, reserve_bytes: 0, ..EmbeddedOptions::new("") };
     let store = EmbeddedStore::open_on(Arc::new(FaultyDisk::new()), options).unwrap();
@@ -130,16 +131,16 @@ async fn history_ages_and_is_swept() {
     }
     let old = store.current_revision().await.unwrap();
     store.delete("k0".into(), Expect::Any).await.unwrap();
-    clock.advance(Duration::from_secs(50));
+    clock.advance(Seconds::from_secs(50));
     let young = put(&store, "k1", "young").await.unwrap();
-    clock.advance(Duration::from_secs(20));
+    clock.advance(Seconds::from_secs(20));
     for _ in 0..4 {
         store.tick().await.unwrap();
     }
     let read = store.get("k1".into(), Some(Revision(old.0 - 1))).await;
     assert!(matches!(read, Err(StoreError::Compacted { .. })), "{read:?}");
     assert_eq!(store.get("k1".into(), Some(young)).await.unwrap().item.unwrap().value, "young");
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Seconds::from_secs(60));
     for _ in 0..4 {
         store.tick().await.unwrap();
     }

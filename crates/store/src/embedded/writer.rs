@@ -6,6 +6,7 @@ use super::marks::Marks;
 use super::queue::{Request, Waiting};
 use super::{Shared, Status};
 use crate::error::{Result, StoreError};
+use crate::limits::now_millis;
 use crate::model::{Deleted, Revision};
 use crate::watch::WatchError;
 use std::panic::AssertUnwindSafe;
@@ -75,7 +76,7 @@ impl Request {
 
 impl Writer {
     pub fn new(shared: Arc<Shared>, engine: Engine) -> Result<Writer> {
-        let marks = Marks::load(&engine.db, shared.limits, shared.clock.now_millis(), &engine.state)?;
+        let marks = Marks::load(&engine.db, shared.limits, now_millis(&*shared.clock), &engine.state)?;
         let mut writer = Writer { shared, engine: Some(engine), marks, next_deadline: None, short_of_space: false };
         writer.next_deadline = writer.read_deadline()?;
         Ok(writer)
@@ -101,7 +102,7 @@ impl Writer {
         if self.engine.is_none() || self.short_of_space {
             return Some(RETRY_AFTER);
         }
-        let now = self.shared.clock.now_millis();
+        let now = now_millis(&*self.shared.clock);
         let expiry = self.next_deadline.map(|deadline| Duration::from_millis(deadline.saturating_sub(now)));
         let compaction = self.marks.next_due(now).map(|due| due.max(IDLE_COMPACTION));
         expiry.into_iter().chain(compaction).min()
@@ -166,7 +167,7 @@ impl Writer {
 
     /// Applies and commits. `applied` grows as requests are applied; the rest of them were not touched.
     fn commit(&mut self, requests: Vec<Request>, applied: &mut Vec<Applied>) -> Result<()> {
-        let now = self.shared.clock.now_millis();
+        let now = now_millis(&*self.shared.clock);
         let Some(engine) = &mut self.engine else { return Err(StoreError::Closed) };
         let before = engine.state;
         let txn = engine.db.begin_write().map_err(failure)?;

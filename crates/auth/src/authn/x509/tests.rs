@@ -1,12 +1,13 @@
 use super::testing::*;
 use super::*;
 use crate::authn::testing::Probe;
-use crate::clock::testing::ManualClock;
+use crate::testing::clock_at;
+use kubelith_meta::time::Time;
 use rcgen::{BasicConstraints, CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose};
 
 fn authenticator(ca_pem: &str, now: i64) -> ClientCertificate {
     let pool = CaPool::from_pem(ca_pem.as_bytes()).unwrap();
-    ClientCertificate::new(Arc::new(ArcSwapOption::from_pointee(pool)), Arc::new(ManualClock::at(now)))
+    ClientCertificate::new(Arc::new(ArcSwapOption::from_pointee(pool)), clock_at(now))
 }
 
 fn ask(ca_pem: &str, now: i64, chain: &[CertificateDer<'static>]) -> Result<Option<String>, String> {
@@ -58,7 +59,8 @@ fn chains() {
         params
     });
     let ok = || Ok(Some("jane"));
-    let cases: Vec<(&str, Vec<CertificateDer<'static>>, Result<Option<&str>, &str>)> = vec![
+    type Case = (&'static str, Vec<CertificateDer<'static>>, Result<Option<&'static str>, &'static str>);
+    let cases: Vec<Case> = vec![
         ("direct", vec![ca.leaf(jane())], ok()),
         ("one intermediate", vec![middle.leaf(jane()), middle.der.clone()], ok()),
         ("two intermediates, any order", vec![low.leaf(jane()), middle.der.clone(), low.der.clone()], ok()),
@@ -101,6 +103,27 @@ fn chains() {
 }
 
 #[test]
+fn name_constraints_limit_an_authority() {
+    use rcgen::{GeneralSubtree, NameConstraints, SanType};
+    let ca = root(ca_params("ca"));
+    let limited = ca.intermediate({
+        let mut params = ca_params("limited");
+        let permitted_subtrees = vec![GeneralSubtree::DnsName("example.com".into())];
+        params.name_constraints = Some(NameConstraints { permitted_subtrees, excluded_subtrees: vec![] });
+        params
+    });
+    let leaf = |dns: &str| {
+        let mut params = client_params("jane", &[]);
+        params.subject_alt_names = vec![SanType::DnsName(dns.try_into().unwrap())];
+        vec![limited.leaf(params), limited.der.clone()]
+    };
+    assert_eq!(ask(&ca.pem, NOW, &leaf("a.example.com")), Ok(Some("jane".into())));
+    assert!(ask(&ca.pem, NOW, &leaf("a.other.org")).is_err());
+    let nameless = vec![limited.leaf(client_params("jane", &[])), limited.der.clone()];
+    assert_eq!(ask(&ca.pem, NOW, &nameless), Ok(Some("jane".into())));
+}
+
+#[test]
 fn validity_is_checked_each_time() {
     let ca = root(ca_params("ca"));
     let chain = [ca.leaf(client_params("jane", &[]))];
@@ -108,7 +131,7 @@ fn validity_is_checked_each_time() {
     for (now, good) in
         [(NOT_BEFORE - 1, false), (NOT_BEFORE, true), (NOT_AFTER, true), (NOT_AFTER + 1, false), (NOW, true)]
     {
-        let result = verify_cached(&pool, &chain, crate::clock::from_unix_seconds(now));
+        let result = verify_cached(&pool, &chain, Time::from_unix(now));
         assert_eq!(result.is_ok(), good, "{now}: {:?}", result.err());
     }
 }

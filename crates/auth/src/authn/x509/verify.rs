@@ -2,8 +2,7 @@
 
 use super::certificate::{Certificate, ExtendedUsage};
 use super::signature::is_signed_by;
-use crate::time::format_rfc3339;
-use std::time::SystemTime;
+use kubelith_meta::time::Time;
 
 /// Signature checks per request: a client must not make us try every combination of its certificates.
 const MAX_SIGNATURE_CHECKS: usize = 100;
@@ -16,8 +15,8 @@ pub fn verify(
     leaf: &Certificate,
     intermediates: &[Certificate],
     roots: &[Certificate],
-    now: SystemTime,
-) -> Result<SystemTime, String> {
+    now: Time,
+) -> Result<Time, String> {
     let intermediates = &intermediates[..intermediates.len().min(MAX_INTERMEDIATES)];
     let mut search = Search { intermediates, roots, now, checks: 0, wrong_usage: false, hint: None };
     search.valid(leaf, Position::Leaf, &[])?;
@@ -50,7 +49,7 @@ enum Position {
 struct Search<'a> {
     intermediates: &'a [Certificate],
     roots: &'a [Certificate],
-    now: SystemTime,
+    now: Time,
     checks: usize,
     /// A chain was found, but one of its certificates is not for client authentication.
     wrong_usage: bool,
@@ -98,19 +97,19 @@ impl<'a> Search<'a> {
         if cert.unknown_critical_extension {
             return Err("x509: unhandled critical extension".into());
         }
-        let date = |t: SystemTime| format_rfc3339(crate::clock::unix_seconds(t));
         let expired = "x509: certificate has expired or is not yet valid: current time";
         if self.now < cert.not_before {
-            return Err(format!("{expired} {} is before {}", date(self.now), date(cert.not_before)));
+            return Err(format!("{expired} {} is before {}", self.now.rfc3339(), cert.not_before.rfc3339()));
         }
         if self.now > cert.not_after {
-            return Err(format!("{expired} {} is after {}", date(self.now), date(cert.not_after)));
+            return Err(format!("{expired} {} is after {}", self.now.rfc3339(), cert.not_after.rfc3339()));
         }
         if position == Position::Leaf {
             return Ok(());
         }
-        // Names of clients are not host names; a CA that constrains alternative names cannot vouch for any here.
-        if cert.has_name_constraints && chain.iter().any(|c| c.has_alternative_names) {
+        let constraints = cert.name_constraints.iter();
+        let mut names = constraints.flat_map(|c| chain.iter().flat_map(|b| &b.alternative_names).map(move |n| (c, n)));
+        if names.any(|(constraints, name)| !constraints.allow(name)) {
             return Err("x509: a root or intermediate certificate is not authorized to sign for this name".into());
         }
         let constraints = cert.basic_constraints;
@@ -144,5 +143,5 @@ fn may_sign(parent: &Certificate) -> Result<(), String> {
 
 /// The same authority twice in a chain is a loop.
 fn same_key_and_name(a: &Certificate, b: &Certificate) -> bool {
-    a.subject == b.subject && a.public_key.key == b.public_key.key && !a.has_alternative_names
+    a.subject == b.subject && a.public_key.key == b.public_key.key && a.alternative_names == b.alternative_names
 }

@@ -148,7 +148,11 @@ fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, v| {
             drop_empty(v);
-            !matches!(v, Value::Null) && !(matches!(v, Value::Array(_) | Value::Object(_)) && v.is_empty())
+            match v {
+                Value::Null => false,
+                Value::Array(_) | Value::Object(_) => !v.is_empty(),
+                _ => true,
+            }
         }),
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}

@@ -5,6 +5,7 @@
 
 use super::rule::PolicyRule;
 use crate::error::AuthError;
+use crate::text::push_quoted;
 use crate::user::User;
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupResource, Status, Str, Value};
@@ -188,19 +189,24 @@ impl RbacIndex {
         (rules, AuthError::aggregate(errors))
     }
 
-    /// The description of a binding that has a rule that `fits`, or the errors met while looking for one.
+    /// Appends to `reason` the description of a binding that has a rule that `fits`, or returns the errors met
+    /// while looking for one.
     pub(super) fn find(
         &self,
         user: &User,
         namespace: &str,
         fits: impl Fn(&PolicyRule) -> bool,
-    ) -> Result<String, Option<AuthError>> {
+        reason: &mut String,
+    ) -> Result<(), Option<AuthError>> {
         let state = self.state.read().expect("no panic while held");
         let mut errors = Vec::new();
         for (bindings, namespace) in state.scopes(namespace) {
             for grant in bindings.grants(user) {
                 match state.role_rules(&grant.binding.role, namespace) {
-                    Ok(rules) if rules.iter().any(&fits) => return Ok(bindings.describe(user, &grant.binding)),
+                    Ok(rules) if rules.iter().any(&fits) => {
+                        bindings.describe(user, &grant.binding, reason);
+                        return Ok(());
+                    }
                     Ok(_) => {}
                     Err(e) => errors.push(e),
                 }
@@ -277,10 +283,10 @@ impl Bindings {
         grants
     }
 
-    fn describe(&self, user: &User, binding: &Arc<Binding>) -> String {
+    fn describe(&self, user: &User, binding: &Arc<Binding>, out: &mut String) {
         let subjects = self.grants(user).filter(|g| Arc::ptr_eq(&g.binding, binding)).map(|g| g.subject);
         let first = subjects.min().expect("the binding was found among the user's");
-        binding.describe(&binding.subjects[first])
+        binding.describe(&binding.subjects[first], out);
     }
 }
 
@@ -300,19 +306,28 @@ impl Binding {
         }
     }
 
-    fn describe(&self, subject: &Subject) -> String {
-        let (kind, name) = if self.namespace.is_empty() {
-            ("ClusterRoleBinding", quote(&self.name))
+    /// Appends who grants what to whom.
+    fn describe(&self, subject: &Subject, out: &mut String) {
+        if self.namespace.is_empty() {
+            out.push_str("ClusterRoleBinding ");
+            push_quoted(out, &[&self.name]);
         } else {
-            ("RoleBinding", quote(&format!("{}/{}", self.name, self.namespace)))
-        };
-        let subject_name = if subject.kind == "ServiceAccount" {
+            out.push_str("RoleBinding ");
+            push_quoted(out, &[&self.name, "/", &self.namespace]);
+        }
+        out.push_str(" of ");
+        out.push_str(&self.role.kind);
+        out.push(' ');
+        push_quoted(out, &[&self.role.name]);
+        out.push_str(" to ");
+        out.push_str(&subject.kind);
+        out.push(' ');
+        if subject.kind == "ServiceAccount" {
             let own = if subject.namespace.is_empty() { &self.namespace } else { &subject.namespace };
-            quote(&format!("{}/{own}", subject.name))
+            push_quoted(out, &[&subject.name, "/", own]);
         } else {
-            quote(&subject.name)
-        };
-        format!("{kind} {name} of {} {} to {} {subject_name}", self.role.kind, quote(&self.role.name), subject.kind)
+            push_quoted(out, &[&subject.name]);
+        }
     }
 }
 

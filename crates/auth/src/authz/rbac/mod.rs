@@ -27,8 +27,10 @@ impl RbacAuthorizer {
     }
 
     pub fn decide(&self, attributes: &Attributes) -> Decision {
-        match self.index.find(&attributes.user, &attributes.namespace, |rule| rule.allows(attributes)) {
-            Ok(binding) => Decision::allow(format!("RBAC: allowed by {binding}")),
+        let mut reason = String::from("RBAC: allowed by ");
+        let fits = |rule: &PolicyRule| rule.allows(attributes);
+        match self.index.find(&attributes.user, &attributes.namespace, fits, &mut reason) {
+            Ok(()) => Decision::allow(reason),
             Err(None) => Decision::no_opinion(""),
             Err(Some(errors)) => Decision::no_opinion(format!("RBAC: {errors}")),
         }

@@ -106,7 +106,7 @@ fn changes_take_effect() {
             resource_request: true,
             ..Attributes::default()
         };
-        index.find(&attributes.user, namespace, |r| r.allows(&attributes)).is_ok()
+        index.find(&attributes.user, namespace, |r| r.allows(&attributes), &mut String::new()).is_ok()
     };
     assert!(may(&index, "get", "z"));
     let (kind, replaced) = binding("readers", "ClusterRole/reader", "Group:other");

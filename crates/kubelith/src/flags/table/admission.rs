@@ -1,9 +1,9 @@
 //! Flags of API enablement, egress and admission.
 
 use super::super::{Flag, Kind::*};
-use super::later;
+use super::{flag, later};
 
-pub const API_ENABLEMENT: &[Flag] = &[later(
+pub const API_ENABLEMENT: &[Flag] = &[flag(
     "runtime-config",
     ConfigMap,
     "",

@@ -5,7 +5,7 @@ use super::{flag, later};
 
 pub const FLAGS: &[Flag] = &[
     later("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
-    later(
+    flag(
         "enable-garbage-collector",
         Bool,
         "true",
@@ -13,16 +13,16 @@ pub const FLAGS: &[Flag] = &[
     ),
     later("encryption-provider-config", Text, "", "File with the providers that encrypt resources at rest."),
     later("encryption-provider-config-automatic-reload", Bool, "", "Read that file again when it changes."),
-    later("etcd-cafile", Text, "", "Authorities that etcd's certificate must come from."),
-    later("etcd-certfile", Text, "", "Client certificate for etcd."),
-    later("etcd-compaction-interval", Duration, "5m0s", "Time between compactions; 0 leaves it to others."),
+    flag("etcd-cafile", Text, "", "Authorities that etcd's certificate must come from."),
+    flag("etcd-certfile", Text, "", "Client certificate for etcd."),
+    flag("etcd-compaction-interval", Duration, "5m0s", "Time between compactions; 0 leaves it to others."),
     later("etcd-count-metric-poll-period", Duration, "1m0s", "Time between counts of objects; 0 for none."),
     later("etcd-db-metric-poll-interval", Duration, "30s", "Time between looks at the size of the database."),
     later("etcd-healthcheck-timeout", Duration, "2s", "Time for the health check of etcd."),
-    later("etcd-keyfile", Text, "", "Key of the client certificate for etcd."),
-    later("etcd-prefix", Text, "/registry", "Prefix of all keys."),
+    flag("etcd-keyfile", Text, "", "Key of the client certificate for etcd."),
+    flag("etcd-prefix", Text, "/registry", "Prefix of all keys."),
     later("etcd-readycheck-timeout", Duration, "2s", "Time for the readiness check of etcd."),
-    later("etcd-servers", List, "", "Addresses of etcd: scheme://host:port,…"),
+    flag("etcd-servers", List, "", "Addresses of etcd: scheme://host:port,…"),
     later("etcd-servers-overrides", List, "", "Other etcd servers for some resources: group/resource#server;server,…"),
     later("lease-reuse-duration-seconds", Int, "60", "Seconds for which objects that expire share a lease."),
     flag(

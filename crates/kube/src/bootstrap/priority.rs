@@ -1,0 +1,33 @@
+//! The two system priority classes.
+
+use super::ensure;
+use kubelith_meta::{GroupVersionResource, Value};
+use kubelith_server::lifecycle::PostStartHook;
+
+const CLASSES: [(&str, i64, &str); 2] = [
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
+pub fn hook() -> PostStartHook {
+    PostStartHook::new("scheduling/bootstrap-system-priority-classes", |context| async move {
+        let resource = GroupVersionResource::new("scheduling.k8s.io", "v1", "priorityclasses");
+        for (name, value, description) in CLASSES {
+            let object = Value::from([
+                ("metadata", Value::from([("name", name)])),
+                ("value", Value::Int(value)),
+                ("description", Value::from(description)),
+            ]);
+            ensure(&context.client, &resource, &object).await.map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,53 @@
+//! Autoscalers.
+
+use super::{Rules, is_absent, is_zero, object_mut, set_absent};
+use crate::annotations::AUTOSCALER;
+use kubelith_meta::{Map, Value};
+
+pub const RULES: Rules = &[
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler", drop_annotations),
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", spec),
+];
+
+/// Other versions keep in annotations what they have no fields for; this one has them all (autoscaling/v2/conversion.go).
+fn drop_annotations(autoscaler: &mut Map) {
+    let Some(annotations) = object_mut(autoscaler, "metadata").and_then(|m| object_mut(m, "annotations")) else {
+        return;
+    };
+    for name in AUTOSCALER {
+        annotations.remove(name);
+    }
+}
+
+fn spec(spec: &mut Map) {
+    if is_zero(spec, "metrics") {
+        spec.insert("metrics", vec![cpu_utilization(80)]);
+    }
+    let Some(Value::Object(behavior)) = spec.get_mut("behavior") else { return };
+    let up = behavior.entry_or_null("scaleUp").make_object();
+    set_absent(up, "stabilizationWindowSeconds", 0i64);
+    scaling(up, &[("Pods", 4), ("Percent", 100)]);
+    let down = behavior.entry_or_null("scaleDown").make_object();
+    scaling(down, &[("Percent", 100)]);
+}
+
+fn cpu_utilization(percent: i64) -> Value {
+    let target = Value::from([("type", Value::from("Utilization")), ("averageUtilization", Value::from(percent))]);
+    let resource = Value::from([("name", Value::from("cpu")), ("target", target)]);
+    Value::from([("type", Value::from("Resource")), ("resource", resource)])
+}
+
+/// Rules that say nothing of their own let the fastest of these policies decide, in each 15 seconds.
+fn scaling(rules: &mut Map, policies: &[(&str, i64)]) {
+    set_absent(rules, "selectPolicy", "Max");
+    if is_absent(rules, "policies") {
+        let policy = |(kind, value): &(&str, i64)| {
+            Value::from([
+                ("type", Value::from(*kind)),
+                ("value", Value::from(*value)),
+                ("periodSeconds", Value::from(15i64)),
+            ])
+        };
+        rules.insert("policies", policies.iter().map(policy).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,4 @@
+//! The core group.
+
+pub mod namespace;
+pub mod pod;

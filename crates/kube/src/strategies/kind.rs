@@ -1,0 +1,180 @@
+//! A kind's behaviour as a value: facts and functions, each with a default. A kind overrides what it does differently.
+
+use crate::defaults::{self, DefaultFn};
+use kubelith_meta::field::ErrorList;
+use kubelith_meta::time::Time;
+use kubelith_meta::{Str, Value};
+use kubelith_registry::{Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Part, Strategy};
+use std::time::Duration;
+
+/// What a kind does in the generic life cycles. The hooks are those of [`Strategy`], where their time is told.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    pub generation: Generation,
+    pub creates_on_update: bool,
+    pub updates_unconditionally: bool,
+    pub delete_returns_object: bool,
+    pub garbage_collection: GarbageCollection,
+    pub default: DefaultFn,
+    pub prepare_for_create: fn(&Call, &mut Value),
+    pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
+    pub validate: fn(&Call, &Value) -> ErrorList,
+    pub validate_update: fn(&Call, Part<'_>, &Value, &Value) -> ErrorList,
+    pub warnings_on_create: fn(&Call, &Value) -> Vec<String>,
+    pub warnings_on_update: fn(&Call, Part<'_>, &Value, &Value) -> Vec<String>,
+    pub canonicalize: fn(&mut Value),
+    /// `None`: deletion is never graceful.
+    pub graceful_delete: Option<fn(&Value, &mut DeleteOptions) -> bool>,
+    pub delete_step: fn(&mut Value, &DeleteOptions, Time) -> DeleteStep,
+    pub may_vanish: fn(&Value) -> bool,
+    pub time_to_live: fn(&Value) -> Option<Duration>,
+    /// Fields that nobody owns by writing to a part: what the part cannot change.
+    pub reset_fields: fn(Part<'_>) -> &'static [&'static [&'static str]],
+    /// Status is kept on main updates and dropped on create. False for kinds whose status anybody may write.
+    pub owns_status: bool,
+}
+
+impl Kind {
+    pub const PLAIN: Kind = Kind {
+        generation: Generation::None,
+        creates_on_update: false,
+        updates_unconditionally: true,
+        delete_returns_object: false,
+        garbage_collection: GarbageCollection::DeleteDependents,
+        default: defaults::NOTHING,
+        prepare_for_create: |_, _| {},
+        prepare_for_update: |_, _, _, _| {},
+        validate: |_, _| ErrorList::default(),
+        validate_update: |_, _, _, _| ErrorList::default(),
+        warnings_on_create: |_, _| Vec::new(),
+        warnings_on_update: |_, _, _, _| Vec::new(),
+        canonicalize: |_| {},
+        graceful_delete: None,
+        delete_step: |_, _, _| DeleteStep::Generic,
+        may_vanish: |_| true,
+        time_to_live: |_| None,
+        reset_fields: |part| match part {
+            Part::Main => &[&["status"]],
+            Part::Status => &[&["spec"]],
+            Part::Other(_) => &[],
+        },
+        owns_status: true,
+    };
+
+    /// Counts changes of spec in metadata.generation.
+    pub const fn generation(mut self, generation: Generation) -> Kind {
+        self.generation = generation;
+        self
+    }
+
+    /// PUT creates.
+    pub const fn upserts(mut self) -> Kind {
+        self.creates_on_update = true;
+        self
+    }
+
+    /// PUT needs a resourceVersion.
+    pub const fn guarded(mut self) -> Kind {
+        self.updates_unconditionally = false;
+        self
+    }
+
+    /// DELETE answers with the object.
+    pub const fn returned(mut self) -> Kind {
+        self.delete_returns_object = true;
+        self
+    }
+
+    pub const fn collects(mut self, policy: GarbageCollection) -> Kind {
+        self.garbage_collection = policy;
+        self
+    }
+
+    pub fn with_defaults_of(mut self, group: &str, plural: &str) -> Kind {
+        self.default = defaults::of(group, plural);
+        self
+    }
+}
+
+impl Strategy for Kind {
+    fn default_object(&self, version: &str, object: &mut Value) {
+        (self.default)(version, object);
+    }
+
+    fn prepare_for_create(&self, call: &Call, object: &mut Value) {
+        (self.prepare_for_create)(call, object);
+    }
+
+    fn validate(&self, call: &Call, object: &Value) -> ErrorList {
+        (self.validate)(call, object)
+    }
+
+    fn warnings_on_create(&self, call: &Call, object: &Value) -> Vec<String> {
+        (self.warnings_on_create)(call, object)
+    }
+
+    fn prepare_for_update(&self, call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
+        (self.prepare_for_update)(call, part, object, old);
+    }
+
+    fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+        (self.validate_update)(call, part, object, old)
+    }
+
+    fn warnings_on_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> Vec<String> {
+        (self.warnings_on_update)(call, part, object, old)
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        (self.canonicalize)(object);
+    }
+
+    fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    fn creates_on_update(&self) -> bool {
+        self.creates_on_update
+    }
+
+    fn updates_unconditionally(&self) -> bool {
+        self.updates_unconditionally
+    }
+
+    fn delete_returns_object(&self) -> bool {
+        self.delete_returns_object
+    }
+
+    fn garbage_collection(&self, _call: &Call) -> GarbageCollection {
+        self.garbage_collection
+    }
+
+    fn graceful_delete(&self, _call: &Call, object: &Value, options: &mut DeleteOptions) -> bool {
+        self.graceful_delete.is_some_and(|graceful| graceful(object, options))
+    }
+
+    fn is_graceful(&self) -> bool {
+        self.graceful_delete.is_some()
+    }
+
+    fn delete_step(&self, object: &mut Value, options: &DeleteOptions, now: Time) -> DeleteStep {
+        (self.delete_step)(object, options, now)
+    }
+
+    fn may_vanish(&self, object: &Value) -> bool {
+        (self.may_vanish)(object)
+    }
+
+    fn time_to_live(&self, object: &Value) -> Option<Duration> {
+        (self.time_to_live)(object)
+    }
+
+    fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
+        let fields = (self.reset_fields)(part);
+        fields.iter().map(|path| path.iter().map(|key| Str::from(*key)).collect()).collect()
+    }
+
+    fn owns_status(&self, has_status_subresource: bool) -> bool {
+        self.owns_status && has_status_subresource
+    }
+}

@@ -1,0 +1,187 @@
+//! Documents as they are kept: nothing until someone asks, then compressed. With every API on, all of them in both
+//! encodings take about two megabytes.
+
+use super::words::Words;
+use super::{Library, Subject, v2, v3};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+/// A document, made on first use. Making one takes milliseconds: do it where blocking is allowed.
+pub struct Kept {
+    content: Content,
+    stamp: OnceLock<Stamp>,
+    json: OnceLock<Packed>,
+    protobuf: OnceLock<Packed>,
+}
+
+enum Content {
+    /// A document of version 3.
+    V3(Subject),
+    /// The document of version 2, of all subjects.
+    V2(Vec<Subject>),
+}
+
+/// By what a client knows that it has the document already.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    /// SHA-512 of the JSON, in capitals; the protobuf has the same.
+    pub hash: String,
+    pub modified: SystemTime,
+}
+
+/// The bytes of a document, compressed.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    pub gzip: Bytes,
+    /// Of what they unpack to.
+    pub length: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Kept {
+    pub fn v3(subject: Subject) -> Kept {
+        Kept::new(Content::V3(subject))
+    }
+
+    pub fn v2(subjects: Vec<Subject>) -> Kept {
+        Kept::new(Content::V2(subjects))
+    }
+
+    fn new(content: Content) -> Kept {
+        Kept { content, stamp: OnceLock::new(), json: OnceLock::new(), protobuf: OnceLock::new() }
+    }
+
+    pub fn subject(&self) -> Option<&Subject> {
+        match &self.content {
+            Content::V3(subject) => Some(subject),
+            Content::V2(_) => None,
+        }
+    }
+
+    /// The stamp if it was made already.
+    pub fn known_stamp(&self) -> Option<&Stamp> {
+        self.stamp.get()
+    }
+
+    /// The document if it was made already.
+    pub fn known(&self, encoding: Encoding) -> Option<(&Stamp, &Packed)> {
+        Some((self.stamp.get()?, self.slot(encoding).get()?))
+    }
+
+    /// The stamp; the document itself is written for it, but not kept.
+    pub fn stamp(&self, library: &Library, words: &Words) -> &Stamp {
+        self.stamp.get_or_init(|| {
+            let mut digest = Digest::new(io::sink());
+            self.write_json(library, words, &mut digest).expect("a sink takes all");
+            digest.stamp().1
+        })
+    }
+
+    pub fn make(&self, encoding: Encoding, library: &Library) -> (&Stamp, &Packed) {
+        let packed = self.slot(encoding).get_or_init(|| {
+            let words = Words::load();
+            match encoding {
+                Encoding::Json => {
+                    let mut digest = Digest::new(packer());
+                    self.write_json(library, &words, &mut digest).expect("memory takes all");
+                    let length = digest.length;
+                    let (packer, stamp) = digest.stamp();
+                    self.stamp.get_or_init(|| stamp);
+                    Packed { gzip: finish(packer), length }
+                }
+                Encoding::Protobuf => {
+                    self.stamp(library, &words);
+                    let bytes = self.protobuf_bytes(library, &words);
+                    let mut packer = packer();
+                    packer.write_all(&bytes).expect("memory takes all");
+                    Packed { gzip: finish(packer), length: bytes.len() }
+                }
+            }
+        });
+        (self.stamp.get().expect("made before the document is"), packed)
+    }
+
+    fn slot(&self, encoding: Encoding) -> &OnceLock<Packed> {
+        match encoding {
+            Encoding::Json => &self.json,
+            Encoding::Protobuf => &self.protobuf,
+        }
+    }
+
+    fn write_json(&self, library: &Library, words: &Words, out: &mut dyn Write) -> io::Result<()> {
+        match &self.content {
+            Content::V3(subject) => v3::Document::new(subject, library, words).write_json(out),
+            Content::V2(subjects) => v2::Document::new(subjects, library, words).write_json(out),
+        }
+    }
+
+    fn protobuf_bytes(&self, library: &Library, words: &Words) -> Vec<u8> {
+        match &self.content {
+            Content::V3(subject) => v3::Document::new(subject, library, words).protobuf(),
+            Content::V2(subjects) => v2::Document::new(subjects, library, words).protobuf(),
+        }
+    }
+}
+
+impl Packed {
+    pub fn unpack(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(self.length);
+        GzDecoder::new(&self.gzip[..]).read_to_end(&mut bytes).expect("we packed it");
+        bytes.into()
+    }
+}
+
+fn packer() -> GzEncoder<Vec<u8>> {
+    GzEncoder::new(Vec::new(), Compression::default())
+}
+
+fn finish(packer: GzEncoder<Vec<u8>>) -> Bytes {
+    let mut bytes = packer.finish().expect("memory takes all");
+    bytes.shrink_to_fit();
+    bytes.into()
+}
+
+/// Hashes what is written on its way.
+struct Digest<W> {
+    inner: W,
+    context: aws_lc_rs::digest::Context,
+    length: usize,
+}
+
+impl<W: Write> Digest<W> {
+    fn new(inner: W) -> Digest<W> {
+        Digest { inner, context: aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA512), length: 0 }
+    }
+
+    fn stamp(self) -> (W, Stamp) {
+        let mut hash = String::with_capacity(128);
+        for byte in self.context.finish().as_ref() {
+            write!(hash, "{byte:02X}").expect("a string takes all");
+        }
+        (self.inner, Stamp { hash, modified: SystemTime::now() })
+    }
+}
+
+impl<W: Write> Write for Digest<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write_all(bytes)?;
+        self.context.update(bytes);
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,123 @@
+//! A resource as OpenAPI needs to know it.
+
+use super::schemas::gvk;
+use super::{Dialect, meta};
+use kubelith_codec::negotiate::{BUILT_IN, Format, media_types, stream_media_types};
+use kubelith_meta::{GroupVersionKind, Str, Value};
+use kubelith_schema::{Descriptor, Version};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The schema of a custom resource, made when a document needs it.
+pub type Written = Arc<dyn Fn(Dialect) -> Value + Send + Sync>;
+
+/// A resource in one of its versions.
+#[derive(Clone)]
+pub struct Published {
+    pub descriptor: Arc<Descriptor>,
+    pub version_index: usize,
+    pub delete_answer: DeleteAnswer,
+    pub detail: Detail,
+    /// The schema of its objects if it is not a type of the catalogue.
+    pub written: Option<Written>,
+}
+
+/// What a successful DELETE answers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteAnswer {
+    Object,
+    Status,
+}
+
+/// How much is said about the operations of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Full,
+    /// As custom resources are described: no watches, no strategic merge patch, no protobuf.
+    Brief,
+}
+
+impl Published {
+    pub fn version(&self) -> &Version {
+        &self.descriptor.versions[self.version_index]
+    }
+
+    /// The OpenAPI name of its objects' type.
+    pub fn model(&self) -> Str {
+        let known = self.version().schema.root_struct().map(|s| s.name.clone()).filter(|n| !n.is_empty());
+        known.unwrap_or_else(|| {
+            let group = self.descriptor.group.rsplit('.').collect::<Vec<_>>().join(".");
+            format!("{group}.{}.{}", self.version().name, self.descriptor.kind).into()
+        })
+    }
+
+    /// The OpenAPI name of its lists' type, which stands beside that of the objects.
+    pub fn list_model(&self) -> Str {
+        let model = self.model();
+        let package = model.strip_suffix(self.descriptor.kind.as_str()).unwrap_or_default();
+        format!("{package}{}", self.descriptor.list_kind).into()
+    }
+
+    pub(super) fn is_brief(&self) -> bool {
+        self.detail == Detail::Brief
+    }
+
+    fn formats(&self) -> &'static [Format] {
+        match self.detail {
+            Detail::Full => BUILT_IN,
+            Detail::Brief => &[Format::Json, Format::Yaml],
+        }
+    }
+
+    pub(super) fn media_types(&self) -> Vec<&'static str> {
+        media_types(self.formats())
+    }
+
+    pub(super) fn stream_media_types(&self) -> Vec<&'static str> {
+        match self.detail {
+            Detail::Full => stream_media_types(self.formats()),
+            Detail::Brief => Vec::new(),
+        }
+    }
+
+    /// What bodies are, but for patches.
+    pub(super) fn consumes(&self) -> Vec<&'static str> {
+        match self.detail {
+            Detail::Full => vec!["*/*"],
+            Detail::Brief => self.media_types(),
+        }
+    }
+}
+
+/// The schemas that come with resources instead of from the catalogue, by name: objects and their lists.
+pub(super) fn written(published: &[Published], dialect: Dialect) -> HashMap<Str, Value> {
+    let mut schemas = HashMap::new();
+    for resource in published {
+        let Some(written) = &resource.written else { continue };
+        let item = Value::from([("$ref", dialect.reference(&resource.model()))]);
+        schemas.insert(resource.list_model(), list(resource, item, dialect));
+        schemas.insert(resource.model(), written(dialect));
+    }
+    schemas
+}
+
+fn list(resource: &Published, item: Value, dialect: Dialect) -> Value {
+    let descriptor = &resource.descriptor;
+    let kind =
+        GroupVersionKind::new(descriptor.group.clone(), resource.version().name.clone(), descriptor.list_kind.clone());
+    let text = |description: &str| Value::from([("description", description), ("type", "string")]);
+    let metadata = Value::from([("$ref", dialect.reference(meta::LIST_META))]);
+    let properties = Value::from([
+        ("apiVersion", text("The group and version of this list.")),
+        ("items", Value::from([("items", item), ("type", Value::from("array"))])),
+        ("kind", text("The kind of this list.")),
+        ("metadata", metadata),
+    ]);
+    Value::from([
+        ("description", Value::from(format!("{} is a list of {} objects.", descriptor.list_kind, descriptor.kind))),
+        ("properties", properties),
+        ("required", Value::Array(vec!["items".into()])),
+        ("type", "object".into()),
+        ("x-kubernetes-group-version-kind", Value::Array(vec![gvk(&kind)])),
+    ])
+}

@@ -1,0 +1,290 @@
+//! OpenAPI as a link of the server chain: `/openapi/v3` with an index and a document for each group version, and
+//! `/openapi/v2`.
+
+use super::documents::{Encoding, Kept, Packed, Stamp};
+use super::words::Words;
+use super::{Library, Subject};
+use crate::http::{Body, BoxHandler, Handler, Request, Response};
+use crate::{query, respond};
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, LOCATION, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use kubelith_codec::{gzip, json, negotiate};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+const V2: &str = "/openapi/v2";
+const V3: &str = "/openapi/v3";
+
+/// How long a document that is asked for by its hash may be kept: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+pub struct OpenApi {
+    library: Library,
+    shelf: ArcSwap<Shelf>,
+    /// Held while the shelf is replaced.
+    change: Mutex<()>,
+    next: BoxHandler,
+}
+
+/// All documents, those of version 3 by their path below `/openapi/v3/`.
+struct Shelf {
+    v3: BTreeMap<String, Arc<Kept>>,
+    v2: Arc<Kept>,
+}
+
+impl OpenApi {
+    pub fn new(library: Library, next: BoxHandler) -> Arc<OpenApi> {
+        let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new()));
+        Arc::new(OpenApi { library, shelf, change: Mutex::default(), next })
+    }
+
+    /// Adds documents or replaces them. Other documents of version 3 stay as they are.
+    pub fn put(&self, subjects: impl IntoIterator<Item = Subject>) {
+        self.change(|v3| v3.extend(subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))))));
+    }
+
+    /// Takes the documents of these paths away (`apis/example.com/v1`).
+    pub fn remove<'a>(&self, paths: impl IntoIterator<Item = &'a str>) {
+        self.change(|v3| {
+            for path in paths {
+                v3.remove(path);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Kept>>)) {
+        let _guard = self.change.lock().expect("no panic under this lock");
+        let mut v3 = self.shelf.load().v3.clone();
+        change(&mut v3);
+        self.shelf.store(Arc::new(Shelf::new(v3)));
+    }
+}
+
+impl Shelf {
+    fn new(v3: BTreeMap<String, Arc<Kept>>) -> Shelf {
+        let subjects = v3.values().filter_map(|kept| kept.subject().cloned()).collect();
+        Shelf { v3, v2: Arc::new(Kept::v2(subjects)) }
+    }
+}
+
+impl Handler for OpenApi {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let path = request.uri().path();
+        let shelf = || self.shelf.load_full();
+        let library = self.library.clone();
+        if path == V2 {
+            let kept = shelf().v2.clone();
+            return Box::pin(async move { document(&request, kept, library, Version::V2).await });
+        }
+        if path == V3 {
+            return Box::pin(index(shelf(), library));
+        }
+        let Some(name) = path.strip_prefix(V3).and_then(|p| p.strip_prefix('/')) else {
+            return self.next.handle(request);
+        };
+        match shelf().v3.get(name).cloned() {
+            Some(kept) => Box::pin(async move { document(&request, kept, library, Version::V3).await }),
+            None => Box::pin(std::future::ready(empty(StatusCode::NOT_FOUND))),
+        }
+    }
+}
+
+/// The paths of all documents with their hashes. It has no type of its own, so that it is taken for text, as the
+/// reference's is.
+async fn index(shelf: Arc<Shelf>, library: Library) -> Response {
+    let body = blocking(move || {
+        let unknown = shelf.v3.values().any(|kept| kept.known_stamp().is_none());
+        let words = unknown.then(Words::load);
+        let mut body = b"{\"paths\":".to_vec();
+        let mut separator = b'{';
+        for (path, kept) in &shelf.v3 {
+            let stamp = match &words {
+                Some(words) => kept.stamp(&library, words),
+                None => kept.known_stamp().expect("all are known"),
+            };
+            body.push(separator);
+            json::write_string(&mut body, path);
+            body.extend_from_slice(b":{\"serverRelativeURL\":");
+            json::write_string(&mut body, &location(path, stamp));
+            body.push(b'}');
+            separator = b',';
+        }
+        body.extend_from_slice(if shelf.v3.is_empty() { b"{}}" } else { b"}}" });
+        body
+    });
+    let mut response = respond::text(StatusCode::OK, body.await);
+    put_time(response.headers_mut(), LAST_MODIFIED, SystemTime::now(), "GMT");
+    response
+}
+
+fn location(path: &str, stamp: &Stamp) -> String {
+    format!("{V3}/{path}?hash={}", stamp.hash)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V2,
+    V3,
+}
+
+impl Version {
+    fn protobuf_type(self) -> &'static str {
+        match self {
+            Version::V2 => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            Version::V3 => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        }
+    }
+
+    /// The name that the protobuf type had before it was found to be no valid media type.
+    fn old_protobuf_type(self) -> &'static str {
+        match self {
+            Version::V2 => "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+            Version::V3 => "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+        }
+    }
+
+    /// The first of the wanted types that there is.
+    fn choose(self, accept: &str) -> Option<Encoding> {
+        let accept = if accept.is_empty() { "*/*" } else { accept };
+        let offered = [
+            ("application/json", Encoding::Json),
+            (self.protobuf_type(), Encoding::Protobuf),
+            (self.old_protobuf_type(), Encoding::Protobuf),
+        ];
+        negotiate::parse_accept(accept).iter().find_map(|clause| {
+            let fits = |offer: &(&str, Encoding)| {
+                let (kind, subkind) = offer.0.split_once('/').expect("a media type");
+                [(clause.kind, kind), (clause.subkind, subkind)].iter().all(|(want, is)| want == is || *want == "*")
+            };
+            offered.iter().find(|offer| fits(offer)).map(|(_, encoding)| *encoding)
+        })
+    }
+}
+
+async fn document(request: &Request, kept: Arc<Kept>, library: Library, version: Version) -> Response {
+    let header = |name: HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let Some(encoding) = version.choose(header(ACCEPT)) else {
+        let mut response = empty(StatusCode::NOT_ACCEPTABLE);
+        vary(response.headers_mut());
+        return response;
+    };
+    let (stamp, packed) = match kept.known(encoding) {
+        Some((stamp, packed)) => (stamp.clone(), packed.clone()),
+        None => {
+            let kept = kept.clone();
+            blocking(move || {
+                let (stamp, packed) = kept.make(encoding, &library);
+                (stamp.clone(), packed.clone())
+            })
+            .await
+        }
+    };
+    let mut headers = HeaderMap::new();
+    let media_type = match encoding {
+        Encoding::Json => "application/json",
+        Encoding::Protobuf => version.protobuf_type(),
+    };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(ETAG, HeaderValue::from_str(&format!("\"{}\"", stamp.hash)).expect("hex is a header value"));
+    vary(&mut headers);
+    if version == Version::V3 {
+        let wanted = query::first(request.uri().query(), "hash").filter(|hash| !hash.is_empty());
+        match wanted {
+            Some(hash) if hash != stamp.hash => return moved(request.uri().path(), headers, &stamp),
+            Some(_) => {
+                headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+                put_time(&mut headers, EXPIRES, SystemTime::now() + FOREVER, "UTC");
+            }
+            None => {}
+        }
+    }
+    let has = has_already(header(IF_NONE_MATCH), header(IF_MODIFIED_SINCE), &stamp);
+    answer(headers, has, gzip::accepted(header(ACCEPT_ENCODING)), &stamp, packed)
+}
+
+fn moved(path: &str, mut headers: HeaderMap, stamp: &Stamp) -> Response {
+    let name = path.strip_prefix(V3).unwrap_or(path).trim_start_matches('/');
+    let target = HeaderValue::from_str(&location(name, stamp)).expect("a path without control characters");
+    headers.insert(LOCATION, target);
+    let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+    *response.headers_mut() = headers;
+    response
+}
+
+fn answer(mut headers: HeaderMap, has: bool, takes_gzip: bool, stamp: &Stamp, packed: Packed) -> Response {
+    let mut response = match has {
+        true => {
+            headers.remove(CONTENT_TYPE);
+            empty(StatusCode::NOT_MODIFIED)
+        }
+        false => {
+            put_time(&mut headers, LAST_MODIFIED, stamp.modified, "GMT");
+            let body = match takes_gzip {
+                true => {
+                    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                    packed.gzip
+                }
+                false => packed.unpack(),
+            };
+            Response::new(Body::from(body))
+        }
+    };
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Whether the client's copy is good: by its tags if it sent some, else by its time.
+fn has_already(tags: &str, since: &str, stamp: &Stamp) -> bool {
+    if !tags.is_empty() {
+        return tags.split(',').map(str::trim).any(|tag| {
+            tag == "*" || tag.trim_start_matches("W/").trim_matches('"') == stamp.hash && tag.ends_with('"')
+        });
+    }
+    !since.is_empty() && since == date(stamp.modified, "GMT")
+}
+
+fn vary(headers: &mut HeaderMap) {
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.append(VARY, HeaderValue::from_static("Accept"));
+}
+
+fn empty(code: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response
+}
+
+fn put_time(headers: &mut HeaderMap, name: HeaderName, time: SystemTime, zone: &str) {
+    headers.insert(name, HeaderValue::from_str(&date(time, zone)).expect("a date is a header value"));
+}
+
+/// `Mon, 02 Jan 2006 15:04:05 GMT`
+fn date(time: SystemTime, zone: &str) -> String {
+    let t = time::OffsetDateTime::from(time);
+    let (day, month) = (t.weekday().to_string(), t.month().to_string());
+    format!(
+        "{}, {:02} {} {} {:02}:{:02}:{:02} {zone}",
+        &day[..3],
+        t.day(),
+        &month[..3],
+        t.year(),
+        t.hour(),
+        t.minute(),
+        t.second()
+    )
+}
+
+/// Runs work that takes milliseconds beside the tasks.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // The work does not stop early, so it panicked: so do we, where panics are answered with 500.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

@@ -1,0 +1,103 @@
+//! The KMS v2 plugin protocol: three calls over a unix socket.
+
+use crate::error::StoreError;
+use crate::grpc::{self, Target};
+use bytes::Bytes;
+use prost::Message;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusResponse {
+    #[prost(string, tag = "1")]
+    pub version: String,
+    #[prost(string, tag = "2")]
+    pub healthz: String,
+    #[prost(string, tag = "3")]
+    pub key_id: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DecryptRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub ciphertext: Bytes,
+    #[prost(string, tag = "2")]
+    pub uid: String,
+    #[prost(string, tag = "3")]
+    pub key_id: String,
+    #[prost(btree_map = "string, bytes", tag = "4")]
+    pub annotations: BTreeMap<String, Bytes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DecryptResponse {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub plaintext: Bytes,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct EncryptRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub plaintext: Bytes,
+    #[prost(string, tag = "2")]
+    pub uid: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct EncryptResponse {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub ciphertext: Bytes,
+    #[prost(string, tag = "2")]
+    pub key_id: String,
+    #[prost(btree_map = "string, bytes", tag = "3")]
+    pub annotations: BTreeMap<String, Bytes>,
+}
+
+pub(super) struct KmsService {
+    channel: Channel,
+    timeout: Duration,
+}
+
+impl KmsService {
+    /// `endpoint` is `unix:///path`; the connection is made on first use.
+    pub fn new(endpoint: &str, timeout: Duration) -> Result<KmsService, StoreError> {
+        let path = endpoint.strip_prefix("unix://").or_else(|| endpoint.strip_prefix("unix:")).unwrap_or(endpoint);
+        let channel = grpc::channel(Target::Unix(path.into()))?;
+        Ok(KmsService { channel, timeout })
+    }
+
+    pub async fn status(&self) -> Result<StatusResponse, String> {
+        self.call("/v2.KeyManagementService/Status", StatusRequest {}).await
+    }
+
+    pub async fn encrypt(&self, uid: String, plaintext: Bytes) -> Result<EncryptResponse, String> {
+        self.call("/v2.KeyManagementService/Encrypt", EncryptRequest { plaintext, uid }).await
+    }
+
+    pub async fn decrypt(&self, request: DecryptRequest) -> Result<Bytes, String> {
+        let response: DecryptResponse = self.call("/v2.KeyManagementService/Decrypt", request).await?;
+        Ok(response.plaintext)
+    }
+
+    async fn call<Q, A>(&self, method: &'static str, request: Q) -> Result<A, String>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let call = grpc::unary(self.channel.clone(), method, Request::new(request));
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(answer) => answer.map_err(|status| describe(&status)),
+            Err(_) => Err("rpc error: code = DeadlineExceeded desc = context deadline exceeded".into()),
+        }
+    }
+}
+
+/// As Go prints a status.
+fn describe(status: &Status) -> String {
+    format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
+}

@@ -1,0 +1,305 @@
+//! The configuration in force: loaded from a file, and loaded again when the file changes.
+
+use super::ciphers::{Cbc, Cipher, CipherResult, Gcm, hex, sha256};
+use super::config::{EncryptionConfiguration, Key, Provider, ReloadMode, ResourceConfiguration, parse_group_resource};
+use super::kms::Kms;
+use super::transformer::{Kind, NamedCipher, ProviderTransformer, ResourceTransformer, Transformer};
+use arc_swap::ArcSwap;
+use kubelith_codec::base64;
+use kubelith_meta::{GroupResource, text};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const AESCBC_PREFIX: &str = "k8s:enc:aescbc:v1:";
+const AESGCM_PREFIX: &str = "k8s:enc:aesgcm:v1:";
+const SECRETBOX_PREFIX: &str = "k8s:enc:secretbox:v1:";
+const KMS_V2_PREFIX: &str = "k8s:enc:kms:v2:";
+/// How often the file is looked at.
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How long the plugins of a new configuration get to become healthy, at least, and how often they are asked.
+const MIN_HEALTH_PATIENCE: Duration = Duration::from_secs(10);
+const HEALTH_POLL: Duration = Duration::from_millis(100);
+
+/// Encryption as configured. Shared by the stores of all resources.
+pub struct Encryption {
+    path: PathBuf,
+    mode: ReloadMode,
+    loaded: ArcSwap<Loaded>,
+}
+
+/// One state of the file. Requests under way keep theirs.
+struct Loaded {
+    transformers: HashMap<GroupResource, Arc<Transformer>>,
+    identity: Arc<Transformer>,
+    plugins: Vec<Arc<Kms>>,
+    hash: String,
+    kms_timeouts: Duration,
+}
+
+/// What looking at the file led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reloaded {
+    Unchanged,
+    Changed,
+}
+
+/// A health check to serve, named as the reference names it.
+#[derive(Clone)]
+pub struct HealthCheck {
+    encryption: Arc<Encryption>,
+}
+
+impl HealthCheck {
+    pub fn name(&self) -> &'static str {
+        "kms-providers"
+    }
+
+    /// Asks every KMS plugin in use.
+    pub async fn check(&self) -> Result<(), String> {
+        self.encryption.loaded.load_full().check().await
+    }
+}
+
+impl Encryption {
+    /// Reads the file and starts the KMS providers that it names.
+    pub async fn load(path: &Path, mode: ReloadMode) -> Result<Arc<Encryption>, String> {
+        let loaded = ArcSwap::from_pointee(Loaded::load(path, mode).await?);
+        Ok(Arc::new(Encryption { path: path.to_path_buf(), mode, loaded }))
+    }
+
+    /// The transformer to store a resource with.
+    pub fn for_resource(self: &Arc<Self>, resource: GroupResource) -> ResourceTransformer {
+        ResourceTransformer::new(self.clone(), resource)
+    }
+
+    pub(super) fn transformer(&self, resource: &GroupResource) -> Arc<Transformer> {
+        let loaded = self.loaded.load();
+        let any_of_group = GroupResource::new(resource.group.clone(), "*");
+        let found = loaded.transformers.get(resource).or_else(|| loaded.transformers.get(&any_of_group));
+        let found = found.or_else(|| loaded.transformers.get(&GroupResource::new("*", "*")));
+        found.unwrap_or(&loaded.identity).clone()
+    }
+
+    /// `sha256:…` of the file in force.
+    pub fn config_hash(&self) -> String {
+        self.loaded.load().hash.clone()
+    }
+
+    /// One check if a KMS plugin is in use or may come into use; else none.
+    pub fn health_check(self: &Arc<Self>) -> Option<HealthCheck> {
+        let wanted = self.mode == ReloadMode::OnChange || !self.loaded.load().plugins.is_empty();
+        wanted.then(|| HealthCheck { encryption: self.clone() })
+    }
+
+    /// Takes over the file if it has changed, is valid, and its plugins are healthy. On an error the
+    /// configuration in force stays.
+    pub async fn reload(&self) -> Result<Reloaded, String> {
+        let (_, hash) = read(&self.path)?;
+        if hash == self.loaded.load().hash {
+            return Ok(Reloaded::Unchanged);
+        }
+        let new = Loaded::load(&self.path, ReloadMode::OnChange).await?;
+        if new.hash == self.loaded.load().hash {
+            return Ok(Reloaded::Unchanged);
+        }
+        new.wait_until_healthy().await?;
+        self.loaded.store(Arc::new(new));
+        Ok(Reloaded::Changed)
+    }
+
+    /// Reloads whenever the file changes, until the future is dropped.
+    pub async fn follow_file(&self) {
+        loop {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            match self.reload().await {
+                Ok(Reloaded::Unchanged) => {}
+                Ok(Reloaded::Changed) => tracing::info!(path = %self.path.display(), "loaded new encryption config"),
+                Err(error) => {
+                    tracing::error!(path = %self.path.display(), error, "error processing encryption config file");
+                }
+            }
+        }
+    }
+}
+
+/// The file's content and the hash that tells its versions apart without keeping keys in memory.
+fn read(path: &Path) -> Result<(Vec<u8>, String), String> {
+    let shown = text::quote(&path.to_string_lossy());
+    let data = std::fs::read(path)
+        .map_err(|error| format!("error reading encryption provider configuration file {shown}: {error}"))?;
+    if data.is_empty() {
+        return Err(format!("encryption provider configuration file {shown} is empty"));
+    }
+    let hash = format!("sha256:{}", hex(&sha256(&data)));
+    Ok((data, hash))
+}
+
+impl Loaded {
+    async fn load(path: &Path, mode: ReloadMode) -> Result<Loaded, String> {
+        let parsing = |error: String| format!("error while parsing file: {error}");
+        let (data, hash) = read(path).map_err(|error| parsing(format!("error while loading file: {error}")))?;
+        let config = EncryptionConfiguration::parse(&data).map_err(|error| {
+            let shown = text::quote(&path.to_string_lossy());
+            parsing(format!("error decoding encryption provider configuration file {shown}: {error}"))
+        })?;
+        config.validate(mode).into_result().map_err(|errors| parsing(errors.to_string()))?;
+        let mut loaded =
+            Loaded::build(&config).await.map_err(|error| format!("error while building transformers: {error}"))?;
+        loaded.hash = hash;
+        Ok(loaded)
+    }
+
+    async fn build(config: &EncryptionConfiguration) -> Result<Loaded, String> {
+        let mut plugins = Plugins::default();
+        let mut chains: HashMap<GroupResource, Vec<ProviderTransformer>> = HashMap::new();
+        for resources in &config.resources {
+            check_masks(resources, &chains)?;
+            for provider in &resources.providers {
+                plugins.start(provider).await?;
+            }
+            for name in &resources.resources {
+                let chain = chains.entry(parse_group_resource(name)).or_default();
+                for provider in &resources.providers {
+                    chain.push(provider_transformer(provider, &plugins)?);
+                }
+            }
+        }
+        let transformers =
+            chains.into_iter().map(|(resource, chain)| (resource, Arc::new(Transformer::new(chain)))).collect();
+        let kms_timeouts = plugins.timeouts;
+        let plugins = plugins.in_order;
+        Ok(Loaded {
+            transformers,
+            identity: Arc::new(Transformer::identity()),
+            plugins,
+            hash: String::new(),
+            kms_timeouts,
+        })
+    }
+
+    async fn check(&self) -> Result<(), String> {
+        let mut errors = Vec::new();
+        for (i, plugin) in self.plugins.iter().enumerate() {
+            if let Err(error) = plugin.check().await {
+                errors.push(format!("kms-provider-{i}: {error}"));
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(text::aggregate(errors)) }
+    }
+
+    async fn wait_until_healthy(&self) -> Result<(), String> {
+        let patience = (2 * self.kms_timeouts).max(MIN_HEALTH_PATIENCE);
+        let started = Instant::now();
+        loop {
+            let Err(error) = self.check().await else { return Ok(()) };
+            if started.elapsed() >= patience {
+                return Err(format!(
+                    "health check for new transformers failed, polling error context deadline exceeded: {error}"
+                ));
+            }
+            tokio::time::sleep(HEALTH_POLL).await;
+        }
+    }
+}
+
+/// A rule that an earlier wildcard hides would never be used: that is an error.
+fn check_masks(
+    resources: &ResourceConfiguration,
+    chains: &HashMap<GroupResource, Vec<ProviderTransformer>>,
+) -> Result<(), String> {
+    for name in &resources.resources {
+        let resource = parse_group_resource(name);
+        for mask in [GroupResource::new(resource.group.clone(), "*"), GroupResource::new("*", "*")] {
+            if chains.contains_key(&mask) {
+                let (name, mask) = (written(&resource), written(&mask));
+                return Err(format!("resource {name:?} is masked by earlier rule {mask:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As it is written in the file.
+fn written(resource: &GroupResource) -> String {
+    match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "*") => "*.".into(),
+        ("", name) => name.into(),
+        (group, name) => format!("{name}.{group}"),
+    }
+}
+
+/// The KMS providers of a configuration: one connection each, however many resources use it.
+#[derive(Default)]
+struct Plugins {
+    in_order: Vec<Arc<Kms>>,
+    by_name: HashMap<String, Arc<Kms>>,
+    timeouts: Duration,
+}
+
+impl Plugins {
+    async fn start(&mut self, provider: &Provider) -> Result<(), String> {
+        let Some(config) = &provider.kms else { return Ok(()) };
+        match config.api_version.as_str() {
+            "v1" => Err("KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
+                         instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
+                .into()),
+            "v2" => {
+                let kms = Kms::start(config).await?;
+                self.timeouts += Duration::from_nanos(config.timeout.as_nanos().max(0) as u64);
+                self.by_name.insert(config.name.clone(), kms.clone());
+                self.in_order.push(kms);
+                Ok(())
+            }
+            other => {
+                Err(format!("could not configure KMS plugin {:?}, unsupported KMS API version {other:?}", config.name))
+            }
+        }
+    }
+}
+
+fn provider_transformer(provider: &Provider, plugins: &Plugins) -> Result<ProviderTransformer, String> {
+    const NO_AES_KEY: &str = "no matching key was found for the provided AES transformer";
+    const NO_BOX_KEY: &str = "no matching key was found for the provided Secretbox transformer";
+    let keys = |prefix: &str, keys: &[Key], none_matches, make: &dyn Fn(&[u8]) -> CipherResult<Cipher>| {
+        let kind = Kind::Keys { keys: named_ciphers(keys, make)?, none_matches };
+        Ok(ProviderTransformer { prefix: prefix.into(), kind })
+    };
+    if let Some(list) = &provider.aesgcm {
+        return keys(AESGCM_PREFIX, list, NO_AES_KEY, &|key| Ok(Cipher::Gcm(Gcm::new(key)?)));
+    }
+    if let Some(list) = &provider.aescbc {
+        return keys(AESCBC_PREFIX, list, NO_AES_KEY, &|key| Ok(Cipher::Cbc(Box::new(Cbc::new(key)?))));
+    }
+    if let Some(list) = &provider.secretbox {
+        return keys(SECRETBOX_PREFIX, list, NO_BOX_KEY, &|key| {
+            let key = <[u8; 32]>::try_from(key);
+            let key = key.map_err(|_| "expected key size 32 for secretbox provider".to_string())?;
+            Ok(Cipher::Secretbox(Box::new(key)))
+        });
+    }
+    if let Some(config) = &provider.kms {
+        let Some(kms) = plugins.by_name.get(&config.name) else {
+            return Err(format!("KMS plugin {:?} was not started", config.name));
+        };
+        let prefix = format!("{KMS_V2_PREFIX}{}:", config.name).into_bytes();
+        return Ok(ProviderTransformer { prefix, kind: Kind::Kms(kms.clone()) });
+    }
+    Ok(ProviderTransformer { prefix: Vec::new(), kind: Kind::Identity })
+}
+
+fn named_ciphers(keys: &[Key], make: &dyn Fn(&[u8]) -> CipherResult<Cipher>) -> Result<Vec<NamedCipher>, String> {
+    let named = |key: &Key| {
+        let name = &key.name;
+        let secret = base64::decode(&key.secret)
+            .map_err(|error| format!("could not obtain secret for named key {name}: {error}"))?;
+        let cipher =
+            make(&secret).map_err(|error| format!("error while creating cipher for named key {name}: {error}"))?;
+        Ok(NamedCipher { prefix: format!("{name}:").into_bytes(), cipher })
+    };
+    keys.iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Choosing the provider: by the prefix of what is stored, first to last; the first one for what is written.
+
+use super::ciphers::{Cipher, CipherResult};
+use super::kms::Kms;
+use super::reload::Encryption;
+use bytes::Bytes;
+use kubelith_meta::{GroupResource, text};
+use std::sync::Arc;
+
+/// No plain value begins with this: JSON begins with `{`, protobuf with `k8s\0`.
+const ENCRYPTED_PREFIX: &[u8] = b"k8s:enc:";
+
+/// The providers of one resource.
+pub struct Transformer {
+    providers: Vec<ProviderTransformer>,
+}
+
+pub(super) struct ProviderTransformer {
+    pub prefix: Vec<u8>,
+    pub kind: Kind,
+}
+
+pub(super) enum Kind {
+    /// Stored as it is.
+    Identity,
+    /// Named keys, the first of which encrypts.
+    Keys {
+        keys: Vec<NamedCipher>,
+        none_matches: &'static str,
+    },
+    Kms(Arc<Kms>),
+}
+
+pub(super) struct NamedCipher {
+    /// `name:`
+    pub prefix: Vec<u8>,
+    pub cipher: Cipher,
+}
+
+/// A value as it was before it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    pub value: Bytes,
+    /// See [`crate::KeyValue::stale`].
+    pub stale: bool,
+}
+
+impl Transformer {
+    pub(super) fn new(providers: Vec<ProviderTransformer>) -> Transformer {
+        Transformer { providers }
+    }
+
+    pub(super) fn identity() -> Transformer {
+        Transformer::new(vec![ProviderTransformer { prefix: Vec::new(), kind: Kind::Identity }])
+    }
+
+    /// Undoes `seal`. `key` is the storage key. Waits only where a KMS plugin must be asked.
+    pub async fn open(&self, stored: &Bytes, key: &[u8]) -> Result<Opened, String> {
+        let mut errors = Vec::new();
+        for (i, provider) in self.providers.iter().enumerate() {
+            if !stored.starts_with(&provider.prefix) {
+                continue;
+            }
+            match provider.open(stored, key).await {
+                Ok(opened) => return Ok(Opened { stale: opened.stale || i != 0, ..opened }),
+                // Before an encrypting provider, identity is tried first and must not fail what it cannot read.
+                Err(_) if matches!(provider.kind, Kind::Identity) => {}
+                // Two providers can share a prefix, with different keys: keep trying.
+                Err(reasons) => errors.extend(reasons),
+            }
+        }
+        if errors.is_empty() {
+            return Err("no matching prefix found".into());
+        }
+        Err(text::aggregate(errors))
+    }
+
+    /// The form in which `plain` is stored under `key`.
+    pub fn seal(&self, plain: Bytes, key: &[u8]) -> Result<Bytes, String> {
+        let Some(provider) = self.providers.first() else { return Err("no providers are configured".into()) };
+        let mut out = Vec::with_capacity(provider.prefix.len() + plain.len() + 128);
+        out.extend_from_slice(&provider.prefix);
+        match &provider.kind {
+            Kind::Identity => return Ok(plain),
+            Kind::Keys { keys, none_matches } => {
+                let named = keys.first().ok_or_else(|| none_matches.to_string())?;
+                out.extend_from_slice(&named.prefix);
+                named.cipher.seal(&plain, key, &mut out)?;
+            }
+            Kind::Kms(kms) => kms.seal(&plain, key, &mut out)?,
+        }
+        Ok(out.into())
+    }
+
+    /// Whether values pass through unchanged, so that a list need not look at each.
+    pub fn is_identity_only(&self) -> bool {
+        matches!(&self.providers[..], [only] if matches!(only.kind, Kind::Identity))
+    }
+}
+
+impl ProviderTransformer {
+    async fn open(&self, stored: &Bytes, key: &[u8]) -> Result<Opened, Vec<String>> {
+        let rest = &stored[self.prefix.len()..];
+        match &self.kind {
+            Kind::Identity if stored.starts_with(ENCRYPTED_PREFIX) => {
+                Err(vec!["identity transformer tried to read encrypted data".into()])
+            }
+            Kind::Identity => Ok(Opened { value: stored.clone(), stale: false }),
+            Kind::Keys { keys, none_matches } => open_with_keys(keys, none_matches, rest, key),
+            Kind::Kms(kms) => kms.open(rest, key).await.map_err(|error| vec![error]),
+        }
+    }
+}
+
+fn open_with_keys(keys: &[NamedCipher], none_matches: &str, data: &[u8], key: &[u8]) -> Result<Opened, Vec<String>> {
+    let mut errors = Vec::new();
+    for (i, named) in keys.iter().enumerate() {
+        let Some(sealed) = data.strip_prefix(&named.prefix[..]) else { continue };
+        let opened: CipherResult<Bytes> = named.cipher.open(sealed, key);
+        match opened {
+            Ok(value) => return Ok(Opened { value, stale: i != 0 }),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() {
+        errors.push(none_matches.to_string());
+    }
+    Err(errors)
+}
+
+/// The transformer of one resource, whatever the configuration is by now.
+#[derive(Clone)]
+pub struct ResourceTransformer {
+    encryption: Option<Arc<Encryption>>,
+    resource: GroupResource,
+}
+
+impl ResourceTransformer {
+    pub(super) fn new(encryption: Arc<Encryption>, resource: GroupResource) -> ResourceTransformer {
+        ResourceTransformer { encryption: Some(encryption), resource }
+    }
+
+    /// Without a configuration: nothing is encrypted, and encrypted data is an error.
+    pub fn unconfigured(resource: GroupResource) -> ResourceTransformer {
+        ResourceTransformer { encryption: None, resource }
+    }
+
+    pub fn resource(&self) -> &GroupResource {
+        &self.resource
+    }
+
+    /// To use for one request: providers must not change in the middle of one.
+    pub fn current(&self) -> Arc<Transformer> {
+        match &self.encryption {
+            Some(encryption) => encryption.transformer(&self.resource),
+            None => Arc::new(Transformer::identity()),
+        }
+    }
+}

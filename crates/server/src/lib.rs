@@ -25,6 +25,7 @@ pub mod server;
 pub mod table;
 pub mod testing;
 pub mod tls;
+pub mod upgrade;
 
 #[cfg(test)]
 mod server_tests;

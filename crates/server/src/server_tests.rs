@@ -373,3 +373,55 @@ async fn certificates_are_chosen_by_name() {
         assert!(serve(name, local).await.contains(want), "{name} at {local}");
     }
 }
+
+#[tokio::test]
+async fn a_silent_connection_is_put_aside_and_picked_up_again() {
+    use std::sync::atomic::Ordering;
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let stream = server.connect(b"http/1.1", true).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for round in 0..3 {
+        let response = sender.send_request(request("GET", "/x", "")).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "kubernetes-admin get /x");
+        assert_eq!(server.stats.parked.load(Ordering::Relaxed), round);
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        while server.stats.parked.load(Ordering::Relaxed) == round {
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
+async fn a_connection_can_be_taken_over() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let upper = handler(|mut request| {
+        let Some(connection) = crate::upgrade::on(&mut request) else {
+            return Box::pin(async { respond::text(StatusCode::BAD_REQUEST, "no upgrade") });
+        };
+        tokio::spawn(async move {
+            let mut connection = connection.await.unwrap();
+            let mut word = [0; 5];
+            connection.read_exact(&mut word).await.unwrap();
+            connection.write_all(&word.map(|b| b.to_ascii_uppercase())).await.unwrap();
+            connection.shutdown().await.unwrap();
+        });
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        response.headers_mut().insert("connection", http::HeaderValue::from_static("Upgrade"));
+        response.headers_mut().insert("upgrade", http::HeaderValue::from_static("SPDY/3.1"));
+        Box::pin(async move { response })
+    });
+    let server = TestServer::start(|b| b.delegate(upper)).await;
+    let mut stream = server.connect(b"http/1.1", true).await.unwrap();
+    // The first bytes of the new protocol come with the request: none may be lost.
+    let request_text = "POST /api/v1/namespaces/n/pods/p/exec HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello";
+    stream.write_all(request_text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && answer.ends_with("\r\n\r\nHELLO"), "{answer}");
+    assert_eq!(server.get("/x", ADMIN_TOKEN).await.text(), "no upgrade");
+}

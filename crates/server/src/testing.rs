@@ -3,7 +3,7 @@
 use crate::chain::ChainConfig;
 use crate::filters::authentication::AuthenticationOptions;
 use crate::lifecycle::Lifecycle;
-use crate::listen::{BindOptions, HttpOptions, Listener, Sharing, bind};
+use crate::listen::{BindOptions, HttpOptions, ListenStats, Listener, Sharing, bind};
 use crate::loopback::LoopbackClient;
 use crate::metrics::Metrics;
 use crate::routes::VersionInfo;
@@ -43,6 +43,7 @@ pub struct TestServer {
     pub loopback: LoopbackClient,
     pub tls: Arc<DynamicTls>,
     pub lifecycle: Lifecycle,
+    pub stats: Arc<ListenStats>,
     /// The chain's filters in request order.
     pub filter_names: Vec<&'static str>,
     stop: CancellationToken,
@@ -101,12 +102,13 @@ impl TestServer {
         let socket = bind(&socket).expect("a free port");
         let tls = Arc::new(tls.expect("TLS"));
         let listener = Listener::new(socket, tls.clone(), HttpOptions::default());
+        let stats = listener.stats();
         let address = listener.local_addr().expect("an address");
         let (stop, loopback) = (CancellationToken::new(), server.loopback());
         let lifecycle = server.lifecycle();
         let filter_names = server.filter_names().to_vec();
         let running = tokio::spawn(server.run(listener, stop.clone()));
-        TestServer { address, loopback, tls, lifecycle, filter_names, stop, running, dir }
+        TestServer { address, loopback, tls, lifecycle, stats, filter_names, stop, running, dir }
     }
 
     pub fn url(&self) -> String {

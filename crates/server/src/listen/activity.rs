@@ -1,13 +1,9 @@
 //! What a connection is doing, so that idle and slow ones can be ended: one that sends a request's head byte
 //! by byte, or nothing at all, holds its place for a bounded time.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 /// From a request's first byte to the end of its headers; as the reference.
@@ -16,6 +12,8 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// For a client to answer a GOAWAY once its requests are done.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// After the last request, before a connection counts as silent.
+const QUIET_AFTER: Duration = Duration::from_secs(2);
 /// How often a busy connection is looked at.
 const BUSY_CHECK: Duration = Duration::from_secs(16);
 
@@ -30,6 +28,10 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// When the first byte of a head that is not whole yet came.
     head_since: AtomicU64,
+    /// Something was written that may not be on its way yet.
+    unflushed: AtomicBool,
+    /// Bytes between requests say nothing: they may be pings and window updates of HTTP/2.
+    multiplexed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -55,11 +57,18 @@ impl Default for Activity {
             requests: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(NOT_BEGUN),
+            unflushed: AtomicBool::new(false),
+            multiplexed: false,
         }
     }
 }
 
 impl Activity {
+    /// Of an HTTP/2 connection.
+    pub fn multiplexed() -> Activity {
+        Activity { multiplexed: true, ..Activity::default() }
+    }
+
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(NOT_BEGUN, Ordering::Release);
@@ -85,12 +94,31 @@ impl Activity {
         if end <= now { verdict } else { Verdict::LookAgainAt(end.min(now + HEAD_TIMEOUT)) }
     }
 
+    /// True if no request is under way or arriving, none has been for a moment, and every answer was sent.
+    pub fn is_quiet(&self) -> bool {
+        self.requests.load(Ordering::Acquire) == 0
+            && self.head_since.load(Ordering::Acquire) == NOT_BEGUN
+            && !self.unflushed.load(Ordering::Acquire)
+            && self.now() >= self.idle_since.load(Ordering::Acquire) + QUIET_AFTER.as_millis() as u64
+    }
+
+    /// Bytes are handed to the socket.
+    pub fn writes(&self) {
+        self.unflushed.store(true, Ordering::Release);
+    }
+
+    /// All bytes are on their way.
+    pub fn flushed(&self) {
+        self.unflushed.store(false, Ordering::Release);
+    }
+
     fn now(&self) -> u64 {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    fn saw_bytes(&self) {
-        if self.requests.load(Ordering::Acquire) == 0 {
+    /// Bytes came from the client.
+    pub fn saw_bytes(&self) {
+        if !self.multiplexed && self.requests.load(Ordering::Acquire) == 0 {
             let _ = self.head_since.compare_exchange(NOT_BEGUN, self.now(), Ordering::AcqRel, Ordering::Acquire);
         }
     }
@@ -101,56 +129,6 @@ impl Drop for ActiveRequest {
         let activity = &self.activity;
         activity.idle_since.store(activity.now(), Ordering::Release);
         activity.requests.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// A stream that notes when a request begins to arrive. For HTTP/1.1 only: on HTTP/2 bytes between requests
-/// may be pings and window updates.
-pub struct Watched<S> {
-    inner: S,
-    activity: Arc<Activity>,
-}
-
-impl<S> Watched<S> {
-    pub fn new(inner: S, activity: Arc<Activity>) -> Watched<S> {
-        Watched { inner, activity }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let result = Pin::new(&mut self.inner).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.activity.saw_bytes();
-        }
-        result
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
     }
 }
 

@@ -4,10 +4,14 @@ pub mod activity;
 pub mod bind;
 pub mod connection;
 pub mod control;
+mod driver;
+mod protocol;
 pub mod service;
+mod stream;
 
 pub use bind::{BindOptions, Sharing, bind};
 pub use service::ConnectionInfo;
+pub use stream::ClientStream;
 
 use crate::http::BoxHandler;
 use crate::tls::DynamicTls;
@@ -43,6 +47,8 @@ impl Default for HttpOptions {
 #[derive(Debug, Default)]
 pub struct ListenStats {
     pub tls_handshake_errors: AtomicU64,
+    /// How often a silent connection was put aside.
+    pub parked: AtomicU64,
 }
 
 /// When to stop, and how.
@@ -88,6 +94,7 @@ impl Listener {
             options: self.options,
             stats: self.stats,
             connections: connections.clone(),
+            tasks: tasks.clone(),
             stop: stop.now.clone(),
         });
         loop {
@@ -100,7 +107,7 @@ impl Listener {
             match accepted {
                 Ok((stream, remote)) => {
                     tune(&stream);
-                    tasks.spawn(connection::serve(stream, remote, shared.clone()));
+                    tasks.spawn(connection::accept(stream, remote, shared.clone()));
                 }
                 // The connection is gone already; that is the client's affair.
                 Err(e) if is_connection_error(&e) => {}

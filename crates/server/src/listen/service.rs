@@ -3,9 +3,10 @@
 
 use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
-use crate::http::{Body, BoxError, BoxHandler, RequestBody, Response};
+use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
 use crate::tls::PeerCertificates;
+use crate::upgrade::UpgradeSlot;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{CONNECTION, UPGRADE};
@@ -15,7 +16,7 @@ use hyper::body::Incoming;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 /// What is known of a request's connection; in its extensions as `Arc<ConnectionInfo>`.
@@ -29,9 +30,30 @@ pub struct ConnectionInfo {
 
 #[derive(Clone)]
 pub struct ConnectionService {
-    pub(super) handler: BoxHandler,
-    pub(super) connection: Arc<ConnectionInfo>,
+    handler: BoxHandler,
+    connection: Arc<ConnectionInfo>,
     pub(super) activity: Arc<Activity>,
+    /// Of the request that asks for an upgrade; HTTP/1.1 has one request at a time.
+    upgrade: Arc<Mutex<Option<UpgradeSlot>>>,
+}
+
+impl ConnectionService {
+    pub fn new(handler: BoxHandler, connection: Arc<ConnectionInfo>, activity: Arc<Activity>) -> ConnectionService {
+        ConnectionService { handler, connection, activity, upgrade: Arc::default() }
+    }
+
+    /// Whoever wants the connection, now that HTTP is done with it.
+    pub(super) fn take_upgrade(&self) -> Option<UpgradeSlot> {
+        self.upgrade.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
+
+    fn offer_upgrade(&self, request: &mut Request) {
+        if request.version() < Version::HTTP_2 && request.headers().contains_key(UPGRADE) {
+            let slot = UpgradeSlot::new();
+            *self.upgrade.lock().unwrap_or_else(|e| e.into_inner()) = Some(slot.clone());
+            request.extensions_mut().insert(slot);
+        }
+    }
 }
 
 impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
@@ -44,11 +66,17 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         let connection = self.connection.clone();
         let mut request = request.map(RequestBody::Incoming);
         request.extensions_mut().insert(connection.clone());
+        self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
         let version = request.version();
+        let upgrade = self.upgrade.clone();
         let response = self.handler.handle(request);
         Box::pin(async move {
             let mut response = response.await;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                // Nobody gets a connection on which HTTP goes on.
+                upgrade.lock().unwrap_or_else(|e| e.into_inner()).take();
+            }
             if version == Version::HTTP_2 {
                 close_like_http1(&mut response, &connection);
             }

@@ -1,0 +1,187 @@
+//! A connection from its first byte to its end.
+//!
+//! ```text
+//! Waiting ──first bytes──► Serving ──done──► Closing ──► end
+//!    ▲                        │
+//!    └──idle for a while──────┘  (HTTP/1.1)
+//! ```
+//!
+//! Most connections of an API server are silent most of the time. A waiting one costs its TLS state and
+//! nothing else: hyper's buffers come with the first byte and, where the protocol has no state between
+//! requests, go when it falls silent.
+
+use super::activity::{Activity, HEAD_TIMEOUT, Verdict};
+use super::connection::Shared;
+use super::control::{Entry, Order};
+use super::protocol::Protocol;
+use super::service::ConnectionService;
+use super::stream::ClientStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep};
+
+/// How often a connection that may be parked is looked at.
+const PARK_CHECK: Duration = Duration::from_secs(4);
+
+enum State<P: Protocol> {
+    Waiting(ClientStream),
+    Serving(Pin<Box<P::Connection>>),
+    /// Saying goodbye in TLS.
+    Closing(ClientStream),
+    Ended,
+}
+
+pub(super) struct Driver<P: Protocol> {
+    state: State<P>,
+    service: ConnectionService,
+    shared: Arc<Shared>,
+    entry: Entry,
+    activity: Arc<Activity>,
+    leaving_since: Option<Instant>,
+    look: Pin<Box<Sleep>>,
+}
+
+impl<P: Protocol> Driver<P> {
+    pub fn new(stream: ClientStream, service: ConnectionService, shared: Arc<Shared>, entry: Entry) -> Driver<P> {
+        let activity = service.activity.clone();
+        let look = Box::pin(tokio::time::sleep_until(Instant::now() + HEAD_TIMEOUT));
+        Driver { state: State::Waiting(stream), service, shared, entry, activity, leaving_since: None, look }
+    }
+
+    /// Does what the state allows. Ready when the state has changed, or the connection has ended.
+    fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.state {
+            State::Waiting(stream) => {
+                let spoke = ready!(stream.poll_first_bytes(cx));
+                if let State::Waiting(stream) = std::mem::replace(&mut self.state, State::Ended)
+                    && matches!(spoke, Ok(true))
+                {
+                    self.serve(stream);
+                }
+            }
+            State::Serving(conn) => {
+                let result = ready!(P::poll(conn, cx));
+                if let Err(e) = &result {
+                    tracing::trace!(error = %e, "connection ended");
+                }
+                self.end_serving(result.is_ok());
+            }
+            State::Closing(stream) => {
+                let _ = ready!(Pin::new(stream).poll_shutdown(cx));
+                self.state = State::Ended;
+            }
+            State::Ended => {}
+        }
+        Poll::Ready(())
+    }
+
+    fn end_serving(&mut self, regularly: bool) {
+        let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let Some(stream) = P::into_stream(conn).filter(|_| regularly) else { return };
+        // An upgraded connection belongs to whoever asked for it.
+        let left = match self.service.take_upgrade() {
+            Some(slot) => slot.fulfil(stream),
+            None => Err(stream),
+        };
+        if let Err(stream) = left {
+            self.state = State::Closing(stream);
+        }
+    }
+
+    fn serve(&mut self, stream: ClientStream) {
+        self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options)));
+        if P::CAN_PARK {
+            self.look.as_mut().reset(Instant::now() + PARK_CHECK);
+        }
+    }
+
+    /// Looks at the clock. True if the connection should leave; `Err` if it must end now.
+    fn judge(&mut self, cx: &mut Context<'_>) -> Result<bool, ()> {
+        while self.look.as_mut().poll(cx).is_ready() {
+            match self.activity.judge(self.leaving_since) {
+                Verdict::TooSlow => return Err(()),
+                Verdict::Idle => return Ok(true),
+                Verdict::LookAgainAt(when) => {
+                    let when = if self.park() { when } else { self.next_look(when) };
+                    self.look.as_mut().reset(when);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn next_look(&self, when: Instant) -> Instant {
+        let may_park = P::CAN_PARK && matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
+        if may_park { when.min(Instant::now() + PARK_CHECK) } else { when }
+    }
+
+    /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
+    fn park(&mut self) -> bool {
+        if !P::CAN_PARK || self.leaving_since.is_some() || !self.activity.is_quiet() {
+            return matches!(self.state, State::Waiting(_));
+        }
+        if matches!(self.state, State::Serving(_)) {
+            let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
+            match P::into_stream(conn) {
+                Some(stream) if !stream.has_unread() => {
+                    self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
+                    self.state = State::Waiting(stream);
+                }
+                Some(stream) => {
+                    self.serve(stream);
+                    return false;
+                }
+                None => {}
+            }
+        }
+        true
+    }
+
+    fn leave(&mut self) {
+        self.leaving_since = Some(Instant::now());
+        match &mut self.state {
+            State::Serving(conn) => P::leave(conn.as_mut()),
+            State::Waiting(_) => {
+                if let State::Waiting(stream) = std::mem::replace(&mut self.state, State::Ended) {
+                    self.state = State::Closing(stream);
+                }
+            }
+            State::Closing(_) | State::Ended => {}
+        }
+        if let Verdict::LookAgainAt(when) = self.activity.judge(self.leaving_since) {
+            self.look.as_mut().reset(when);
+        }
+    }
+}
+
+impl<P: Protocol> Future for Driver<P> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        loop {
+            if matches!(this.state, State::Ended) {
+                return Poll::Ready(());
+            }
+            if this.poll_state(cx).is_ready() {
+                continue;
+            }
+            let order = this.entry.control.poll(cx);
+            if order == Order::Drop {
+                return Poll::Ready(());
+            }
+            let parked = matches!(this.state, State::Waiting(_));
+            let Ok(idle) = this.judge(cx) else { return Poll::Ready(()) };
+            let leave = (idle || order == Order::Leave) && this.leaving_since.is_none();
+            if leave {
+                this.leave();
+            } else if parked == matches!(this.state, State::Waiting(_)) {
+                return Poll::Pending;
+            }
+        }
+    }
+}

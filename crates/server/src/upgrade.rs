@@ -1,0 +1,88 @@
+//! Taking over a connection: what follows a 101 answer (exec, attach, port-forward, proxied WebSockets).
+//!
+//! A handler asks for the connection before it answers 101, and gets it once the answer was sent. This replaces
+//! hyper's own mechanism, which would bind every connection to its buffers for life; see `listen/driver.rs`.
+
+use crate::http::Request;
+use crate::listen::ClientStream;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+/// The connection, from the first byte behind our answer on.
+pub struct Upgraded {
+    stream: ClientStream,
+}
+
+/// Resolves when the connection is free; an error if it ended before.
+pub struct OnUpgrade {
+    receiver: oneshot::Receiver<Upgraded>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the connection ended before it was upgraded")]
+pub struct NotUpgraded;
+
+/// The way to the connection, in the extensions of requests that ask for an upgrade.
+#[derive(Clone)]
+pub(crate) struct UpgradeSlot {
+    sender: Arc<Mutex<Option<oneshot::Sender<Upgraded>>>>,
+}
+
+/// Asks for the connection of `request`. `None` if it cannot be had: the client did not ask for an upgrade, or
+/// speaks HTTP/2. Answer 101 then await the result in a task of its own.
+pub fn on(request: &mut Request) -> Option<OnUpgrade> {
+    let slot = request.extensions_mut().remove::<UpgradeSlot>()?;
+    let (sender, receiver) = oneshot::channel();
+    *slot.lock() = Some(sender);
+    Some(OnUpgrade { receiver })
+}
+
+impl UpgradeSlot {
+    pub(crate) fn new() -> UpgradeSlot {
+        UpgradeSlot { sender: Arc::default() }
+    }
+
+    /// Hands over the connection, if somebody asked for it; else gives it back.
+    pub(crate) fn fulfil(&self, stream: ClientStream) -> Result<(), ClientStream> {
+        match self.lock().take() {
+            Some(sender) => sender.send(Upgraded { stream }).map_err(|unwanted| unwanted.stream),
+            None => Err(stream),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Upgraded>>> {
+        self.sender.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Future for OnUpgrade {
+    type Output = Result<Upgraded, NotUpgraded>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(cx).map_err(|_| NotUpgraded)
+    }
+}
+
+impl AsyncRead for Upgraded {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Upgraded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -38,7 +38,14 @@ fn check(folder: &Path, name: &str) -> Option<Result<(), String>> {
     let text = std::fs::read(folder.join(format!("{name}.json"))).ok()?;
     let bytes = std::fs::read(folder.join(format!("{name}.pb"))).ok()?;
     let meta = json::type_meta(&text).ok()?;
-    let gvk: GroupVersionKind = meta.group_version().ok()?.with_kind(meta.kind.clone());
+    let gvk: GroupVersionKind = if meta.kind.is_empty() {
+        // A kind that does not say so (WatchEvent): the file's name does.
+        let mut words = name.rsplit('.');
+        let (kind, version) = (words.next()?, words.next()?);
+        GroupVersionKind::new("", version, kind)
+    } else {
+        meta.group_version().ok()?.with_kind(meta.kind)
+    };
     let schema = kubelith_catalog::builtin().kind_schema(&gvk)?;
     Some((|| {
         let decoded = typed::decode(&text, &schema, Strictness::Report).map_err(|e| e.to_string())?;

@@ -43,16 +43,21 @@ fn authenticate(der: Vec<u8>) -> bool {
     matches!(certificates.authenticate(request), kubelith_auth::Answer::Ready(Ok(Some(_))))
 }
 
+/// Every bit of it counts: of the signed part, of the signature, and of the envelope that nobody signed.
+#[test]
+fn certificates_with_a_changed_bit_are_not_trusted() {
+    assert!(authenticate(PKI.leaf.clone()));
+    for at in 0..PKI.leaf.len() {
+        for bit in 0..8 {
+            let mut der = PKI.leaf.clone();
+            der[at] ^= 1 << bit;
+            assert!(!authenticate(der), "bit {bit} of byte {at} of {:02x?}", PKI.leaf);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-
-    #[test]
-    fn certificates_with_a_changed_byte_are_not_trusted(at in 0usize..2000, bits in 1u8..) {
-        let mut der = PKI.leaf.clone();
-        let at = at % der.len();
-        der[at] ^= bits;
-        prop_assert!(!authenticate(der));
-    }
 
     #[test]
     fn certificates_of_noise(der in proptest::collection::vec(any::<u8>(), 0..300)) {

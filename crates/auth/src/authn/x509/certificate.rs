@@ -74,6 +74,28 @@ pub struct SubjectName {
     pub uids: Vec<Result<String, ()>>,
 }
 
+/// The signature does not cover the envelope around the signed part, and the parser takes any tags there: only one
+/// spelling of a certificate may pass, so that a certificate and its fingerprint stay one.
+fn is_canonical_envelope(der: &[u8], signed: &[u8], signature: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    const OBJECT_IDENTIFIER: u8 = 0x06;
+    const BIT_STRING: u8 = 0x03;
+    const NO_UNUSED_BITS: u8 = 0;
+    // A signed part starts after the outer header; then the algorithm; then the bit string ends the certificate.
+    let Some(header) = der.windows(signed.len()).take(8).position(|part| part == signed) else { return false };
+    let algorithm = &der[header + signed.len()..];
+    let Some(bits) = der.len().checked_sub(signature.len() + 1) else { return false };
+    let bit_string_header = match signature.len() + 1 {
+        0..=0x7f => 2,
+        0x80..=0xff => 3,
+        _ => 4,
+    };
+    der[0] == SEQUENCE
+        && matches!(algorithm, [SEQUENCE, _, OBJECT_IDENTIFIER, ..])
+        && der[bits] == NO_UNUSED_BITS
+        && bits.checked_sub(bit_string_header).is_some_and(|at| der[at] == BIT_STRING)
+}
+
 impl Certificate {
     pub fn parse(der: &[u8]) -> Result<Certificate, String> {
         let (rest, cert) = X509Certificate::from_der(der).map_err(|e| format!("x509: malformed certificate: {e}"))?;
@@ -120,6 +142,9 @@ impl Certificate {
         // The outer and the signed algorithm must agree, or the signature says nothing about how it was made.
         if tbs.signature.algorithm != cert.signature_algorithm.algorithm {
             return Err("x509: inner and outer signature algorithm identifiers don't match".into());
+        }
+        if !is_canonical_envelope(der, tbs.as_ref(), &cert.signature_value.data) {
+            return Err("x509: malformed certificate".into());
         }
         certificate.read_extensions(&cert)?;
         Ok(certificate)

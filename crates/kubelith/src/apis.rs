@@ -20,6 +20,24 @@ use std::sync::Arc;
 pub struct Apis {
     pub handler: BoxHandler,
     pub resources: kubelith_kube::Resources,
+    discovery: Arc<Discovery>,
+}
+
+impl Apis {
+    /// The paths that the index at `/` shows: groups and versions as they are when it is asked for, and OpenAPI.
+    pub fn listed(&self) -> impl Fn() -> Vec<String> + Send + Sync + 'static {
+        let discovery = self.discovery.clone();
+        move || {
+            let mut paths: Vec<String> = OpenApi::LISTED.iter().map(|p| (*p).to_owned()).collect();
+            paths.extend(["/api", "/apis", "/apis/"].map(str::to_owned));
+            for group in discovery.groups() {
+                let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
+                paths.extend(group.versions.iter().map(|v| format!("{root}/{}", v.name)));
+                paths.push(root);
+            }
+            paths
+        }
+    }
 }
 
 pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> Result<Apis, String> {
@@ -44,9 +62,9 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
     let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
     let discovery = Discovery::new(address.to_string(), api);
     discovery.set(Source::BuiltIn, entries);
-    let openapi = OpenApi::new(library(), discovery);
+    let openapi = OpenApi::new(library(), discovery.clone());
     openapi.put(documents);
-    Ok(Apis { handler: openapi, resources })
+    Ok(Apis { handler: openapi, resources, discovery })
 }
 
 /// What OpenAPI documents are made from.

@@ -76,6 +76,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let builder = ServerBuilder::new(server_config(&options, &access), metrics)
         .routes(|routes| debug_routes(routes, &options, flags))
         .delegate(apis.handler.clone())
+        .listed_paths(apis.listed())
         .at_end(move || async move { store.close().await });
     let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     roles::follow(&roles, &apis.resources, &builder.tasks());

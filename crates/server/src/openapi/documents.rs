@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 /// A document, made on first use. Making one takes milliseconds: do it where blocking is allowed.
@@ -22,9 +22,9 @@ pub struct Kept {
 
 enum Content {
     /// A document of version 3.
-    V3(Subject),
+    V3(Arc<Subject>),
     /// The document of version 2, of all subjects.
-    V2(Vec<Subject>),
+    V2(Vec<Arc<Subject>>),
 }
 
 /// By what a client knows that it has the document already.
@@ -51,10 +51,10 @@ pub enum Encoding {
 
 impl Kept {
     pub fn v3(subject: Subject) -> Kept {
-        Kept::new(Content::V3(subject))
+        Kept::new(Content::V3(Arc::new(subject)))
     }
 
-    pub fn v2(subjects: Vec<Subject>) -> Kept {
+    pub fn v2(subjects: Vec<Arc<Subject>>) -> Kept {
         Kept::new(Content::V2(subjects))
     }
 
@@ -62,7 +62,7 @@ impl Kept {
         Kept { content, stamp: OnceLock::new(), json: OnceLock::new(), protobuf: OnceLock::new() }
     }
 
-    pub fn subject(&self) -> Option<&Subject> {
+    pub fn subject(&self) -> Option<&Arc<Subject>> {
         match &self.content {
             Content::V3(subject) => Some(subject),
             Content::V2(_) => None,

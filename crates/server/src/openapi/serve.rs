@@ -39,6 +39,9 @@ struct Shelf {
 }
 
 impl OpenApi {
+    /// What the index at `/` shows of it.
+    pub const LISTED: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
+
     pub fn new(library: Library, next: BoxHandler) -> Arc<OpenApi> {
         let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new()));
         Arc::new(OpenApi { library, shelf, change: Mutex::default(), next })

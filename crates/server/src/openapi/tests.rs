@@ -32,6 +32,10 @@ pub fn everything() -> Vec<Subject> {
     rest.into_iter().chain(groups.into_iter().map(Subject::Group)).chain(versions).collect()
 }
 
+pub fn shared(subjects: Vec<Subject>) -> Vec<Arc<Subject>> {
+    subjects.into_iter().map(Arc::new).collect()
+}
+
 pub fn published(descriptor: Arc<Descriptor>, version_index: usize) -> Published {
     let (delete_answer, detail) = (DeleteAnswer::Status, Detail::Full);
     Published { descriptor, version_index, delete_answer, detail, written: None }
@@ -112,7 +116,7 @@ fn path_parameters_are_declared() {
 #[test]
 fn version_two_has_everything_once() {
     let (words, library) = (Words::load(), library());
-    let document = v2::Document::new(&everything(), &library, &words);
+    let document = v2::Document::new(&shared(everything()), &library, &words);
     let mut bytes = Vec::new();
     document.write_json(&mut bytes).unwrap();
     let value = json::parse(&bytes).unwrap();

@@ -11,6 +11,7 @@ use kubelith_codec::json;
 use kubelith_meta::{Map, Str, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 pub struct Document<'a> {
     library: &'a Library,
@@ -23,14 +24,14 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub fn new(subjects: &[Subject], library: &'a Library, words: &'a Words) -> Document<'a> {
+    pub fn new(subjects: &[Arc<Subject>], library: &'a Library, words: &'a Words) -> Document<'a> {
         let table = &library.catalog.table;
         let parameters = Parameters { table, words };
         let mut paths = Paths::new();
         let mut written = HashMap::new();
         for subject in subjects {
             paths.append(&mut subject.paths(&parameters));
-            if let Subject::Version(_, published) = subject {
+            if let Subject::Version(_, published) = subject.as_ref() {
                 written.extend(super::published::written(published, Dialect::V2));
             }
         }

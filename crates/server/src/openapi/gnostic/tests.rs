@@ -1,7 +1,7 @@
 //! Reads what was written: field by field, without the tables.
 
 use super::{Form, Message};
-use crate::openapi::tests::{everything, library};
+use crate::openapi::tests::{everything, library, shared};
 use crate::openapi::words::Words;
 use crate::openapi::{v2, v3};
 use kubelith_meta::Value;
@@ -67,7 +67,7 @@ fn documents_of_version_three_keep_their_members() {
 #[test]
 fn the_document_of_version_two_keeps_its_members() {
     let (words, library) = (Words::load(), library());
-    let document = v2::Document::new(&everything(), &library, &words);
+    let document = v2::Document::new(&shared(everything()), &library, &words);
     let bytes = document.protobuf();
     assert_eq!(one(&bytes, 1), b"2.0");
     let definitions: Vec<String> = document.definitions().map(|(name, _)| name.to_owned()).collect();

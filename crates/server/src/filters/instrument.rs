@@ -2,15 +2,13 @@
 
 use super::Layer;
 use crate::context::{Latency, RequestExt};
-use crate::metrics::requests::RequestMetrics;
+use crate::metrics::requests::{Labels, RequestMetrics};
 use http_body::Body as _;
 use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
-        let Some(labels) = metrics.labels(&request) else {
-            return next.handle(request);
-        };
+        let labels = Labels::of(&request);
         let long_running = request.info().is_long_running().then(|| metrics.long_running(&labels));
         let received = request.received().instant;
         let latency = request.extensions().get::<Latency>().cloned();

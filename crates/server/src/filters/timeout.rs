@@ -6,7 +6,7 @@
 use super::Layer;
 use crate::context::RequestExt;
 use crate::http::Response;
-use crate::metrics::requests::RequestMetrics;
+use crate::metrics::requests::{Labels, RequestMetrics};
 use crate::respond;
 use http::StatusCode;
 use kubelith_meta::Status;
@@ -17,14 +17,14 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         let Some(deadline) = request.deadline() else {
             return next.handle(request);
         };
-        let labels = metrics.labels(&request);
+        let labels = Labels::of(&request);
         let metrics = metrics.clone();
         let response = next.handle(request);
         Box::pin(async move {
             match tokio::time::timeout_at(deadline, response).await {
                 Ok(response) => response.map(|body| body.with_deadline(deadline)),
                 Err(_) => {
-                    labels.iter().for_each(|labels| metrics.terminated(labels, 504));
+                    metrics.terminated(&labels, 504);
                     timed_out()
                 }
             }

@@ -148,24 +148,12 @@ impl RequestMetrics {
         }
     }
 
-    /// The labels under which a request is counted; `None` if there are too many resources already.
-    pub fn labels(&self, request: &Request) -> Option<Labels> {
-        let info = request.info();
-        if !self.is_countable(info) {
-            return None;
-        }
-        Some(Labels {
-            verb: reported_verb(request),
-            scope: scope(info),
-            dry_run: dry_run(request.uri().query()),
-            is_self: request.user().is_some_and(|u| u.name == API_SERVER),
-            info: info.clone(),
-        })
-    }
-
     /// An answered request.
     pub fn answered(&self, labels: &Labels, code: u16, took: Duration, latency: Option<&Latency>, size: Option<u64>) {
         let Labels { info, verb, scope, dry_run, is_self } = labels;
+        if !self.is_countable(info) {
+            return;
+        }
         let (group, version, resource, subresource) = route(info);
         let code = code_name(code);
         self.total
@@ -189,6 +177,9 @@ impl RequestMetrics {
 
     /// Counts a long-running request until the guard is dropped.
     pub fn long_running(&self, labels: &Labels) -> LongRunning {
+        if !self.is_countable(&labels.info) {
+            return LongRunning(None);
+        }
         let (group, version, resource, subresource) = route(&labels.info);
         let gauge = self.long_running.with_label_values(&[
             labels.verb,
@@ -200,12 +191,13 @@ impl RequestMetrics {
             COMPONENT,
         ]);
         gauge.inc();
-        LongRunning(gauge)
+        LongRunning(Some(gauge))
     }
 
     /// A request that was refused because too many run.
     pub fn dropped(&self, request: &Request) {
-        if let Some(labels) = self.labels(request) {
+        let labels = Labels::of(request);
+        if self.is_countable(&labels.info) {
             let Labels { info, verb, scope, dry_run, .. } = &labels;
             let (group, version, resource, subresource) = route(info);
             self.total
@@ -217,6 +209,9 @@ impl RequestMetrics {
 
     /// A request that was refused or cut off: 429, 504.
     pub fn terminated(&self, labels: &Labels, code: u16) {
+        if !self.is_countable(&labels.info) {
+            return;
+        }
         let (group, version, resource, subresource) = route(&labels.info);
         let code = code_name(code);
         self.terminations
@@ -273,11 +268,25 @@ impl RequestMetrics {
     }
 }
 
-pub struct LongRunning(IntGauge);
+pub struct LongRunning(Option<IntGauge>);
 
 impl Drop for LongRunning {
     fn drop(&mut self) {
-        self.0.dec();
+        self.0.iter().for_each(IntGauge::dec);
+    }
+}
+
+impl Labels {
+    /// Taken before the request goes on.
+    pub fn of(request: &Request) -> Labels {
+        let info = request.info();
+        Labels {
+            verb: reported_verb(request),
+            scope: scope(info),
+            dry_run: dry_run(request.uri().query()),
+            is_self: request.user().is_some_and(|u| u.name == API_SERVER),
+            info: info.clone(),
+        }
     }
 }
 

@@ -13,10 +13,6 @@ pub const FLAGS: &[Flag] = &[
         "apiserver-count is deprecated and will be removed in a future version.",
     ),
     deprecated(
-        no_use("default-watch-cache-size", Int, "100", "Events kept for watches."),
-        "watch caches are sized automatically and this flag will be removed in a future version",
-    ),
-    deprecated(
         flag("enable-logs-handler", Bool, "", "Serve /var/log under /logs."),
         "Log handler functionality is deprecated",
     ),

@@ -3,9 +3,9 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
-use kubelith_kube::admission::NamespaceLifecycle;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
+use kubelith_registry::Objects;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
@@ -45,10 +45,17 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
     let catalog = kubelith_catalog::builtin();
     let runtime_config = RuntimeConfig::parse(catalog, &options.storage.runtime_config)?;
     let features = options.features.clone();
+    let objects = Objects::new();
+    let admission = kubelith_admission::Config {
+        objects: objects.clone(),
+        not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
+        unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+    };
     let installed = install(Install {
         catalog,
         hub,
-        admission: Arc::new(NamespaceLifecycle),
+        admission: Arc::new(kubelith_admission::build(&admission, &options.admission.switches)),
+        objects,
         clock: Arc::new(SystemClock),
         limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
         garbage_collection: options.storage.garbage_collector,

@@ -271,6 +271,7 @@ impl Resource {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
     }
 
@@ -303,8 +304,13 @@ impl Resource {
             members(object) != members(old)
         };
         let changed = match self.strategy.generation() {
-            Generation::None | Generation::Own => false,
-            Generation::Spec => differs("spec"),
+            Generation::None | Generation::One => false,
+            Generation::Spec | Generation::SpecChanges => differs("spec"),
+            Generation::Member(member) => differs(member),
+            Generation::ContentAndLabels => {
+                let path = ["metadata", "labels"];
+                others(&["metadata"]) || object.at(&path) != old.at(&path)
+            }
             Generation::SpecAndAnnotations => {
                 let path = ["metadata", "annotations"];
                 differs("spec") || object.at(&path) != old.at(&path)

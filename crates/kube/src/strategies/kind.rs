@@ -36,6 +36,8 @@ pub struct Kind {
     pub reset_fields: fn(Part<'_>) -> &'static [&'static [&'static str]],
     /// Status is kept on main updates and dropped on create. False for kinds whose status anybody may write.
     pub owns_status: bool,
+    /// A create may bring a status.
+    pub keeps_status_on_create: bool,
 }
 
 impl Kind {
@@ -64,6 +66,7 @@ impl Kind {
             Part::Other(_) => &[],
         },
         owns_status: true,
+        keeps_status_on_create: false,
     };
 
     /// Counts changes of spec in metadata.generation.
@@ -190,6 +193,10 @@ impl Strategy for Kind {
     fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
         let fields = (self.reset_fields)(part);
         fields.iter().map(|path| path.iter().map(|key| Str::from(*key)).collect()).collect()
+    }
+
+    fn keeps_status_on_create(&self) -> bool {
+        self.keeps_status_on_create
     }
 
     fn owns_status(&self, has_status_subresource: bool) -> bool {

@@ -3,10 +3,10 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
-use kubelith_kube::admission::NamespaceLifecycle;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
@@ -60,7 +60,14 @@ impl<'a> Shared<'a> {
         authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
         let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
-        let admission: Arc<dyn Admission> = Arc::new(NamespaceLifecycle);
+        let objects = Objects::new();
+        let plugins = kubelith_admission::Config {
+            objects: objects.clone(),
+            not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
+            unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+        };
+        let admission: Arc<dyn Admission> =
+            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
         let catalog = kubelith_catalog::builtin();
@@ -69,6 +76,7 @@ impl<'a> Shared<'a> {
             catalog,
             hub: hub.clone(),
             admission: admission.clone(),
+            objects,
             clock: clock.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,

@@ -29,6 +29,11 @@ pub trait Change: Send {
 
     /// The new object at the working version, given the stored one (`None`: it is to be created).
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// What validating admission judges in place of an object: a view of it that has a kind of its own.
+    fn judged(&self, _object: &Value) -> Result<Option<Value>, Status> {
+        Ok(None)
+    }
 }
 
 /// What an update did.
@@ -128,8 +133,8 @@ impl Resource {
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
         self.before_update(call, &mut object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
-        let request = Request { call, operation: Operation::Update, old: Some(&found.object), options };
-        self.admission.validate(request, &object).await?;
+        let views = (change.judged(&object)?, change.judged(&found.object)?);
+        self.judge(call, views, &object, &found.object, options).await?;
 
         if self.vanishes(&object, &found.object) {
             reservation.commit();
@@ -153,6 +158,25 @@ impl Resource {
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
             Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
+        }
+    }
+
+    /// Validating admission of an update.
+    async fn judge(
+        &self,
+        call: &Call,
+        views: (Option<Value>, Option<Value>),
+        object: &Value,
+        old: &Value,
+        options: Option<&Value>,
+    ) -> Result<(), Status> {
+        let operation = Operation::Update;
+        match views {
+            (Some(view), Some(old)) => {
+                let call = Call { kind: view.gvk(), ..call.clone() };
+                self.admission.validate(Request { call: &call, operation, old: Some(&old), options }, &view).await
+            }
+            _ => self.admission.validate(Request { call, operation, old: Some(old), options }, object).await,
         }
     }
 

@@ -55,7 +55,7 @@ impl Context {
         Call {
             user: self.user.clone(),
             resource: descriptor.group_resource(),
-            kind: self.endpoint.kind.clone(),
+            kind: self.endpoint.object_kind(),
             namespace: if namespaced { self.info.namespace.clone() } else { Str::default() },
             name: self.info.name.clone(),
             subresource: self.info.subresource.clone(),

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::create::dedup_owners;
 use super::endpoint::Endpoint;
 use super::options::{FieldValidation, Write, WriteOptions};
-use super::update::{admit, code_of};
+use super::update::code_of;
 use super::{output, views};
 use crate::http::{RequestBody, Response};
 use bytes::Bytes;
@@ -48,11 +48,13 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
     let task = {
         let cx = cx.clone();
         async move {
-            let if_absent = if kind == Kind::Apply { IfAbsent::Create } else { IfAbsent::Strategy };
+            // A subresource is never the way to create an object.
+            let creates = kind == Kind::Apply && call.subresource.is_empty();
+            let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
             let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options };
             let resource = &cx.endpoint.resource;
             let updated = resource.update(&call, &mut change, if_absent, Some(&options.object)).await?;
-            Ok((cx.to_request_version(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
     let (object, outcome) = super::run_to_end(task).await?;
@@ -93,24 +95,25 @@ struct Patch<'a> {
 impl Change for Patch<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
-            let object = match (existing, self.kind) {
-                (None, Kind::Apply) => self.apply_fields(None)?,
-                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
-                (Some(existing), kind) => {
-                    let live = self.cx.endpoint.resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
-                    match kind {
-                        Kind::Apply => self.apply_fields(Some(&live))?,
-                        Kind::Strategic => self.strategic(live)?,
-                        Kind::Json | Kind::Merge => self.generic(live)?,
-                    }
-                }
+            let met = match existing {
+                Some(existing) => Some(self.cx.meet(existing).await?),
+                None => None,
             };
-            let mut object = object;
+            let mut object = match (met.as_ref().map(|m| &m.live), self.kind) {
+                (live, Kind::Apply) => self.apply_fields(live)?,
+                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
+                (Some(live), Kind::Strategic) => self.strategic(live)?,
+                (Some(live), Kind::Json | Kind::Merge) => self.generic(live)?,
+            };
             self.check_identity(existing, &mut object)?;
-            let mut object = admit(self.cx, self.call, object, existing, &self.options.object).await?;
+            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
             dedup_owners(self.cx, &mut object);
             Ok(object)
         })
+    }
+
+    fn judged(&self, object: &Value) -> Result<Option<Value>, Status> {
+        self.cx.judged(object)
     }
 }
 
@@ -124,7 +127,7 @@ impl Patch<'_> {
     }
 
     /// JSON patch and merge patch: text in, text out, and the result is decoded.
-    fn generic(&self, live: Value) -> Result<Value, Status> {
+    fn generic(&self, live: &Value) -> Result<Value, Status> {
         let mut patched = live.clone();
         let mut strict = Vec::new();
         match self.kind {
@@ -145,7 +148,7 @@ impl Patch<'_> {
         let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
         strict.extend(decoded.strict);
         self.report(&strict, &text)?;
-        self.finish(&live, decoded.object)
+        self.finish(live, decoded.object)
     }
 
     fn parse_patch(&self, strict: &mut Vec<String>) -> Result<Value, Status> {
@@ -161,23 +164,23 @@ impl Patch<'_> {
         })
     }
 
-    fn strategic(&self, live: Value) -> Result<Value, Status> {
+    fn strategic(&self, live: &Value) -> Result<Value, Status> {
         let decoded =
             json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
         let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
         let mut patched = live.clone();
-        strategic::apply(&mut patched, decoded.value, &self.cx.endpoint.version().schema).map_err(patch_status)?;
+        strategic::apply(&mut patched, decoded.value, self.cx.endpoint.schema()).map_err(patch_status)?;
         let text = views::object_json(&patched);
         let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
         let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
         strict.extend(decoded.strict);
         self.report(&strict, &text)?;
-        self.finish(&live, decoded.object)
+        self.finish(live, decoded.object)
     }
 
     /// Defaults, canonical form and field ownership of a patched object.
     fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
-        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.default_object(&mut object);
         self.cx.canonicalize(&mut object);
         Ok(self.cx.track_update(live, object, self.options))
     }
@@ -218,7 +221,7 @@ impl Patch<'_> {
                 }
             }
         }
-        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.default_object(&mut object);
         self.cx.canonicalize(&mut object);
         Ok(object)
     }

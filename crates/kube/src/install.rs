@@ -87,6 +87,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             resources.insert((descriptor.group.clone(), descriptor.plural.clone()), resource);
         }
     }
+    crate::actions::install(&mut routes);
     let discovery = config.catalog.apis().iter().filter_map(|api| {
         let found = discovered.remove(&api.gv)?;
         Some(Entry {

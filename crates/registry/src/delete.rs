@@ -30,6 +30,15 @@ pub enum DeleteOutcome {
     Pending,
 }
 
+/// On whose behalf an object is deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum DeleteBy<'a> {
+    /// A client's, with the options object of its request: admission judges it.
+    Client(&'a Value),
+    /// The server's own.
+    Server,
+}
+
 /// How a delete proceeds, given the stored object.
 enum Plan {
     /// Remove it now.
@@ -41,12 +50,7 @@ enum Plan {
 }
 
 impl Resource {
-    pub async fn delete(
-        &self,
-        call: &Call,
-        options: &DeleteOptions,
-        options_object: Option<&Value>,
-    ) -> Result<DeleteResult, Status> {
+    pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
         let mut current = match self.current(call, &key).await {
             Err(_) if options.ignore_read_error => return self.delete_unreadable(call, &key).await,
@@ -57,10 +61,10 @@ impl Resource {
             let mut options = options.clone();
             let mut object = found.object.clone();
             let plan = self.plan(call, &mut object, &mut options)?;
-            if !matches!(plan, Plan::Already) {
+            if let (DeleteBy::Client(options), false) = (by, matches!(plan, Plan::Already)) {
                 // Admission judges the stored object, once for each attempt.
                 let request =
-                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: Some(options) };
                 self.admission.admit(request, &mut Value::Null).await?;
                 self.admission.validate(request, &Value::Null).await?;
             }

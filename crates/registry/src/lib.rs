@@ -10,15 +10,16 @@ mod delete;
 mod error;
 mod options;
 mod resource;
+mod rewrite;
 mod strategy;
 mod typed;
 mod update;
 pub mod wire;
 
 pub use call::{Call, Mode, Warnings};
-pub use delete::{DeleteOutcome, DeleteResult};
+pub use delete::{DeleteBy, DeleteOutcome, DeleteResult};
 pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
 pub use strategy::{Begun, DeleteStep, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
 pub use typed::{TypedCodec, render, select};
-pub use update::{Change, IfAbsent, OPTIMISTIC_LOCK, Outcome, Updated};
+pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};

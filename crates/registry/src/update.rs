@@ -30,10 +30,20 @@ pub trait Change: Send {
     /// The new object at the working version, given the stored one (`None`: it is to be created).
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// What validating admission judges in place of an object: a view of it that has a kind of its own.
-    fn judged(&self, _object: &Value) -> Result<Option<Value>, Status> {
-        Ok(None)
+    /// What validating admission judges, given the new object and the stored one.
+    fn judged(&self, _object: &Value, _old: &Value) -> Result<Judged, Status> {
+        Ok(Judged::Object)
     }
+}
+
+/// What validating admission looks at.
+#[derive(Debug)]
+pub enum Judged {
+    Object,
+    /// A view of the object that has a kind of its own, as it is and as it was.
+    View(Box<(Value, Value)>),
+    /// Nothing: the server itself writes.
+    Nothing,
 }
 
 /// What an update did.
@@ -133,8 +143,8 @@ impl Resource {
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
         self.before_update(call, &mut object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
-        let views = (change.judged(&object)?, change.judged(&found.object)?);
-        self.judge(call, views, &object, &found.object, options).await?;
+        let judged = change.judged(&object, &found.object)?;
+        self.judge(call, judged, &object, &found.object, options).await?;
 
         if self.vanishes(&object, &found.object) {
             reservation.commit();
@@ -165,18 +175,22 @@ impl Resource {
     async fn judge(
         &self,
         call: &Call,
-        views: (Option<Value>, Option<Value>),
+        judged: Judged,
         object: &Value,
         old: &Value,
         options: Option<&Value>,
     ) -> Result<(), Status> {
         let operation = Operation::Update;
-        match views {
-            (Some(view), Some(old)) => {
+        match judged {
+            Judged::View(views) => {
+                let (view, old) = *views;
                 let call = Call { kind: view.gvk(), ..call.clone() };
                 self.admission.validate(Request { call: &call, operation, old: Some(&old), options }, &view).await
             }
-            _ => self.admission.validate(Request { call, operation, old: Some(old), options }, object).await,
+            Judged::Object => {
+                self.admission.validate(Request { call, operation, old: Some(old), options }, object).await
+            }
+            Judged::Nothing => Ok(()),
         }
     }
 

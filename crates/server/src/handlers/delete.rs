@@ -10,7 +10,7 @@ use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
-use kubelith_registry::{DeleteOptions, DeleteOutcome, Mode};
+use kubelith_registry::{DeleteBy, DeleteOptions, DeleteOutcome, Mode};
 use std::sync::Arc;
 
 pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
@@ -22,7 +22,7 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
         let (cx, call) = (cx.clone(), call.clone());
         super::run_to_end(async move {
             let resource = &cx.endpoint.resource;
-            let result = resource.delete(&call, &options, Some(&object)).await?;
+            let result = resource.delete(&call, &options, DeleteBy::Client(&object)).await?;
             Ok((cx.to_request_version(result.object).await?, result.outcome))
         })
         .await?
@@ -57,7 +57,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
                 if cx.endpoint.resource.namespaced() {
                     call.namespace = Str::from(cached.namespace());
                 }
-                match cx.endpoint.resource.delete(&call, &options, Some(&object)).await {
+                match cx.endpoint.resource.delete(&call, &options, DeleteBy::Client(&object)).await {
                     Err(status) if !status.is_not_found() => return Err(status),
                     _ => {}
                 }

@@ -3,8 +3,8 @@
 
 use super::context::Context;
 use kubelith_meta::{Status, Value};
-use kubelith_registry::Call;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::{Call, Judged};
 use kubelith_schema::TypedSchema;
 
 /// A view of a resource's objects. Parents are at the request's version.
@@ -68,9 +68,12 @@ impl Context {
         Ok(object)
     }
 
-    /// What validating admission judges in place of a stored object.
-    pub(super) fn judged(&self, object: &Value) -> Result<Option<Value>, Status> {
-        self.endpoint.facet.as_ref().map(|facet| facet.written(object)).transpose()
+    /// What validating admission judges of an update.
+    pub(super) fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        Ok(match &self.endpoint.facet {
+            Some(facet) => Judged::View(Box::new((facet.written(object)?, facet.written(old)?))),
+            None => Judged::Object,
+        })
     }
 
     /// What a write answers, from the object at the working version.

@@ -49,7 +49,7 @@ pub async fn serve(cx: Arc<Context>, verb: &str, body: RequestBody) -> Result<Re
 }
 
 /// A write that passed admission runs to its end even if the client goes away: it is a task of its own.
-pub(crate) async fn run_to_end<T: Send + 'static>(
+pub async fn run_to_end<T: Send + 'static>(
     task: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<T, Status> {
     match tokio::spawn(task).await {

@@ -21,7 +21,7 @@ use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{GroupKind, GroupResource, Status, Value};
-use kubelith_registry::{Call, Change, IfAbsent};
+use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -112,8 +112,8 @@ impl Change for Patch<'_> {
         })
     }
 
-    fn judged(&self, object: &Value) -> Result<Option<Value>, Status> {
-        self.cx.judged(object)
+    fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        self.cx.judged(object, old)
     }
 }
 

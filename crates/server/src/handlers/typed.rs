@@ -32,6 +32,23 @@ pub fn decode_builtin(
     decode(body, format, strictness, kind, &schema)
 }
 
+/// Decodes a body that may be of any of `kinds`; the first is what it is if it does not say.
+pub fn decode_any(
+    body: &[u8],
+    format: Format,
+    strictness: Strictness,
+    kinds: &[GroupVersionKind],
+) -> Result<Decoded, Status> {
+    let [usual, ..] = kinds else { return Err(Status::internal_error("no kind to decode")) };
+    let said = match format {
+        Format::Protobuf => proto::Envelope::read(body).ok().and_then(|e| e.type_meta.with_defaults(usual).ok()),
+        Format::Yaml => yaml::read(body).ok().map(|document| document.value.gvk()),
+        Format::Json | Format::Text => json::type_meta(body).ok().and_then(|m| m.with_defaults(usual).ok()),
+    };
+    let kind = kinds.iter().find(|kind| Some(*kind) == said.as_ref()).unwrap_or(usual);
+    decode_builtin(body, format, strictness, kind)
+}
+
 fn decode(
     body: &[u8],
     format: Format,

@@ -9,7 +9,7 @@ use crate::http::{RequestBody, Response};
 use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::{Call, Change, IfAbsent, Outcome, Preconditions};
+use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions};
 use std::sync::Arc;
 
 pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
@@ -88,7 +88,7 @@ impl Change for Replace<'_> {
         })
     }
 
-    fn judged(&self, object: &Value) -> Result<Option<Value>, Status> {
-        self.cx.judged(object)
+    fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        self.cx.judged(object, old)
     }
 }

@@ -2,3 +2,4 @@
 
 pub mod namespace;
 pub mod pod;
+mod pod_parts;

@@ -9,6 +9,7 @@ use kubelith_meta::time::SystemClock;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::handlers::Limits;
+use kubelith_server::handlers::endpoint::UnsafeDeletion;
 use kubelith_server::http::BoxHandler;
 use kubelith_server::openapi::{Library, OpenApi, Subject};
 use kubelith_server::routes;
@@ -50,7 +51,14 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
         hub,
         admission: Arc::new(NamespaceLifecycle),
         clock: Arc::new(SystemClock),
-        limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
+        limits: Limits {
+            min_request_timeout: options.generic.min_request_timeout,
+            unsafe_deletion: match features.enabled("AllowUnsafeMalformedObjectDeletion") {
+                true => UnsafeDeletion::Allowed,
+                false => UnsafeDeletion::Ignored,
+            },
+            ..Limits::default()
+        },
         garbage_collection: options.storage.garbage_collector,
         access,
         runtime_config,

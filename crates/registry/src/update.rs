@@ -30,6 +30,11 @@ pub trait Change: Send {
     /// The new object at the working version, given the stored one (`None`: it is to be created).
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
 
+    /// Asked before an absent object is created: whether the client may create, too.
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// What validating admission judges, given the new object and the stored one.
     fn judged(&self, _object: &Value, _old: &Value) -> Result<Judged, Status> {
         Ok(Judged::Object)
@@ -108,6 +113,7 @@ impl Resource {
         let _: Generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
         self.before_create(call, &mut object)?;
+        change.may_create().await?;
         let request = Request { call, operation: Operation::Create, old: None, options };
         self.admission.validate(request, &object).await?;
         if revision != 0 {
@@ -297,6 +303,7 @@ impl Resource {
         self.normalize(call, object);
         self.count_generation(object, old);
         keep_system_metadata(object, old);
+        object.remove_at(&["metadata", "selfLink"]);
 
         let mut errors = self.validate_metadata(object);
         errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));

@@ -1,6 +1,7 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::filters::authorization::Authorized;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
@@ -197,7 +198,8 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {

@@ -1,6 +1,7 @@
 //! Options of requests from their query strings (and, for deletes, their bodies): decoded with the
 //! reference's conversions, validated with its messages, typed from here on.
 
+use super::endpoint::UnsafeDeletion;
 use crate::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
@@ -306,11 +307,18 @@ fn validate_field_validation(validation: &str, errors: &mut ErrorList) {
 pub const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Delete options from a decoded DeleteOptions body, or from the query if there was no body.
-pub fn delete_options(body: Option<&Value>, query: &Query) -> Result<(DeleteOptions, Mode, Value), Status> {
-    let object = match body {
+pub fn delete_options(
+    body: Option<&Value>,
+    query: &Query,
+    unsafe_deletion: UnsafeDeletion,
+) -> Result<(DeleteOptions, Mode, Value), Status> {
+    let mut object = match body {
         Some(body) => body.clone(),
         None => delete_options_from_query(query)?,
     };
+    if unsafe_deletion == UnsafeDeletion::Ignored {
+        object.remove_at(&[IGNORE_READ_ERROR]);
+    }
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).map(Str::from);
     let dry_run: Vec<Str> = object
         .get("dryRun")

@@ -18,6 +18,12 @@ impl Decoder for TypedDecoder {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status> {
         decode(body, format, strictness, &self.kind, &self.schema)
     }
+
+    fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
+        let taken = typed::from_value(value, &self.schema, strictness)?;
+        let strict = taken.strict.iter().map(ToString::to_string).collect();
+        Ok(Decoded { object: typed_object(taken.value, &self.kind), strict })
+    }
 }
 
 /// Decodes a body of any built-in kind: options, reviews, subresources.

@@ -88,6 +88,10 @@ impl Change for Replace<'_> {
         })
     }
 
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(self.cx.authorize_create())
+    }
+
     fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
         self.cx.judged(object, old)
     }

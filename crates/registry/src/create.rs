@@ -200,8 +200,12 @@ impl Resource {
         validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
     }
 
+    /// A scale is a view of the resource itself: writing it is writing that.
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {
-        Part::of(&call.subresource)
+        match call.subresource.as_str() {
+            "scale" => Part::Main,
+            other => Part::of(other),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod apps;
 mod batch;
+mod certificates;
 mod core;
 mod kind;
 mod other;
@@ -43,7 +44,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("apps", "statefulsets") => apps::STATEFUL_SET,
         ("batch", "jobs") => batch::JOB,
         ("batch", "cronjobs") => batch::CRON_JOB,
-        ("certificates.k8s.io", "certificatesigningrequests") => other::CERTIFICATE_SIGNING_REQUEST,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::signing_request::SIGNING_REQUEST,
         ("certificates.k8s.io", "podcertificaterequests") => other::sealed(P.guarded()),
         ("certificates.k8s.io", "clustertrustbundles") => P.guarded(),
         ("coordination.k8s.io", _) => P.upserts().guarded(),

@@ -10,6 +10,7 @@ use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
+use kubelith_server::handlers::endpoint::UnsafeDeletion;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -69,7 +70,14 @@ impl<'a> Shared<'a> {
         let admission: Arc<dyn Admission> =
             Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
+        let limits = Limits {
+            min_request_timeout: options.generic.min_request_timeout,
+            unsafe_deletion: match options.features.enabled("AllowUnsafeMalformedObjectDeletion") {
+                true => UnsafeDeletion::Allowed,
+                false => UnsafeDeletion::Ignored,
+            },
+            ..Limits::default()
+        };
         let catalog = kubelith_catalog::builtin();
         let features = options.features.clone();
         let installed = install(Install {

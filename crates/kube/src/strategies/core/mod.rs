@@ -5,3 +5,4 @@ pub mod objects;
 pub mod pod;
 pub mod storage;
 mod tls;
+mod pod_parts;

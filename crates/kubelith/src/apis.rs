@@ -12,7 +12,6 @@ use kubelith_server::handlers::Limits;
 use kubelith_server::http::BoxHandler;
 use kubelith_server::openapi::{Library, OpenApi, Subject};
 use kubelith_server::routes;
-use kubelith_store::Store;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
@@ -40,8 +39,7 @@ impl Apis {
     }
 }
 
-pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> Result<Apis, String> {
-    let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
+pub async fn build(options: &Options, hub: Arc<Hub>, access: Access) -> Result<Apis, String> {
     let catalog = kubelith_catalog::builtin();
     let runtime_config = RuntimeConfig::parse(catalog, &options.storage.runtime_config)?;
     let features = options.features.clone();
@@ -50,7 +48,11 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
         hub,
         admission: Arc::new(NamespaceLifecycle),
         clock: Arc::new(SystemClock),
-        limits: Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() },
+        limits: Limits {
+            min_request_timeout: options.generic.min_request_timeout,
+            delete_collection_workers: options.storage.delete_collection_workers,
+            ..Limits::default()
+        },
         garbage_collection: options.storage.garbage_collector,
         access,
         runtime_config,
@@ -71,9 +73,4 @@ pub async fn build(options: &Options, store: Arc<dyn Store>, access: Access) -> 
 fn library() -> Library {
     let version = crate::version::info();
     Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
-}
-
-/// `--etcd-prefix` with slashes at both ends.
-fn root(prefix: &str) -> String {
-    format!("/{}/", prefix.trim_matches('/'))
 }

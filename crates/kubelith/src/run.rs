@@ -4,7 +4,8 @@ use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::version;
-use crate::{apis, roles, storage};
+use crate::storage::Storage;
+use crate::{apis, roles};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
@@ -63,21 +64,27 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let store = storage::open(&options).await?;
+    let metrics = Metrics::new();
+    metrics.describe(&version::info(), &options.features);
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
     let roles = Arc::new(RbacIndex::default());
     let access = Access {
         authenticator: access::authenticator(&options.access, &client_cas)?,
         authorizer: access::authorizer(&options.access, &roles)?,
         audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
     };
-    let apis = apis::build(&options, store.clone(), access.clone()).await?;
-    let metrics = Metrics::new();
-    metrics.describe(&version::info(), &options.features);
+    let apis = apis::build(&options, storage.hub.clone(), access.clone()).await?;
     let builder = ServerBuilder::new(server_config(&options, &access), metrics)
         .routes(|routes| debug_routes(routes, &options, flags))
         .delegate(apis.handler.clone())
         .listed_paths(apis.listed())
-        .at_end(move || async move { store.close().await });
+        .checks(|checks| storage.add_checks(checks))
+        .at_end({
+            let closing = storage.closing();
+            move || closing
+        });
+    storage.measure(&builder.tasks());
+    let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     roles::follow(&roles, &apis.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);

@@ -4,6 +4,7 @@
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
+use crate::filters::authorization::Authorized;
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
@@ -186,7 +187,8 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            let authorizer = request.extensions().get::<Authorized>().map(|a| a.by.clone());
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {

@@ -55,7 +55,7 @@ impl Authorization {
         track(&request, Part::Authorization, started.elapsed());
         self.metrics.authorized(&decision, started.elapsed());
         if decision.allowed() {
-            request.extensions_mut().insert(Authorized { reason: decision.reason });
+            request.extensions_mut().insert(Authorized { reason: decision.reason, by: self.authorizer.clone() });
             return self.next.handle(request);
         }
         let response = match decision.error {
@@ -69,10 +69,11 @@ impl Authorization {
     }
 }
 
-/// Why a request was let in, for the audit log.
-#[derive(Debug, Clone)]
+/// Why a request was let in, for the audit log, and whom to ask for more than it said at first.
+#[derive(Clone)]
 pub struct Authorized {
     pub reason: std::borrow::Cow<'static, str>,
+    pub by: Arc<dyn Authorizer>,
 }
 
 fn forbidden(request: &Request, attributes: &Attributes, reason: &str) -> Response {

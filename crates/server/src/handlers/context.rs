@@ -5,6 +5,7 @@ use super::options::Query;
 use crate::request_info::RequestInfo;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
+use kubelith_auth::Authorizer;
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_meta::user::User;
 use kubelith_meta::{Status, Str};
@@ -18,6 +19,8 @@ pub struct Context {
     pub query: Query,
     pub headers: HeaderMap,
     pub warnings: Warnings,
+    /// Whom to ask where a verb needs more than the request's permission; none without a filter chain.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl Context {

@@ -61,11 +61,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// `--min-request-timeout`: a watch without timeoutSeconds lasts this to twice this long.
     pub min_request_timeout: Duration,
+    /// Objects of a collection that are deleted at the same time.
+    pub delete_collection_workers: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800) }
+        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
     }
 }
 

@@ -24,9 +24,7 @@ impl Form {
 
 /// The object as JSON in the endpoint's version.
 pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
-    if let Some(why) = &cached.broken {
-        return Err(Status::internal_error(format!("unable to read a stored object: {why}")));
-    }
+    cx.endpoint.resource.readable(cached)?;
     let json = cached.json();
     if starts_with_type(&json, &cx.endpoint.kind) {
         return Ok(json);

@@ -3,8 +3,8 @@
 use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
-use crate::version;
 use crate::storage::Storage;
+use crate::version;
 use crate::{apis, roles};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
@@ -83,7 +83,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
             let closing = storage.closing();
             move || closing
         });
-    storage.measure(&builder.tasks());
+    storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     roles::follow(&roles, &apis.resources, &builder.tasks());

@@ -6,9 +6,9 @@ use crate::error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, set_resource_version};
 use crate::strategy::{DeleteStep, GarbageCollection};
+use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
-use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{GroupKind, GroupResource, Str, Value};
 use kubelith_store::{Expect, Revision, StoreError};
 

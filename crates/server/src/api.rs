@@ -1,10 +1,10 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::filters::authorization::Authorized;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
-use crate::filters::authorization::Authorized;
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;

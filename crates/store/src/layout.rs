@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn keys_tell_their_resource() {
-        let builtin = [("pods", ("", "pods")), ("services/specs", ("", "services")), ("deployments", ("apps", "deployments"))];
+        let builtin =
+            [("pods", ("", "pods")), ("services/specs", ("", "services")), ("deployments", ("apps", "deployments"))];
         let layout = KeyLayout::new("/registry/", builtin.map(|(p, (g, r))| (p, GroupResource::new(g, r))));
         let cases = [
             ("/registry/pods/default/a", Some("pods")),

@@ -1,5 +1,6 @@
 //! The stores that the options name, opened, cached, watched over and counted.
 
+pub mod live_backup;
 mod metered;
 mod metrics;
 
@@ -37,6 +38,8 @@ pub struct Storage {
     pub hub: Arc<Hub>,
     /// The main store, then those of `--etcd-servers-overrides`.
     stores: Vec<Arc<dyn Store>>,
+    /// The main store, if it is embedded, and its folder.
+    embedded: Option<(PathBuf, EmbeddedStore)>,
     encryption: Option<Arc<Encryption>>,
     metrics: Arc<StorageMetrics>,
     health_timeout: Duration,
@@ -64,7 +67,16 @@ impl Storage {
             ..HubOptions::new(layout.root())
         };
         let metered = |store| Arc::new(MeteredStore::new(store, layout.clone(), metrics.clone())) as Arc<dyn Store>;
-        let main = metered(open_main(options).await?);
+        let embedded = match storage.backend {
+            StorageBackend::Embedded => Some((folder(&options.data_dir), open_embedded(options).await?)),
+            StorageBackend::Memory | StorageBackend::Etcd3 => None,
+        };
+        let main: Arc<dyn Store> = match (&embedded, storage.backend) {
+            (Some((_, store)), _) => Arc::new(store.clone()),
+            (None, StorageBackend::Etcd3) => open_etcd(storage, &storage.etcd_servers)?,
+            (None, _) => Arc::new(MemoryStore::default()),
+        };
+        let main = metered(main);
         let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
@@ -84,6 +96,7 @@ impl Storage {
         Ok(Storage {
             hub,
             stores,
+            embedded,
             encryption,
             metrics,
             health_timeout: storage.health_timeout,
@@ -129,8 +142,11 @@ impl Storage {
         })]
     }
 
-    /// Measures the size of the stores from time to time.
-    pub fn measure(&self, tasks: &Tasks) {
+    /// Measures the size of the stores from time to time, and writes backups when asked to.
+    pub fn spawn(&self, tasks: &Tasks) {
+        if let Some((folder, store)) = self.embedded.clone() {
+            tasks.spawn_until_stopped("live-backup", live_backup::serve(folder, store));
+        }
         let (stores, metrics, interval) = (self.stores.clone(), self.metrics.clone(), self.size_interval);
         if interval.is_zero() {
             return;
@@ -177,20 +193,14 @@ async fn load_encryption(options: &StorageOptions) -> Result<Option<Arc<Encrypti
     Encryption::load(path, mode).await.map(Some)
 }
 
-async fn open_main(options: &Options) -> Result<Arc<dyn Store>, String> {
-    match options.storage.backend {
-        StorageBackend::Memory => Ok(Arc::new(MemoryStore::default())),
-        StorageBackend::Embedded => {
-            let mut embedded = EmbeddedOptions::new(folder(&options.data_dir));
-            embedded.progress = Some(Arc::new(|part: f64| {
-                tracing::info!(percent = (part * 100.0) as u32, "checking the data file");
-            }));
-            // Opening reads and locks files: not on a thread that serves.
-            let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
-            Ok(Arc::new(opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?))
-        }
-        StorageBackend::Etcd3 => open_etcd(&options.storage, &options.storage.etcd_servers),
-    }
+async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {
+    let mut embedded = EmbeddedOptions::new(folder(&options.data_dir));
+    embedded.progress = Some(Arc::new(|part: f64| {
+        tracing::info!(percent = (part * 100.0) as u32, "checking the data file");
+    }));
+    // Opening reads and locks files: not on a thread that serves.
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
+    opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
 }
 
 fn open_etcd(options: &StorageOptions, servers: &[String]) -> Result<Arc<dyn Store>, String> {

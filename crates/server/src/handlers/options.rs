@@ -345,8 +345,7 @@ pub fn delete_options(
         }
     };
     validate_dry_run(&dry_run, &mut errors);
-    let ignore =
-        object.get(IGNORE_READ_ERROR).and_then(Value::as_bool).unwrap_or(false);
+    let ignore = object.get(IGNORE_READ_ERROR).and_then(Value::as_bool).unwrap_or(false);
     if ignore {
         validate_ignore_read_error(&object, &dry_run, &mut errors);
     }

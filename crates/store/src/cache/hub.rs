@@ -183,12 +183,7 @@ impl Hub {
     }
 
     /// Makes an object of stored bytes, broken if need be.
-    pub async fn read(
-        &self,
-        renderer: &dyn Renderer,
-        skip: usize,
-        kv: &crate::KeyValue,
-    ) -> Option<CachedObject> {
+    pub async fn read(&self, renderer: &dyn Renderer, skip: usize, kv: &crate::KeyValue) -> Option<CachedObject> {
         let transformer = self.transformers.of(&kv.key);
         load::read(&transformer, renderer, skip, kv, super::EventKind::Added).await
     }

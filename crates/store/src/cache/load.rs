@@ -87,9 +87,7 @@ impl Loading<'_> {
             let key = event.key().clone();
             let prev = match (latest.remove(&key), event.prev()) {
                 (Some(known), _) => Some(known),
-                (None, Some(prev)) => {
-                    read(&transformer, renderer, skip, prev, EventKind::Added).await.map(Arc::new)
-                }
+                (None, Some(prev)) => read(&transformer, renderer, skip, prev, EventKind::Added).await.map(Arc::new),
                 (None, None) => None,
             };
             let (kind, object) = match (&event, &prev) {

@@ -309,7 +309,10 @@ mod tests {
             String::from_utf8(object.deleted_at(12).json().to_vec()).unwrap()
         };
         let cases = [
-            (r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"7"}}"#, r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"12"}}"#),
+            (
+                r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"7"}}"#,
+                r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"12"}}"#,
+            ),
             (
                 r#"{"a":{"metadata":{"resourceVersion":"7"}},"b":["]","}\"",1],"metadata":{"annotations":{"resourceVersion":"7"},"resourceVersion":"7","uid":"u"},"x":null}"#,
                 r#"{"a":{"metadata":{"resourceVersion":"7"}},"b":["]","}\"",1],"metadata":{"annotations":{"resourceVersion":"7"},"resourceVersion":"12","uid":"u"},"x":null}"#,

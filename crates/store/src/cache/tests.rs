@@ -70,10 +70,8 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     let layout = KeyLayout::new("/r/", [("secrets", GroupResource::new("", "secrets"))]);
     let raw: Arc<dyn Store> = Arc::new(MemoryStore::default());
     put(&*raw, "/r/secrets/n/plain", "plain").await;
-    let options = HubOptions {
-        encryption: Some(Arc::new(Keyring::new(Arc::new(layout), encryption))),
-        ..HubOptions::new("/r/")
-    };
+    let options =
+        HubOptions { encryption: Some(Arc::new(Keyring::new(Arc::new(layout), encryption))), ..HubOptions::new("/r/") };
     let hub = Hub::start_with(raw.clone(), options).await.unwrap();
     let cache = hub.register("secrets", None, Arc::new(Names)).await.unwrap();
     put(&**hub.store(), "/r/secrets/n/a", "a").await;
@@ -128,7 +126,10 @@ async fn watches_go_on_over_a_restart() {
     assert_eq!(events(&mut watcher, 4).await, expected);
     assert_eq!(events(&mut in_namespace, 4).await, expected);
     let then = cache.snapshot_at(first + 1).unwrap();
-    assert_eq!(then.objects.values().map(|o| shown(o)).collect::<Vec<_>>(), [object("a", first), object("b", first + 1)]);
+    assert_eq!(
+        then.objects.values().map(|o| shown(o)).collect::<Vec<_>>(),
+        [object("a", first), object("b", first + 1)]
+    );
 
     // What changed before anybody cached it has no past: its watches begin with the load.
     put(&*store, "/r/nodes/c", "f").await;

@@ -113,9 +113,7 @@ impl ProviderTransformer {
     async fn open(&self, stored: &Bytes, key: &[u8]) -> Result<Opened, Vec<String>> {
         let rest = &stored[self.prefix.len()..];
         match &self.kind {
-            Kind::Identity if stored.starts_with(ENCRYPTED_PREFIX) => {
-                Err(vec![ENCRYPTED_FOR_IDENTITY.into()])
-            }
+            Kind::Identity if stored.starts_with(ENCRYPTED_PREFIX) => Err(vec![ENCRYPTED_FOR_IDENTITY.into()]),
             Kind::Identity => Ok(Opened { value: stored.clone(), stale: false }),
             Kind::Keys { keys, none_matches } => open_with_keys(keys, none_matches, rest, key),
             Kind::Kms(kms) => kms.open(rest, key).await.map_err(|error| vec![error]),

@@ -17,7 +17,12 @@ pub const FLAGS: &[Flag] = &[
     flag("etcd-cafile", Text, "", "Authorities that etcd's certificate must come from."),
     flag("etcd-certfile", Text, "", "Client certificate for etcd."),
     flag("etcd-compaction-interval", Duration, "5m0s", "Time between compactions; 0 leaves it to others."),
-    flag("etcd-count-metric-poll-period", Duration, "1m0s", "Time between counts of objects; 0 for none. They are counted when they are asked for."),
+    flag(
+        "etcd-count-metric-poll-period",
+        Duration,
+        "1m0s",
+        "Time between counts of objects; 0 for none. They are counted when they are asked for.",
+    ),
     flag("etcd-db-metric-poll-interval", Duration, "30s", "Time between looks at the size of the database."),
     flag("etcd-healthcheck-timeout", Duration, "2s", "Time for the health check of etcd."),
     flag("etcd-keyfile", Text, "", "Key of the client certificate for etcd."),

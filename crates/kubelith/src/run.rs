@@ -5,7 +5,7 @@ use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
-use crate::{apis, roles};
+use crate::{chain, roles};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
@@ -73,11 +73,8 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         authorizer: access::authorizer(&options.access, &roles)?,
         audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
     };
-    let apis = apis::build(&options, storage.hub.clone(), access.clone()).await?;
-    let builder = ServerBuilder::new(server_config(&options, &access), metrics)
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
         .routes(|routes| debug_routes(routes, &options, flags))
-        .delegate(apis.handler.clone())
-        .listed_paths(apis.listed())
         .checks(|checks| storage.add_checks(checks))
         .at_end({
             let closing = storage.closing();
@@ -85,8 +82,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    roles::follow(&roles, &apis.resources, &builder.tasks());
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access).await?;
+    let builder = builder.delegate(chain::build(&shared, builtin));
+    roles::follow(&roles, &shared.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     client_cas.follow(&builder.tasks());
     let server = builder.build();

@@ -109,6 +109,9 @@ impl StorageMetrics {
     }
 }
 
+/// One of a cache's figures.
+type Figure = fn(&CacheStats) -> u64;
+
 /// Figures of the caches, read at each scrape.
 struct CacheMetrics {
     hubs: Vec<Arc<Hub>>,
@@ -117,7 +120,7 @@ struct CacheMetrics {
     objects: IntGaugeVec,
     capacity: IntGaugeVec,
     revision: IntGaugeVec,
-    counters: Vec<(IntCounterVec, fn(&CacheStats) -> u64)>,
+    counters: Vec<(IntCounterVec, Figure)>,
     /// One scrape at a time: counters move by differences.
     scraping: Mutex<()>,
 }
@@ -131,7 +134,7 @@ impl CacheMetrics {
             IntCounterVec::new(Opts::new(name, help), RESOURCE).expect("names and labels are well-formed")
         };
         let received = |stats: &CacheStats| stats.received;
-        let counters: Vec<(IntCounterVec, fn(&CacheStats) -> u64)> = vec![
+        let counters: Vec<(IntCounterVec, Figure)> = vec![
             (counter("apiserver_storage_events_received_total", "Events that came from the store."), received),
             (counter("apiserver_watch_cache_events_received_total", "Events that watch caches received."), received),
             (counter("apiserver_watch_cache_events_dispatched_total", "Events that watch caches passed on."), received),

@@ -4,7 +4,6 @@ mod access;
 mod chain;
 mod flags;
 mod options;
-mod roles;
 mod run;
 mod storage;
 mod version;

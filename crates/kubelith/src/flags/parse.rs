@@ -131,6 +131,11 @@ impl Flags {
         SECTIONS.iter().flat_map(|s| s.flags).filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))
     }
 
+    /// Whether the flag was given at all, with whatever value.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
     /// The value given, else the default. Asking for a flag that is not in the table is a mistake in the program.
     pub fn value(&self, name: &str) -> Value {
         let flag = find(name).unwrap_or_else(|| panic!("--{name} is not in the table"));

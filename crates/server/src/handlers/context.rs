@@ -66,11 +66,16 @@ impl Context {
 
     /// The field manager of a write: as given, else the client's program name.
     pub fn manager(&self, given: &str) -> Str {
-        if !given.is_empty() {
-            return given.into();
-        }
-        prefix_of_user_agent(self.header(USER_AGENT))
+        manager_of(given, &self.headers)
     }
+}
+
+/// The field manager of a write: as given, else the client's program name.
+pub fn manager_of(given: &str, headers: &HeaderMap) -> Str {
+    if !given.is_empty() {
+        return given.into();
+    }
+    prefix_of_user_agent(headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""))
 }
 
 /// `kubectl/v1.36.0 (linux/amd64)` is `kubectl`; cut at the length limit of manager names, at a printable prefix.

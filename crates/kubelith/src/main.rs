@@ -1,6 +1,7 @@
 //! The kubelith program: flags, then options, then the server.
 
 mod access;
+mod audit;
 mod chain;
 mod flags;
 mod options;

@@ -4,8 +4,9 @@ use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::version;
-use crate::{chain, storage};
+use crate::{audit, chain, storage};
 use kubelith_server::chain::ChainConfig;
+use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{HttpOptions, Listener, bind};
@@ -66,7 +67,8 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let access = setup.access.clone();
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
-    let builder = ServerBuilder::new(server_config(&options, &setup), metrics.clone())
+    let audit = audit::open(&options.audit, &metrics.audit)?;
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone()), metrics.clone())
         .routes(|routes| debug_routes(routes, &options, flags))
         .routes(|routes| setup.install(routes, &external_address(&options)));
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
@@ -74,7 +76,12 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin).behind(|next| barrier::before(next, roles, hub));
-    let builder = builder.delegate(chain).at_end(move || async move { store.close().await });
+    let builder = builder.delegate(chain).at_end(move || async move {
+        if let Some(audit) = audit {
+            audit.backends.shut_down().await;
+        }
+        store.close().await
+    });
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();
 
@@ -95,7 +102,7 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
     }
 }
 
-fn server_config(options: &Options, setup: &Setup) -> ServerConfig {
+fn server_config(options: &Options, setup: &Setup, audit: Option<Arc<Audit>>) -> ServerConfig {
     let access = &setup.access;
     let generic = &options.generic;
     ServerConfig {
@@ -106,8 +113,7 @@ fn server_config(options: &Options, setup: &Setup) -> ServerConfig {
                 proxy_headers: setup.proxy_headers(),
             },
             authorizer: access.authorizer.clone(),
-            audit: None,
-            failed_authentication_audit: None,
+            audit,
             flow_control: None,
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,

@@ -62,6 +62,9 @@ impl ActionCall {
         };
         let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
         handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
+        if let Some(audit) = AuditContext::of(self.request.extensions()) {
+            audit.request_object(&decoded.object);
+        }
         Ok(decoded.object)
     }
 
@@ -205,7 +208,8 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            let audit = AuditContext::of(request.extensions()).cloned();
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, audit });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {

@@ -1,6 +1,7 @@
 //! The flags as typed options, one struct per concern, completed with defaults and checked with the reference's
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod generic;
@@ -10,6 +11,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{
     AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
 };
@@ -36,6 +38,7 @@ pub struct Options {
     pub network: NetworkOptions,
     pub authentication: AuthenticationOptions,
     pub authorization: AuthorizationOptions,
+    pub audit: AuditOptions,
     pub profiling: bool,
 }
 
@@ -71,6 +74,7 @@ impl Options {
         let serving = ServingOptions::from_flags(flags, &mut errors);
         let authentication = AuthenticationOptions::from_flags(flags, &mut errors);
         let authorization = AuthorizationOptions::from_flags(flags, &mut errors);
+        let audit = AuditOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -87,6 +91,7 @@ impl Options {
             network,
             authentication,
             authorization,
+            audit,
             profiling,
         })
     }

@@ -2,12 +2,13 @@
 
 use super::endpoint::Endpoint;
 use super::options::Query;
+use crate::audit::AuditContext;
 use crate::request_info::RequestInfo;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_meta::user::User;
-use kubelith_meta::{Status, Str};
+use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct Context {
     pub query: Query,
     pub headers: HeaderMap,
     pub warnings: Warnings,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
 }
 
 impl Context {
@@ -36,6 +39,13 @@ impl Context {
 
     pub fn wants_gzip(&self) -> bool {
         kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
+    }
+
+    /// Notes what was sent, for the audit log.
+    pub fn audit_request(&self, object: &Value) {
+        if let Some(audit) = &self.audit {
+            audit.request_object(object);
+        }
     }
 
     /// How the client wants objects of this endpoint.

@@ -23,6 +23,7 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
     cx.endpoint.resource.strategy.default_object(cx.endpoint.version_name(), &mut object);
     cx.canonicalize(&mut object);
+    cx.audit_request(&object);
 
     let task = {
         let cx = cx.clone();

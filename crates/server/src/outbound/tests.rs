@@ -20,9 +20,9 @@ fn kubeconfigs() {
     let token = read("server: a, insecure-skip-tls-verify: true", "token: t").unwrap();
     assert_eq!((token.credential, token.tls.trust), (Credential::Token("t".into()), Trust::Anyone));
     let basic =
-        read("server: a, tls-server-name: n, certificate-authority-data: eA==", "username: u, password: p").unwrap();
+        read("server: a, tls-server-name: host, certificate-authority-data: eA==", "username: u, password: p").unwrap();
     assert_eq!(basic.credential, Credential::Basic { username: "u".into(), password: "p".into() });
-    assert_eq!((basic.tls.trust, basic.tls.server_name), (Trust::Authorities(b"x".into()), Some("n".into())));
+    assert_eq!((basic.tls.trust, basic.tls.server_name), (Trust::Authorities(b"x".into()), Some("host".into())));
     for (cluster, user, why) in [
         ("x: y", "", "invalid configuration: no server found"),
         ("server: a, certificate-authority: f", "", "unable to read certificate-authority /nowhere/f"),

@@ -72,15 +72,18 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         .routes(|routes| debug_routes(routes, &options, flags))
         .routes(|routes| setup.install(routes, &external_address(&options)));
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
-    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access).await?;
+    let published = setup.published(&options.authentication);
+    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin).behind(|next| barrier::before(next, roles, hub));
+    let hub = shared.hub.clone();
     let builder = builder.delegate(chain).at_end(move || async move {
         if let Some(audit) = audit {
             audit.backends.shut_down().await;
         }
-        store.close().await
+        hub.stop();
+        store.close().await;
     });
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();

@@ -37,7 +37,7 @@ impl Followed {
 }
 
 /// One after another, with a line feed between: right for PEM, and a single file ends with one more.
-fn read_all(paths: &[PathBuf]) -> Result<Vec<u8>, String> {
+pub fn read_all(paths: &[PathBuf]) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     for path in paths {
         content.extend(std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?);

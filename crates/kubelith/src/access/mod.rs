@@ -15,7 +15,7 @@ mod service_accounts;
 pub use client_cas::ClientCas;
 pub use feed::RolesProgress;
 
-use crate::options::Options;
+use crate::options::{AuthenticationOptions, Options};
 use authentication::{Authentication, Sources};
 use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
@@ -23,11 +23,13 @@ use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
+use kubelith_kube::bootstrap::authentication::{AuthenticationInfo, RequestHeaderInfo};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::routes::Routes;
 use objects::{CachedObjects, LegacyUse};
 use service_accounts::{ServiceAccountKeys, TokenPolicy};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub struct Setup {
@@ -69,6 +71,27 @@ impl Setup {
     /// Headers of the front proxy, which go no further than authentication.
     pub fn proxy_headers(&self) -> Option<RequestHeaderNames> {
         self.authentication.proxy.as_ref().map(|p| p.names().clone())
+    }
+
+    /// What extension servers are told: authorities as they are on disk when asked for.
+    pub fn published(&self, options: &AuthenticationOptions) -> Arc<dyn Fn() -> AuthenticationInfo + Send + Sync> {
+        let clients = self.client_cas.files().to_vec();
+        let proxy = options.request_header.clone();
+        let pem = |files: &[PathBuf]| {
+            let content = files::read_all(files).unwrap_or_default();
+            String::from_utf8(content).unwrap_or_default()
+        };
+        Arc::new(move || AuthenticationInfo {
+            client_ca: pem(&clients),
+            request_header: proxy.as_ref().map(|proxy| RequestHeaderInfo {
+                client_ca: pem(std::slice::from_ref(&proxy.client_ca_file)),
+                username_headers: proxy.names.username.clone(),
+                uid_headers: proxy.names.uid.clone(),
+                group_headers: proxy.names.group.clone(),
+                extra_header_prefixes: proxy.names.extra_prefix.clone(),
+                allowed_names: proxy.allowed_names.clone(),
+            }),
+        })
     }
 
     /// `external_address` is where clients outside find this server.

@@ -1,6 +1,7 @@
 //! The flags as typed options, one struct per concern, completed with defaults and checked with the reference's
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
+mod admission;
 mod audit;
 mod authentication;
 mod authorization;
@@ -11,6 +12,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+pub use admission::AdmissionOptions;
 pub use audit::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{
     AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
@@ -39,6 +41,7 @@ pub struct Options {
     pub authentication: AuthenticationOptions,
     pub authorization: AuthorizationOptions,
     pub audit: AuditOptions,
+    pub admission: AdmissionOptions,
     pub profiling: bool,
 }
 
@@ -75,6 +78,7 @@ impl Options {
         let authentication = AuthenticationOptions::from_flags(flags, &mut errors);
         let authorization = AuthorizationOptions::from_flags(flags, &mut errors);
         let audit = AuditOptions::from_flags(flags, &mut errors);
+        let admission = AdmissionOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -92,6 +96,7 @@ impl Options {
             authentication,
             authorization,
             audit,
+            admission,
             profiling,
         })
     }

@@ -77,7 +77,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 version_index: index,
                 endpoint,
                 action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
-                actions: HashMap::new(),
+                actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
                 subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
             routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
@@ -113,13 +113,19 @@ async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<
         conversion: Arc::new(BuiltinConversion),
         encoder: codec.clone(),
         renderer: codec,
-        admission: config.admission.clone(),
+        admission: admission(config, descriptor),
         hub,
         cache,
         clock: config.clock.clone(),
         working: Working::Storage,
         garbage_collection: config.garbage_collection,
     }))
+}
+
+fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
+    let access = &config.access;
+    let (group, plural) = (&descriptor.group, &descriptor.plural);
+    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
 }
 
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {

@@ -6,6 +6,7 @@
 //!   [`loopback`] client.
 
 pub mod api;
+pub mod audit;
 pub mod body;
 pub mod chain;
 pub mod context;
@@ -24,6 +25,7 @@ pub mod logging;
 pub mod loopback;
 pub mod metrics;
 pub mod openapi;
+pub mod outbound;
 pub mod query;
 pub mod request_info;
 pub mod respond;

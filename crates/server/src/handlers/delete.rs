@@ -129,6 +129,13 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
     let format =
         negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
     let object = decode_options(&bytes, format)?;
+    if let Some(audit) = &cx.audit {
+        // The reference writes options down as it holds them, at no version that exists.
+        let mut shown = object.clone();
+        shown.set_at(&["apiVersion"], "meta.k8s.io/__internal".into());
+        shown.set_at(&["kind"], "DeleteOptions".into());
+        audit.request_object(&shown);
+    }
     options::delete_options(Some(&object), &cx.query, malformed)
 }
 

@@ -50,7 +50,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     later("proxy-client-key-file", Text, "", "Key of that certificate."),
     later("service-account-signing-endpoint", Text, "", "Socket of an external signer of service account tokens."),
-    later("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
+    flag("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
     flag(
         "service-cluster-ip-range",
         Text,

@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod defaults;
 pub mod descriptor;
 pub mod jsonpath;
+pub mod structural;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};

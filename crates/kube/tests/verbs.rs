@@ -39,6 +39,7 @@ impl Server {
                 audiences: Arc::new([]),
             },
             runtime_config: Default::default(),
+            strategies: Default::default(),
             gates: Arc::new(|_| false),
         })
         .await

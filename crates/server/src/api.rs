@@ -152,6 +152,30 @@ impl Handler for Api {
 }
 
 async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
+    answer(request, |asked, request| async move {
+        match served {
+            None => Err(no_such_resource()),
+            Some(served) => dispatch(served, info, asked, request).await,
+        }
+    })
+    .await
+}
+
+/// What a request says besides its path and body.
+pub struct Asked {
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    /// For the client, with the answer.
+    pub warnings: Warnings,
+}
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
+pub async fn answer<F>(request: Request, work: impl FnOnce(Asked, Request) -> F) -> Response
+where
+    F: Future<Output = Result<Response, Status>>,
+{
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
@@ -160,11 +184,8 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    let result = match served {
-        None => Err(no_such_resource()),
-        Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
-    };
+    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone() };
+    let result = work(asked, request).await;
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -173,12 +194,10 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
 async fn dispatch(
     served: &Served,
     info: Arc<RequestInfo>,
-    user: Arc<User>,
-    query: Query,
-    headers: HeaderMap,
-    warnings: Warnings,
+    asked: Asked,
     request: Request,
 ) -> Result<Response, Status> {
+    let Asked { user, query, headers, warnings } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     if let Some(deprecation) = &served.version().deprecation {

@@ -12,7 +12,7 @@ pub struct Renaming(pub Arc<Schemas>);
 
 impl Renaming {
     pub fn convert_now(&self, mut object: Value, to: &GroupVersionKind) -> Value {
-        object.set_at(&["apiVersion"], Value::String(to.api_version()));
+        object.set_at(&["apiVersion"], to.api_version().into());
         self.0.tidy(&mut object, Strictness::Lenient);
         object
     }

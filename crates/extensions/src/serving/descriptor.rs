@@ -12,7 +12,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What every custom resource can do, as discovery lists it.
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// What is left while the definition is being deleted.
+const LAST_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 /// A name that no client can write: the place of a field that another version can be selected by.
 const NOBODY: &str = "\0";
@@ -95,7 +97,7 @@ fn version(
         name: spec.name().into(),
         served: spec.is_served(),
         schema,
-        verbs: texts(&VERBS),
+        verbs: if definition.is("Terminating") { texts(&LAST_VERBS) } else { texts(&VERBS) },
         subresources,
         columns: columns(spec),
         selectable: selectable.collect(),

@@ -96,11 +96,9 @@ impl CustomStrategy {
         let mut errors = self.type_errors(object);
         if errors.is_empty() {
             errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
-            errors.extend(super::validate::update(&self.schema, object, old));
             self.spec_replicas(object, &mut errors);
             self.status_replicas(object, &mut errors);
         }
-        errors.extend(super::embedded::validate(&self.schema, object));
         errors.extend(self.lists_update(object, old));
         errors
     }
@@ -109,9 +107,6 @@ impl CustomStrategy {
         let mut errors = self.type_errors(object);
         if errors.is_empty() {
             errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
-            if let (Some(status), Some(schema)) = (object.get("status"), self.schema.property("status")) {
-                errors.extend(super::validate::status_update(schema, status, old.get("status")));
-            }
             self.status_replicas(object, &mut errors);
         }
         errors.extend(self.lists_update(object, old));
@@ -143,11 +138,9 @@ impl Strategy for CustomStrategy {
         if errors.is_empty() {
             let path = Path::new("metadata");
             errors.extend(validate_object_meta(object.meta(), self.namespacing, names::name_is_dns_subdomain, &path));
-            errors.extend(super::validate::create(&self.schema, object));
             self.spec_replicas(object, &mut errors);
             self.status_replicas(object, &mut errors);
         }
-        errors.extend(super::embedded::validate(&self.schema, object));
         errors.extend(validate_lists(&self.schema, object));
         self.check_rules(object, None, &mut errors);
         errors
@@ -204,19 +197,6 @@ pub fn nested_int(object: &Value, path: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// The text at a simple path.
-pub fn nested_text<'a>(object: &'a Value, path: &str) -> Result<&'a str, String> {
-    match nested(object, path)? {
-        None => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(other) => Err(format!(
-            "{path} accessor error: {} is of the type {}, expected string",
-            go_text(other),
-            go_type(other),
-            path = dotted(path)
-        )),
-    }
-}
 
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let path = SimplePath::new(path);
@@ -282,7 +262,7 @@ fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     for name in now.difference(&before) {
         let warn = |what: &str| format!("metadata.finalizers: {}: {what}", kubelith_meta::text::quote(name));
-        warnings.extend(names::qualified_name(name).iter().map(|problem| warn(problem)));
+        warnings.extend(names::is_qualified_name(name).iter().map(|problem| warn(problem)));
         if !name.contains('/') && !STANDARD.contains(name) {
             let how = if name.contains('.') { " including a path (/)" } else { "" };
             warnings.push(warn(&format!(

@@ -4,12 +4,12 @@
 use crate::admission::{Operation, Request};
 use crate::call::Call;
 use crate::error;
-use crate::resource::{Resource, resource_version_of, set_resource_version};
+use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
-use kubelith_meta::{Str, Value, names, random};
+use kubelith_meta::{GroupKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
@@ -54,7 +54,7 @@ impl Resource {
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => Ok(object),
+                None => self.as_stored(call, object).await,
             };
         }
         let ttl = self.strategy.time_to_live(&object);
@@ -62,7 +62,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
-                Ok(object)
+                self.as_stored(call, object).await
             }
             Err(StoreError::Conflict { current }) => {
                 let found = match &current {
@@ -124,11 +124,11 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(call, object), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(call, object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
@@ -183,6 +183,14 @@ impl Resource {
     pub(crate) fn validate_metadata(&self, object: &Value) -> ErrorList {
         let namespacing = if self.namespaced() { Namespacing::Required } else { Namespacing::Forbidden };
         validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
+    }
+
+    /// The kind that errors about an object name: custom resources may say that they are something else.
+    pub(crate) fn kind_of(&self, call: &Call, object: &Value) -> GroupKind {
+        match self.working {
+            Working::Storage => call.group_kind(),
+            Working::Request => object.gvk().group_kind(),
+        }
     }
 
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {

@@ -107,6 +107,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
@@ -141,6 +142,7 @@ impl Resource {
         }
         let bytes = self.encode(&object).await?;
         if call.dry_run() {
+            let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let ttl = self.strategy.time_to_live(&object);
@@ -149,6 +151,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
@@ -265,7 +268,7 @@ impl Resource {
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(call, object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);

@@ -6,6 +6,7 @@
 pub mod canonical;
 pub mod defaults;
 pub mod descriptor;
+pub mod go_regexp;
 pub mod jsonpath;
 pub mod structural;
 pub mod types;

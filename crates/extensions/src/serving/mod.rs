@@ -4,11 +4,12 @@
 mod codec;
 mod convert;
 pub mod descriptor;
+mod embedded;
 mod schemas;
 mod strategy;
 mod table;
 
-pub use strategy::RuleSet;
+pub use strategy::{RuleSet, Unchecked};
 pub use table::{Serving, Table};
 
 use crate::Config;
@@ -86,17 +87,19 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
     for spec in definition.versions().filter(|v| v.is_served() || v.is_storage()) {
         let Some(index) = descriptor.versions.iter().position(|v| v.name == spec.name()) else { continue };
         let kind = descriptor.gvk(spec.name());
+        let schema = schemas.of(spec.name()).cloned().unwrap_or_default();
+        let rules = schema.has_cel().then(|| (config.rules)(&schema));
         let strategy: Arc<dyn Strategy> = Arc::new(CustomStrategy {
             kind: kind.clone(),
             schemas: schemas.clone(),
-            schema: schemas.of(spec.name()).cloned().unwrap_or_default(),
+            schema,
             namespacing: match definition.scope() {
                 Scope::Namespaced => Namespacing::Required,
                 Scope::Cluster => Namespacing::Forbidden,
             },
             has_status: spec.has_status(),
             scale: spec.scale(),
-            rules: None,
+            rules,
         });
         let resource = Arc::new(Resource {
             descriptor: descriptor.clone(),
@@ -111,12 +114,11 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             working: Working::Request,
             garbage_collection: config.garbage_collection,
         });
-        let renaming = Renaming(schemas.clone());
         let fields = ResourceFields::new(
             descriptor.clone(),
             kind.clone(),
             strategy,
-            Arc::new(move |object, to| Ok(renaming.convert_now(object, to))),
+            Arc::new(convert::rename),
         );
         let endpoint = Endpoint {
             resource,

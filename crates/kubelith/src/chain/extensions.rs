@@ -31,6 +31,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         clock: shared.clock.clone(),
         limits: shared.limits,
         garbage_collection: shared.options.storage.garbage_collector,
+        rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
     let (controllers, (settled, wait)) = (extensions.clone(), tokio::sync::oneshot::channel());

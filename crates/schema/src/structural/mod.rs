@@ -4,16 +4,22 @@
 //! tree. `shape` makes the [`Schema`](crate::Schema) of a descriptor from it, which server-side apply merges by.
 //! Descriptions and examples are not kept: documents are written from the definition itself.
 
+mod check;
 mod defaults;
+pub mod formats;
 mod lists;
 mod parse;
+mod pattern;
 mod prune;
 mod shape;
+mod validate;
 
 pub use defaults::{apply_defaults, drop_nulls};
 pub use lists::validate_lists;
+pub use pattern::Pattern;
 pub use prune::{prune, prune_reporting};
 pub use shape::object_schema;
+pub use validate::{validate, validate_update};
 
 use kubelith_meta::{Str, Value};
 
@@ -75,7 +81,7 @@ pub enum MapKind {
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub format: Str,
-    pub pattern: Str,
+    pub pattern: Option<Pattern>,
     pub enumeration: Vec<Value>,
     pub minimum: Option<f64>,
     pub maximum: Option<f64>,
@@ -96,6 +102,33 @@ pub struct Rules {
     pub not: Option<Box<Structural>>,
     /// `x-kubernetes-validations`, as they were written: rules in CEL.
     pub cel: Vec<Value>,
+}
+
+impl Rules {
+    /// No rules at all.
+    pub const NONE: Rules = Rules {
+        format: Str::const_new(""),
+        pattern: None,
+        enumeration: Vec::new(),
+        minimum: None,
+        maximum: None,
+        exclusive_minimum: false,
+        exclusive_maximum: false,
+        multiple_of: None,
+        min_length: None,
+        max_length: None,
+        min_items: None,
+        max_items: None,
+        unique_items: false,
+        min_properties: None,
+        max_properties: None,
+        required: Vec::new(),
+        all_of: Vec::new(),
+        any_of: Vec::new(),
+        one_of: Vec::new(),
+        not: None,
+        cel: Vec::new(),
+    };
 }
 
 impl Type {
@@ -140,6 +173,15 @@ impl Structural {
             Some(Additional::Of(schema)) => Some(schema),
             _ => None,
         }
+    }
+
+    /// Whether there are rules in CEL anywhere in this schema.
+    pub fn has_cel(&self) -> bool {
+        let nested = |rules: &Rules| {
+            let parts = rules.all_of.iter().chain(&rules.any_of).chain(&rules.one_of).chain(rules.not.as_deref());
+            !rules.cel.is_empty() || parts.into_iter().any(Structural::has_cel)
+        };
+        self.any(&|s| s.rules.as_deref().is_some_and(nested))
     }
 
     /// Whether any schema in this one fulfils `wanted`, nested rules aside.

@@ -1,6 +1,6 @@
 //! From the OpenAPI form (`JSONSchemaProps`) to the tree. What validation of definitions forbids is passed over.
 
-use super::{Additional, List, MapKind, Rules, Structural, Type};
+use super::{Additional, List, MapKind, Pattern, Rules, Structural, Type};
 use kubelith_meta::{Str, Value};
 
 impl Structural {
@@ -87,7 +87,7 @@ fn rules(schema: &Value) -> Option<Rules> {
     }
     Some(Rules {
         format: schema.str_at(&["format"]).into(),
-        pattern: schema.str_at(&["pattern"]).into(),
+        pattern: Some(schema.str_at(&["pattern"])).filter(|p| !p.is_empty()).map(Pattern::new),
         enumeration: values("enum"),
         minimum: number("minimum"),
         maximum: number("maximum"),

@@ -2,6 +2,7 @@
 
 use super::{Additional, List, MapKind, Structural, Type};
 use crate::{Field, ListKind, Presence, Rules, Schema, Shape, StructType, TypeTable, TypedSchema, Unknown};
+use kubelith_meta::Value;
 use std::sync::Arc;
 
 /// The schema of whole objects. `table` has the type of their metadata.
@@ -18,11 +19,18 @@ pub fn object_schema(table: Arc<TypeTable>, structural: &Structural) -> TypedSch
     TypedSchema { table, root: Arc::new(root) }
 }
 
+/// An element of a list or map: null in it is the client's, to be judged by validation.
+fn element(s: &Structural) -> Schema {
+    Schema { nullable: true, ..schema(s) }
+}
+
 fn schema(s: &Structural) -> Schema {
     let format = s.rules.as_ref().map(|r| r.format.clone()).filter(|f| !f.is_empty());
     Schema {
         shape: shape(s),
         nullable: s.nullable,
+        // Keys of lists have defaults, which are part of the key. Others are not looked at here.
+        default: s.default.as_deref().filter(|d| !matches!(d, Value::Array(_) | Value::Object(_))).cloned(),
         list: match &s.list {
             Some(List::Set) => ListKind::Set,
             Some(List::Map(keys)) => ListKind::Map(keys.clone()),
@@ -45,7 +53,7 @@ fn shape(s: &Structural) -> Shape {
         None if !s.properties.is_empty() || s.embedded => object(s),
         None => Shape::Any,
         Some(Type::Array) => {
-            let item = s.items.as_deref().map(schema).unwrap_or_default();
+            let item = s.items.as_deref().map(element).unwrap_or_default();
             Shape::List(Box::new(item))
         }
         Some(Type::String) => Shape::String,
@@ -57,7 +65,7 @@ fn shape(s: &Structural) -> Shape {
 
 fn object(s: &Structural) -> Shape {
     match s.additional.as_deref() {
-        Some(Additional::Of(value)) => return Shape::Map(Box::new(schema(value))),
+        Some(Additional::Of(value)) => return Shape::Map(Box::new(element(value))),
         Some(Additional::Allowed(true)) => return Shape::Map(Box::default()),
         _ => {}
     }

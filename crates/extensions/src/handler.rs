@@ -68,7 +68,11 @@ async fn run(serving: Serving, info: Arc<RequestInfo>, asked: Asked, request: Re
     let Some(verb) = verbs.iter().find(|v| **v == info.verb) else {
         return Err(Status::method_not_supported(&resource(), &Str::from(info.verb.as_str())));
     };
-    let Asked { user, query, headers, warnings } = asked;
-    let cx = Arc::new(Context { endpoint: endpoint.clone(), info: info.clone(), user, query, headers, warnings });
+    let endpoint = match info.subresource.as_str() {
+        "scale" => serving.built.scales.get(&info.version).unwrap_or(endpoint),
+        _ => endpoint,
+    };
+    let Asked { user, query, headers, warnings, authorizer } = asked;
+    let cx = Arc::new(Context { endpoint: endpoint.clone(), info: info.clone(), user, query, headers, warnings, authorizer });
     handlers::serve(cx, verb, request.into_body()).await
 }

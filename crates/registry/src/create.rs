@@ -107,15 +107,20 @@ impl Resource {
         Generated::No
     }
 
+    /// What errors call the kind: events are those of the core group, whichever way they came.
+    pub(crate) fn stored_kind(&self) -> GroupKind {
+        self.descriptor.storage.kind.group_kind()
+    }
+
     /// What every create goes through before validating admission.
     pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         self.ensure_namespace(call, object)?;
         let version = self.working_kind(call).version;
-        if self.strategy.owns_status(self.has_status(&version)) {
+        if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {
             object.make_object().remove("status");
         }
         match self.strategy.generation() {
-            Generation::None | Generation::Own => {}
+            Generation::None | Generation::SpecChanges => {}
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
@@ -124,17 +129,27 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.kind_of(call, object), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.kind_of(call, object), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
+    }
+
+    /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
+    /// what a default fills.
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
+        if self.working == Working::Storage {
+            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+            self.normalize(call, object);
+        }
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.
@@ -186,15 +201,19 @@ impl Resource {
     }
 
     /// The kind that errors about an object name: custom resources may say that they are something else.
-    pub(crate) fn kind_of(&self, call: &Call, object: &Value) -> GroupKind {
+    pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
         match self.working {
-            Working::Storage => call.group_kind(),
+            Working::Storage => self.stored_kind(),
             Working::Request => object.gvk().group_kind(),
         }
     }
 
+    /// A scale is a view of the resource itself: writing it is writing that.
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {
-        Part::of(&call.subresource)
+        match call.subresource.as_str() {
+            "scale" => Part::Main,
+            other => Part::of(other),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::serving::Table;
 use crate::{CLEANUP_FINALIZER, Config};
 use kubelith_meta::user::User;
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::{Call, DeleteOptions, Mode, Resource, Warnings};
+use kubelith_registry::{Call, DeleteBy, DeleteOptions, Mode, Resource, Warnings};
 use kubelith_server::controller::{Controller, Next};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_store::cache::Scope;
@@ -120,7 +120,7 @@ async fn delete_all(resource: &Resource) -> Result<(), Status> {
             mode: Mode::Real,
             warnings: Warnings::default(),
         };
-        match resource.delete(&call, &DeleteOptions::default(), None).await {
+        match resource.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
             Err(status) if !status.is_not_found() => failure = Some(status),
             _ => {}
         }

@@ -29,7 +29,7 @@ impl Decoder for CustomDecoder {
             Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
         };
         let mut strict = Vec::new();
-        let mut object = match format {
+        let object = match format {
             Format::Yaml => {
                 let document = yaml::read(body).map_err(|e| unrecognized(&e))?;
                 if strictness == Strictness::Report {
@@ -48,15 +48,22 @@ impl Decoder for CustomDecoder {
             return Err(unrecognized(&format!("Object 'Kind' is missing in '{}'", shown.trim_end())));
         }
         let given = object.gvk();
-        let unknown = self.schemas.coerce(&mut object, strictness).map_err(|why| {
+        let taken = self.take(object, strictness).map_err(|why| {
             Status::bad_request(format!(
                 "{} in version \"{}\" cannot be handled as a {}: {why}",
                 given.kind, given.version, self.kind.kind
             ))
         })?;
-        if strictness == Strictness::Report {
-            strict.extend(unknown.iter().map(|path| unknown_field(path)));
-        }
+        strict.extend(taken.strict);
+        Ok(Decoded { object: taken.object, strict })
+    }
+
+    fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
+        let unknown = self.schemas.coerce(&mut object, strictness)?;
+        let strict = match strictness {
+            Strictness::Lenient => Vec::new(),
+            Strictness::Report => unknown.iter().map(|path| unknown_field(path)).collect(),
+        };
         Ok(Decoded { object, strict })
     }
 

@@ -23,6 +23,9 @@ use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{Resource, Strategy, Working};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_server::handlers::fields::ResourceFields;
+use kubelith_codec::negotiate::BUILT_IN;
+use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
+use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, ListItems};
 use kubelith_server::table::NoCells;
 use kubelith_store::StoreError;
@@ -40,6 +43,8 @@ pub struct Built {
     pub descriptor: Arc<Descriptor>,
     /// By version, for those that are served or stored.
     pub endpoints: HashMap<Str, Arc<Endpoint>>,
+    /// By version, for those that have one.
+    pub scales: HashMap<Str, Arc<Endpoint>>,
     terminating: Arc<AtomicBool>,
 }
 
@@ -83,7 +88,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
     let cache = config.hub.register(prefix, None, codec.clone()).await?;
     let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
     let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
-    let mut endpoints = HashMap::new();
+    let (mut endpoints, mut scales) = (HashMap::new(), HashMap::new());
     for spec in definition.versions().filter(|v| v.is_served() || v.is_storage()) {
         let Some(index) = descriptor.versions.iter().position(|v| v.name == spec.name()) else { continue };
         let kind = descriptor.gvk(spec.name());
@@ -122,6 +127,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         );
         let endpoint = Endpoint {
             resource,
+            facet: None,
             version_index: index,
             kind: kind.clone(),
             formats: FORMATS,
@@ -132,6 +138,9 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             cells: Arc::new(NoCells),
             limits: config.limits,
         };
+        if let Some(scale) = scale(&endpoint) {
+            scales.insert(Str::from(spec.name()), Arc::new(scale));
+        }
         endpoints.insert(Str::from(spec.name()), Arc::new(endpoint));
     }
     Ok(Built {
@@ -140,7 +149,28 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         names: definition.accepted_names(),
         descriptor,
         endpoints,
+        scales,
         terminating,
+    })
+}
+
+/// The scale subresource of a version, if it has one.
+fn scale(parent: &Endpoint) -> Option<Endpoint> {
+    let kind = scale_kind();
+    let schema = kubelith_catalog::builtin().kind_schema(&kind)?;
+    let scale = Scale::of(&parent.resource.descriptor, parent.version_index, schema.clone())?;
+    Some(Endpoint {
+        resource: parent.resource.clone(),
+        facet: Some(Arc::new(scale)),
+        version_index: parent.version_index,
+        kind: kind.clone(),
+        formats: BUILT_IN,
+        items: ListItems::WithoutType,
+        decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
+        fields: Some(Arc::new(ScaleFields { schema })),
+        strategic: false,
+        cells: parent.cells.clone(),
+        limits: parent.limits,
     })
 }
 

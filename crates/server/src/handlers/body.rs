@@ -20,6 +20,9 @@ pub trait Decoder: Send + Sync + 'static {
     fn check(&self, _object: &Value) -> Result<(), Status> {
         Ok(())
     }
+
+    /// Takes what a patch made as an object. The error is the bare reason.
+    fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
 }
 
 pub struct Decoded {

@@ -9,20 +9,24 @@ use http::header::CONTENT_TYPE;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::{proto, typed, yaml};
-use kubelith_meta::{GroupVersionKind, Status, Str, Value};
-use kubelith_registry::{DeleteOptions, DeleteOutcome, Mode};
+use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::{GroupKind, GroupVersionKind, Status, Str, Value};
+use kubelith_registry::{DeleteBy, DeleteOptions, DeleteOutcome, Mode};
 use std::sync::Arc;
 
 pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
     let (options, mode, object) = read_options(&cx, request).await?;
     let call = cx.call(mode);
+    if options.ignore_read_error {
+        authorize_unsafe(&cx).await?;
+    }
     let orphan = options.orphan_dependents;
     let result = {
         let (cx, call) = (cx.clone(), call.clone());
         super::run_to_end(async move {
             let resource = &cx.endpoint.resource;
-            let result = resource.delete(&call, &options, Some(&object)).await?;
+            let result = resource.delete(&call, &options, DeleteBy::Client(&object)).await?;
             Ok((cx.to_request_version(result.object).await?, result.outcome))
         })
         .await?
@@ -43,6 +47,13 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
     let negotiated = cx.negotiate()?;
     let list_options = ListOptions::parse(&cx.query)?;
     let (options, mode, object) = read_options(&cx, request).await?;
+    if options.ignore_read_error {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let mut errors = ErrorList::default();
+        errors.push(Error::invalid(&Path::new(options::IGNORE_READ_ERROR), Value::Bool(true), why));
+        let kind = GroupKind { group: "meta.k8s.io".into(), kind: "DeleteOptions".into() };
+        return Err(Status::invalid(&kind, "", &errors));
+    }
     let page = list::find(&cx, &list_options).await?;
     let found = page.objects();
     let mut call = cx.call(mode);
@@ -57,7 +68,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
                 if cx.endpoint.resource.namespaced() {
                     call.namespace = Str::from(cached.namespace());
                 }
-                match cx.endpoint.resource.delete(&call, &options, Some(&object)).await {
+                match cx.endpoint.resource.delete(&call, &options, DeleteBy::Client(&object)).await {
                     Err(status) if !status.is_not_found() => return Err(status),
                     _ => {}
                 }
@@ -71,16 +82,35 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
     Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
 }
 
+/// To delete what cannot be read takes a permission of its own.
+async fn authorize_unsafe(cx: &Context) -> Result<(), Status> {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    let resource = cx.endpoint.resource.descriptor.group_resource();
+    let refuse = |why: String| Status::forbidden(&resource, &cx.info.name, why);
+    if !cx.info.subresource.is_empty() {
+        let option = options::IGNORE_READ_ERROR;
+        return Err(refuse(format!("{option} delete option is not allowed on a subresource or non-resource request")));
+    }
+    match cx.decide(VERB).await {
+        Some((decision, _)) if decision.allowed() => Ok(()),
+        Some((decision, _)) => Err(refuse(match decision.error {
+            Some(why) => format!("error while checking permission for \"{VERB}\", {why}"),
+            None => format!("not permitted to do \"{VERB}\", reason: {}", decision.reason),
+        })),
+        None => Err(refuse(format!("error while checking permission for \"{VERB}\""))),
+    }
+}
+
 /// Options come from the body if there is one, else from the query.
 async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptions, Mode, Value), Status> {
     let bytes = body::read(request, cx.endpoint.limits.body_bytes).await?;
     if bytes.is_empty() {
-        return options::delete_options(None, &cx.query);
+        return options::delete_options(None, &cx.query, cx.endpoint.limits.unsafe_deletion);
     }
     let format =
         negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
     let object = decode_options(&bytes, format)?;
-    options::delete_options(Some(&object), &cx.query)
+    options::delete_options(Some(&object), &cx.query, cx.endpoint.limits.unsafe_deletion)
 }
 
 /// DeleteOptions are read at any version of any group, and mistakes are answered without the words that other

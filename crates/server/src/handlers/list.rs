@@ -110,7 +110,9 @@ impl Page {
         let more = {
             items.extend(self.matching().take(limit).cloned());
             // What follows the page need not match: the reference looks at keys only.
-            match items.last().filter(|_| items.len() == limit) {
+            // A name selects one object, so nothing can follow.
+            let single = self.selection.single_key().is_some();
+            match items.last().filter(|_| items.len() == limit && !single) {
                 Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
                 None => 0,
             }

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_auth::Authorizer;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
@@ -186,6 +187,34 @@ impl Handler for Api {
 }
 
 async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
+    answer(request, |asked, request| async move {
+        match served {
+            None => Err(no_such_resource()),
+            Some(served) => dispatch(served, info, asked, request).await,
+        }
+    })
+    .await
+}
+
+/// What a request says besides its path and body.
+pub struct Asked {
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    /// For the client, with the answer.
+    pub warnings: Warnings,
+    /// Who decided that the request may pass.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
+}
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
+pub async fn answer<F>(request: Request, work: impl FnOnce(Asked, Request) -> F) -> Response
+where
+    F: Future<Output = Result<Response, Status>>,
+{
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
@@ -194,11 +223,10 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    let result = match served {
-        None => Err(no_such_resource()),
-        Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
-    };
+    let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
+    let audit = AuditContext::of(request.extensions()).cloned();
+    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let result = work(asked, request).await;
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -207,12 +235,10 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
 async fn dispatch(
     served: &Served,
     info: Arc<RequestInfo>,
-    user: Arc<User>,
-    query: Query,
-    headers: HeaderMap,
-    warnings: Warnings,
+    asked: Asked,
     request: Request,
 ) -> Result<Response, Status> {
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     if let Some(deprecation) = &served.version().deprecation {
@@ -220,8 +246,6 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
-            let audit = AuditContext::of(request.extensions()).cloned();
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
             handlers::serve(cx, verb, request.into_body()).await
         }

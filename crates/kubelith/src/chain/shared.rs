@@ -83,6 +83,7 @@ impl<'a> Shared<'a> {
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
         let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;

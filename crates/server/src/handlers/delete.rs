@@ -77,7 +77,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
         })
         .await?
     };
-    let list = list::list_value(&cx, &negotiated, deleted, page.meta())?;
+    let list = list::list_value(&cx, &negotiated, deleted, page.meta(&cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty())?;
     Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
 }

@@ -17,6 +17,7 @@ pub mod logging;
 pub mod loopback;
 pub mod metrics;
 pub mod openapi;
+pub mod proxy;
 pub mod query;
 pub mod request_info;
 pub mod respond;

@@ -1,5 +1,6 @@
 //! Strategies by resource: `<group>/<kind>.rs` for kinds with behaviour, a line here for the others.
 
+mod apiregistration;
 mod core;
 mod kind;
 
@@ -50,7 +51,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("storage.k8s.io", "csistoragecapacities") => P.guarded(),
         ("certificates.k8s.io", "clustertrustbundles" | "podcertificaterequests") => P.guarded(),
         ("internal.apiserver.k8s.io" | "storagemigration.k8s.io", _) => P.guarded(),
-        ("apiregistration.k8s.io", "apiservices") => P.guarded(),
+        ("apiregistration.k8s.io", "apiservices") => apiregistration::API_SERVICE,
         _ => P,
     }
 }

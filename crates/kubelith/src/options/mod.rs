@@ -2,6 +2,7 @@
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
 mod access;
+mod aggregator;
 mod generic;
 mod network;
 mod serving;
@@ -10,6 +11,7 @@ mod storage;
 mod tests;
 
 pub use access::AccessOptions;
+pub use aggregator::AggregatorOptions;
 pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
@@ -31,6 +33,7 @@ pub struct Options {
     pub serving: ServingOptions,
     pub network: NetworkOptions,
     pub access: AccessOptions,
+    pub aggregator: AggregatorOptions,
     pub profiling: bool,
 }
 
@@ -65,13 +68,14 @@ impl Options {
         let storage = StorageOptions::from_flags(flags, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
         let access = AccessOptions::from_flags(flags, &mut errors);
+        let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
-        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, profiling })
+        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, aggregator, profiling })
     }
 }
 

@@ -137,11 +137,6 @@ impl ApiServices {
     pub fn get(&self, name: &str) -> Option<ApiService> {
         self.value(name).map(|v| ApiService::read(&v))
     }
-
-    pub fn all(&self) -> Vec<ApiService> {
-        let snapshot = self.0.snapshot();
-        snapshot.objects.values().filter_map(|o| value_of(o)).map(|v| ApiService::read(&v)).collect()
-    }
 }
 
 #[cfg(test)]

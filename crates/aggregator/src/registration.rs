@@ -50,8 +50,6 @@ impl Registration {
                 name: a.name.clone(),
                 gv: a.gv.clone(),
                 service: service.clone(),
-                group_priority: a.group_priority,
-                version_priority: a.version_priority,
                 available: a.is_available(),
                 transport: self.transports.get(a, service),
             })),

@@ -13,8 +13,6 @@ pub struct Backend {
     pub name: Str,
     pub gv: GroupVersion,
     pub service: ServiceReference,
-    pub group_priority: i32,
-    pub version_priority: i32,
     /// What its APIService says; requests of clients are refused if not.
     pub available: bool,
     /// Why there can be no connection: what the APIService says about certificates makes no sense.
@@ -141,8 +139,6 @@ mod tests {
             name: format!("{version}.{group}").into(),
             gv: GroupVersion::new(group, version),
             service: ServiceReference { namespace: "n".into(), name: "s".into(), port: 443 },
-            group_priority: 1,
-            version_priority: 1,
             available: true,
             transport: Err("none".into()),
         })

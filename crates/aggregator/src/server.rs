@@ -5,8 +5,10 @@ use crate::api_service::{ApiServices, Managed};
 use crate::autoregister::{AutoRegister, Local};
 use crate::availability::{self, Availability};
 use crate::crd_registration::CrdRegistration;
+use crate::discovery::{self, DiscoveryAggregation};
 use crate::handler::{Link, Proxy};
 use crate::metrics::AggregatorMetrics;
+use crate::openapi::{self, OpenApiAggregation};
 use crate::registration::{OWN_GROUP, Registration};
 use crate::resolve::{Resolver, Routing, service_of};
 use crate::routes::{Routes, Transports};
@@ -32,6 +34,10 @@ const RESYNC: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(5), most: Duration::from_secs(30) };
 /// Checks and writes at a time, as in the reference.
 const WORKERS: usize = 5;
+/// Documents asked for at a time: a server that does not answer holds up one worker for seconds.
+const DOCUMENT_WORKERS: usize = 16;
+/// For servers that have no OpenAPI to give right now.
+const DOCUMENT_BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(3600) };
 /// How often the files of our certificate are looked at.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -68,6 +74,8 @@ struct Parts {
     registration: Arc<Registration>,
     availability: Arc<Availability>,
     auto_register: Arc<AutoRegister>,
+    discovery: Arc<DiscoveryAggregation>,
+    openapi: Arc<OpenApiAggregation>,
 }
 
 /// Puts the aggregator in front of `next`.
@@ -87,6 +95,22 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         auto_register.want(local, Managed::OnStart);
     }
     let parts = Arc::new(Parts {
+        discovery: Arc::new(DiscoveryAggregation {
+            api_services: api_services.clone(),
+            resolver: resolver.clone(),
+            transports: transports.clone(),
+            discovery: config.discovery,
+            metrics: metrics.clone(),
+            state: Mutex::default(),
+        }),
+        openapi: Arc::new(OpenApiAggregation {
+            api_services: api_services.clone(),
+            routes: routes.clone(),
+            resolver: resolver.clone(),
+            transports: transports.clone(),
+            openapi: config.openapi,
+            state: Mutex::default(),
+        }),
         availability: Arc::new(Availability {
             api_services: api_services.clone(),
             client: config.client,
@@ -106,12 +130,13 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         auto_register,
         api_services: api_services.clone(),
     });
+    let documents = parts.openapi.clone();
     let proxy = Arc::new(Proxy {
         routes,
         resolver,
         redirects: config.redirects,
         identity: config.identity,
-        openapi_paths: Arc::new(|_| None),
+        openapi_paths: Arc::new(move |path| documents.backend(path)),
     });
     let hooks = next
         .behind(|next| Arc::new(Link { proxy, next }))
@@ -120,12 +145,12 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         .post_start_hook(local_availability(&parts))
         .post_start_hook(remote_availability(&parts))
         .post_start_hook(registration_hook(&parts))
-        .post_start_hook(PostStartHook::new("apiservice-discovery-controller", |_| async { Ok(()) }))
+        .post_start_hook(discovery_hook(&parts))
         .post_start_hook(auto_registration(&parts));
     hooks
         .boot_check(completion(api_services, names))
-        .post_start_hook(PostStartHook::new("apiservice-openapi-controller", |_| async { Ok(()) }))
-        .post_start_hook(PostStartHook::new("apiservice-openapiv3-controller", |_| async { Ok(()) }))
+        .post_start_hook(openapi_v2(&parts))
+        .post_start_hook(openapi_v3(&parts))
 }
 
 fn its_name(change: &Change) -> Vec<Str> {
@@ -208,6 +233,53 @@ fn registration_hook(parts: &Arc<Parts>) -> PostStartHook {
             .watches(&parts.api_services.0, its_name)
             .start(&context.tasks);
         running.settled().await;
+        Ok(())
+    })
+}
+
+/// Done when every server that was there was asked: those that did not answer are in the document as stale ones.
+fn discovery_hook(parts: &Arc<Parts>) -> PostStartHook {
+    let parts = parts.clone();
+    PostStartHook::new("apiservice-discovery-controller", |context| async move {
+        let (aggregation, changed) = (parts.discovery.clone(), parts.discovery.clone());
+        let running = Controller::new("apiservice-discovery", move |name| aggregation.clone().reconcile(name))
+            .watches(&parts.api_services.0, move |change| {
+                changed.changed(&change.key());
+                its_name(change)
+            })
+            .workers(DOCUMENT_WORKERS)
+            .backoff(Backoff { first: Duration::from_millis(500), most: discovery::REFRESH })
+            .every(discovery::REFRESH)
+            .start(&context.tasks);
+        running.settled().await;
+        Ok(())
+    })
+}
+
+fn openapi_v2(parts: &Arc<Parts>) -> PostStartHook {
+    let parts = parts.clone();
+    PostStartHook::new("apiservice-openapi-controller", |context| async move {
+        let aggregation = parts.openapi.clone();
+        Controller::new("apiservice-openapi", move |name| aggregation.clone().reconcile_v2(name))
+            .watches(&parts.api_services.0, its_name)
+            .workers(DOCUMENT_WORKERS)
+            .backoff(DOCUMENT_BACKOFF)
+            .every(openapi::REFRESH)
+            .start(&context.tasks);
+        Ok(())
+    })
+}
+
+fn openapi_v3(parts: &Arc<Parts>) -> PostStartHook {
+    let parts = parts.clone();
+    PostStartHook::new("apiservice-openapiv3-controller", |context| async move {
+        let aggregation = parts.openapi.clone();
+        Controller::new("apiservice-openapiv3", move |name| aggregation.clone().reconcile_v3(name))
+            .watches(&parts.api_services.0, its_name)
+            .workers(DOCUMENT_WORKERS)
+            .backoff(DOCUMENT_BACKOFF)
+            .every(openapi::REFRESH)
+            .start(&context.tasks);
         Ok(())
     })
 }

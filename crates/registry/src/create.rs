@@ -9,7 +9,7 @@ use crate::strategy::{Begun, Generation, Part};
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
-use kubelith_meta::{Str, Value, names, random};
+use kubelith_meta::{GroupKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
@@ -107,6 +107,11 @@ impl Resource {
         Generated::No
     }
 
+    /// What errors call the kind: events are those of the core group, whichever way they came.
+    pub(crate) fn stored_kind(&self) -> GroupKind {
+        self.descriptor.storage.kind.group_kind()
+    }
+
     /// What every create goes through before validating admission.
     pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         self.ensure_namespace(call, object)?;
@@ -124,11 +129,11 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);

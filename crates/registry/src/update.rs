@@ -265,7 +265,7 @@ impl Resource {
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The strategy of a built-in resource.
 pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(kind(group, plural).with_defaults_of(group, plural))
+    Arc::new(kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural))
 }
 
 /// What sets a kind apart.

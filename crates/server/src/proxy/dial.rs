@@ -91,7 +91,10 @@ fn handshake_error(error: &io::Error) -> String {
         other => return format!("tls: {other}"),
     };
     let why = match invalid {
-        CertificateError::UnknownIssuer => "certificate signed by unknown authority".to_owned(),
+        // Another authority of the same name has another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
         CertificateError::Expired
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet

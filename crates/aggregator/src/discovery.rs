@@ -199,7 +199,7 @@ impl Asking<'_> {
         user: &User,
     ) -> Result<Fetched, String> {
         let authority = self.resolver.resolve(self.service).map_err(|e| e.to_string())?;
-        let path_and_query = PathAndQuery::from_maybe_shared(path.as_bytes().to_vec()).map_err(|e| e.to_string())?;
+        let path_and_query = PathAndQuery::try_from(path).map_err(|e| e.to_string())?;
         let target = Target { authority, path_and_query };
         self.transport.fetch(target, user, accept, etag, (MAX_BYTES, TIMEOUT)).await.map_err(|e| e.to_string())
     }

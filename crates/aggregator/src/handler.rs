@@ -30,6 +30,9 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
+/// Who has a document of OpenAPI, by its path.
+pub type FindDocument = Box<dyn Fn(&str) -> Option<Arc<Backend>> + Send + Sync>;
+
 /// Sends requests to backends.
 pub struct Proxy {
     pub routes: Arc<Routes>,
@@ -37,7 +40,7 @@ pub struct Proxy {
     pub redirects: Redirects,
     pub identity: Identity,
     /// Serves `/openapi/v3/<path>` for these paths at another server.
-    pub openapi_paths: Arc<dyn Fn(&str) -> Option<Arc<Backend>> + Send + Sync>,
+    pub openapi_paths: FindDocument,
 }
 
 /// The proxy with what comes after it.
@@ -93,7 +96,7 @@ impl Proxy {
                 Err(_) => return unavailable("error trying to reach service: context deadline exceeded"),
             },
         };
-        outcome.unwrap_or_else(|why| unavailable(why))
+        outcome.unwrap_or_else(unavailable)
     }
 }
 

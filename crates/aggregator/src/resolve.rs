@@ -110,15 +110,18 @@ pub struct Resolver {
     routing: Routing,
     services: Arc<ResourceCache>,
     /// By key, with the object that was read.
-    read: Mutex<HashMap<ServiceKey, (Arc<CachedObject>, Arc<Service>)>>,
+    read: Mutex<HashMap<ServiceKey, ReadService>>,
     /// Slices by the service that they belong to, then by their key.
-    slices: Mutex<HashMap<ServiceKey, BTreeMap<Arc<str>, Arc<LazySlice>>>>,
+    slices: Mutex<HashMap<ServiceKey, SlicesByKey>>,
     /// Endpoints take turns.
     turn: AtomicUsize,
 }
 
 /// `namespace/name`.
 type ServiceKey = Str;
+/// What was read, and from which revision.
+type ReadService = (Arc<CachedObject>, Arc<Service>);
+type SlicesByKey = BTreeMap<Arc<str>, Arc<LazySlice>>;
 
 /// A slice, parsed when its service is first resolved: most are never asked for.
 struct LazySlice {

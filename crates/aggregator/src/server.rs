@@ -136,7 +136,7 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         resolver,
         redirects: config.redirects,
         identity: config.identity,
-        openapi_paths: Arc::new(move |path| documents.backend(path)),
+        openapi_paths: Box::new(move |path| documents.backend(path)),
     });
     let hooks = next
         .behind(|next| Arc::new(Link { proxy, next }))

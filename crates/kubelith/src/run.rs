@@ -90,7 +90,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
     let hub = shared.hub.clone();
-    let chain = chain::build(&shared, builtin).behind(|next| barrier::before(next, roles, hub));
+    let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
     let builder = builder.delegate(chain);
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();

@@ -26,6 +26,7 @@ pub mod loopback;
 pub mod metrics;
 pub mod openapi;
 pub mod outbound;
+pub mod proxy;
 pub mod query;
 pub mod request_info;
 pub mod respond;

@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "kubelith",
     "kubelith-aggregator",
     "kubelith-extensions",
@@ -13,6 +13,8 @@ const LAYERS: [&str; 16] = [
     "kubelith-server",
     "kubelith-admission",
     "kubelith-auth",
+    // Pure: beside merge and cel, but nothing between it and the server needs it.
+    "kubelith-fairness",
     "kubelith-registry",
     "kubelith-store",
     "kubelith-catalog",

@@ -265,14 +265,14 @@ fn p99(times: &[Nanos]) -> Nanos {
 /// The promise: ten times more clients than seats in one flow, and another flow hardly notices.
 #[test]
 fn an_elephant_does_not_trample_a_mouse() {
-    for hash in 0..50u64 {
+    for hash in 0..12u64 {
         let clients =
             |flow, count, pause| Clients { flow: mixed(flow), count, service: 10 * MS, work: Work::ONE, pause };
         let mouse = || clients(2 * hash, 2, 7 * MS);
         let elephant = clients(2 * hash + 1, 200, 0);
         let discipline = queuing(64, 6, 50);
-        let idle = simulate(&mut QueueSet::new(0, discipline, 20), &[mouse()], 20 * SECOND);
-        let busy = simulate(&mut QueueSet::new(0, discipline, 20), &[mouse(), elephant], 20 * SECOND);
+        let idle = simulate(&mut QueueSet::new(0, discipline, 20), &[mouse()], 3 * SECOND);
+        let busy = simulate(&mut QueueSet::new(0, discipline, 20), &[mouse(), elephant], 3 * SECOND);
         let (idle, loaded) = (p99(&idle[&mouse().flow].0), p99(&busy[&mouse().flow].0));
         assert!(loaded <= 2 * idle, "flow {hash}: {loaded} against {idle}");
         assert_eq!(busy[&mouse().flow].1, 0, "none is refused");
@@ -283,7 +283,7 @@ fn an_elephant_does_not_trample_a_mouse() {
 fn equal_flows_get_equal_shares_whatever_their_width() {
     let flow = |flow, count, seats| Clients { flow, count, service: 10 * MS, work: Work::seats(seats), pause: 0 };
     let clients = [flow(0, 100, 1), flow(1, 10, 4)];
-    let results = simulate(&mut QueueSet::new(0, queuing(2, 1, 200), 8), &clients, 20 * SECOND);
+    let results = simulate(&mut QueueSet::new(0, queuing(2, 1, 200), 8), &clients, 5 * SECOND);
     let seats = |flow: u64, width: usize| (results[&flow].0.len() * width) as f64;
     let ratio = seats(0, 1) / seats(1, 4);
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
@@ -294,8 +294,8 @@ fn seats_that_are_kept_do_not_stop_the_level() {
     let work = Work { initial_seats: 1, final_seats: 5, extra: 20 * MS };
     let write = Clients { flow: 0, count: 30, service: 5 * MS, work, pause: 0 };
     let read = Clients { flow: 1, count: 1, service: 5 * MS, work: Work::ONE, pause: 0 };
-    let results = simulate(&mut QueueSet::new(0, queuing(2, 1, 200), 10), &[write, read], 20 * SECOND);
-    assert!(results[&0].0.len() > 1000 && results[&1].0.len() > 300, "{} {}", results[&0].0.len(), results[&1].0.len());
+    let results = simulate(&mut QueueSet::new(0, queuing(2, 1, 200), 10), &[write, read], 5 * SECOND);
+    assert!(results[&0].0.len() > 250 && results[&1].0.len() > 75, "{} {}", results[&0].0.len(), results[&1].0.len());
 }
 
 #[derive(Debug, Clone)]

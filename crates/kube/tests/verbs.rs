@@ -44,9 +44,9 @@ impl Server {
         .await
         .unwrap();
         let api = Api::new(installed.routes, routes::not_found());
-        let discovery = Discovery::new("127.0.0.1:6443", api);
+        let discovery = Discovery::new("127.0.0.1:6443");
         discovery.set(Source::BuiltIn, installed.discovery);
-        Server(discovery)
+        Server(discovery.before(api))
     }
 
     async fn send(&self, method: Method, uri: &str, body: &str) -> (u16, Value) {

@@ -1,7 +1,7 @@
 //! The kubelith program: flags, then options, then the server.
 
 mod access;
-mod apis;
+mod chain;
 mod flags;
 mod options;
 mod roles;

@@ -422,6 +422,9 @@ async fn a_connection_can_be_taken_over() {
     stream.write_all(request_text.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && answer.ends_with("\r\n\r\nHELLO"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && answer.ends_with("\r\n\r\nHELLO"),
+        "{answer}"
+    );
     assert_eq!(server.get("/x", ADMIN_TOKEN).await.text(), "no upgrade");
 }

@@ -45,6 +45,8 @@ pub struct QueueSet<T, W> {
     /// The queue that was served last; ties go to those after it.
     robin: usize,
     enqueued: usize,
+    /// Of its queue, as the last request that came saw it.
+    length_seen: usize,
     totals: Totals,
     gauges: Gauges,
 }
@@ -153,6 +155,7 @@ impl<T, W> QueueSet<T, W> {
             active_queues: 0,
             robin: 0,
             enqueued: 0,
+            length_seen: 0,
             totals: Totals::default(),
             gauges: Gauges {
                 waiting: TimedRatio::new(now, REQUEST_BOUNDS),
@@ -317,6 +320,11 @@ impl<T, W> QueueSet<T, W> {
         self.totals
     }
 
+    /// How long the queue was with the request that came last; for a metric.
+    pub fn length_seen(&self) -> usize {
+        self.length_seen
+    }
+
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -405,6 +413,7 @@ impl<T, W> QueueSet<T, W> {
         }
         queue.push(Waiting { slot, arrival: self.meter, work, total: total_work(&work) });
         queue.bound_start();
+        self.length_seen = queue.len();
         self.totals.waiting += 1;
         self.totals.seats_waiting += work.max_seats();
     }

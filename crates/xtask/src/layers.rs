@@ -19,6 +19,7 @@ const LAYERS: [&str; 17] = [
     "kubelith-store",
     "kubelith-catalog",
     "kubelith-descriptions",
+    "kubelith-validation",
     "kubelith-merge",
     "kubelith-cel",
     "kubelith-codec",

@@ -3,9 +3,10 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
-use kubelith_kube::admission::NamespaceLifecycle;
+use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
@@ -43,6 +44,8 @@ pub struct Shared<'a> {
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
     pub access: Access,
+    /// What clients' credentials are checked against, as it is now, to be told to extension servers.
+    pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
 }
@@ -54,9 +57,17 @@ impl<'a> Shared<'a> {
         frame: Frame,
         store: Arc<dyn Store>,
         access: Access,
+        authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
         let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
-        let admission: Arc<dyn Admission> = Arc::new(NamespaceLifecycle);
+        let objects = Objects::new();
+        let plugins = kubelith_admission::Config {
+            objects: objects.clone(),
+            not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
+            unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+        };
+        let admission: Arc<dyn Admission> =
+            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
         let catalog = kubelith_catalog::builtin();
@@ -65,6 +76,7 @@ impl<'a> Shared<'a> {
             catalog,
             hub: hub.clone(),
             admission: admission.clone(),
+            objects,
             clock: clock.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,
@@ -83,6 +95,7 @@ impl<'a> Shared<'a> {
             openapi: OpenApi::new(library()),
             admission,
             access,
+            authentication,
             clock,
             limits,
         };

@@ -3,6 +3,7 @@
 mod access;
 mod chain;
 mod flags;
+mod flow_control;
 mod options;
 mod roles;
 mod run;

@@ -2,6 +2,7 @@
 
 use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use crate::version;
 use crate::{chain, roles, storage};
@@ -72,9 +73,11 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     };
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
-    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
-        .routes(|routes| debug_routes(routes, &options, flags));
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+    let flow_control = FlowControl::new(&options, &metrics);
+    let builder = ServerBuilder::new(server_config(&options, &access, &flow_control), metrics.clone())
+        .routes(|routes| debug_routes(routes, &options, flags))
+        .routes(|routes| flow_control.install(routes));
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, flow_control };
     let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, client_cas.published()).await?;
     let builder = builder.delegate(chain::build(&shared, builtin));
     let hub = shared.hub.clone();
@@ -104,7 +107,7 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
     }
 }
 
-fn server_config(options: &Options, access: &Access) -> ServerConfig {
+fn server_config(options: &Options, access: &Access, flow_control: &FlowControl) -> ServerConfig {
     let generic = &options.generic;
     ServerConfig {
         chain: ChainConfig {
@@ -116,7 +119,7 @@ fn server_config(options: &Options, access: &Access) -> ServerConfig {
             authorizer: access.authorizer.clone(),
             audit: None,
             failed_authentication_audit: None,
-            flow_control: None,
+            flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
             request_timeout: generic.request_timeout,

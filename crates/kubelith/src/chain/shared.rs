@@ -1,5 +1,6 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
@@ -27,6 +28,7 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.
@@ -66,8 +68,7 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
         };
-        let admission: Arc<dyn Admission> =
-            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
+        let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
         let catalog = kubelith_catalog::builtin();

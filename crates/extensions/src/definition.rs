@@ -156,9 +156,8 @@ impl Names {
     fn read(names: Option<&Value>) -> Names {
         let Some(names) = names else { return Names::default() };
         let text = |key: &str| Str::from(names.str_at(&[key]));
-        let texts = |key: &str| -> Vec<Str> {
-            list(names, &[key]).iter().filter_map(Value::as_str).map(Str::from).collect()
-        };
+        let texts =
+            |key: &str| -> Vec<Str> { list(names, &[key]).iter().filter_map(Value::as_str).map(Str::from).collect() };
         Names {
             plural: text("plural"),
             singular: text("singular"),

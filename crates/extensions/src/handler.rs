@@ -1,7 +1,7 @@
 //! The link of the server chain that serves custom resources. What it does not know is left to the next one.
 
-use crate::serving::{Serving, Table};
 use crate::Config;
+use crate::serving::{Serving, Table};
 use futures::future::BoxFuture;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;

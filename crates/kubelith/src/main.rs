@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod chain;
 mod flags;
+mod flow_control;
 mod options;
 mod run;
 mod storage;

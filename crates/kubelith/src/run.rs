@@ -2,6 +2,7 @@
 
 use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
@@ -69,8 +70,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let setup = Setup::new(&options, client_cas)?;
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
-    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone()), metrics.clone())
+    let flow_control = FlowControl::new(&options, &metrics);
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone())
         .routes(|routes| debug_routes(routes, &options, flags))
+        .routes(|routes| flow_control.install(routes))
         .routes(|routes| setup.install(routes, &external_address(&options)))
         .checks(|checks| storage.add_checks(checks))
         .at_end({
@@ -84,10 +87,9 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, flow_control };
     let published = setup.published(&options.authentication);
-    let (shared, builtin) =
-        chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
@@ -112,7 +114,12 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
     }
 }
 
-fn server_config(options: &Options, setup: &Setup, audit: Option<Arc<Audit>>) -> ServerConfig {
+fn server_config(
+    options: &Options,
+    setup: &Setup,
+    audit: Option<Arc<Audit>>,
+    flow_control: &FlowControl,
+) -> ServerConfig {
     let access = &setup.access;
     let generic = &options.generic;
     ServerConfig {
@@ -124,7 +131,7 @@ fn server_config(options: &Options, setup: &Setup, audit: Option<Arc<Audit>>) ->
             },
             authorizer: access.authorizer.clone(),
             audit,
-            flow_control: None,
+            flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
             request_timeout: generic.request_timeout,

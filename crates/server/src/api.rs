@@ -232,12 +232,7 @@ where
     response
 }
 
-async fn dispatch(
-    served: &Served,
-    info: Arc<RequestInfo>,
-    asked: Asked,
-    request: Request,
-) -> Result<Response, Status> {
+async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;

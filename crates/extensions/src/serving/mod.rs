@@ -17,13 +17,13 @@ use crate::definition::{Definition, Names};
 use codec::{CustomCodec, CustomDecoder, FORMATS};
 use convert::Renaming;
 use futures::future::BoxFuture;
+use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{Resource, Strategy, Working};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_server::handlers::fields::ResourceFields;
-use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, ListItems};
@@ -119,12 +119,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             working: Working::Request,
             garbage_collection: config.garbage_collection,
         });
-        let fields = ResourceFields::new(
-            descriptor.clone(),
-            kind.clone(),
-            strategy,
-            Arc::new(convert::rename),
-        );
+        let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, Arc::new(convert::rename));
         let endpoint = Endpoint {
             resource,
             facet: None,

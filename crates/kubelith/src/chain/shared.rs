@@ -1,5 +1,6 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
@@ -26,6 +27,7 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.

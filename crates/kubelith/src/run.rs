@@ -130,6 +130,7 @@ fn server_config(options: &Options, access: &Access) -> ServerConfig {
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
         statusz: options.features.enabled("ComponentStatusz"),
+        metrics: options.metrics.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
@@ -181,10 +182,11 @@ async fn dispatch(
 ) -> Result<Response, Status> {
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
-    if let Some(deprecation) = &served.version().deprecation {
+    let deprecation = served.version().deprecation.as_ref();
+    if let Some(deprecation) = deprecation {
         warnings.add(deprecation.warning.as_str());
     }
-    match route {
+    let mut response = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
             handlers::serve(cx, verb, request.into_body()).await
@@ -194,7 +196,19 @@ async fn dispatch(
             let endpoint = served.endpoint.clone();
             action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }).await
         }
+    }?;
+    if let Some(deprecation) = deprecation {
+        response
+            .extensions_mut()
+            .insert(DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() });
     }
+    Ok(response)
+}
+
+/// `1.25` of "…, unavailable in v1.25+; …"; empty if no release without it is named.
+fn removed_release(warning: &str) -> &str {
+    let rest = warning.split_once("unavailable in v").map_or("", |(_, rest)| rest);
+    rest.split_once('+').map_or("", |(release, _)| release)
 }
 
 enum Route {

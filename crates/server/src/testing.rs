@@ -231,6 +231,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
         shutdown_delay: Duration::ZERO,
         watch_termination_grace_period: Duration::ZERO,
         statusz: true,
+        metrics: Default::default(),
     }
 }
 

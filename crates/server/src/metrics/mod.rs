@@ -9,9 +9,14 @@ pub mod process;
 pub mod pulled;
 pub mod requests;
 pub mod route;
+pub mod selection;
+#[cfg(test)]
+mod text_tests;
+pub mod workqueue;
 
 pub use prometheus;
 pub use route::metrics_route;
+pub use selection::Selection;
 
 use crate::features::FeatureGates;
 use crate::listen::Listener;
@@ -33,6 +38,7 @@ pub struct Metrics {
     pub health: Arc<health::HealthMetrics>,
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
+    pub workqueues: Arc<workqueue::WorkqueueMetrics>,
 }
 
 impl Default for Metrics {
@@ -51,6 +57,7 @@ impl Metrics {
             slis,
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
+            workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             registry,
         }
     }
@@ -63,6 +70,20 @@ impl Metrics {
         gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
             .with_label_values(&values)
             .set(1);
+        let release = format!("{}.{}", version.major, version.minor);
+        gauges(
+            &self.registry,
+            "version_info",
+            "The version, the one that is emulated and the oldest one to be compatible with.",
+            &["component", "binary", "emulation", "min_compat"],
+        )
+        .with_label_values(&[
+            "kube",
+            &release,
+            &release,
+            &format!("{}.{}", version.major, version.min_compatibility_minor),
+        ])
+        .set(1);
         let enabled =
             gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
         for (gate, on) in features.all() {

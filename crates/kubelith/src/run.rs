@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 /// How often certificates are looked at for their end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
+/// What `--enable-logs-handler` shows.
+const LOGS: &str = "/var/log";
+
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
@@ -72,8 +75,9 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     };
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
-    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
-        .routes(|routes| debug_routes(routes, &options, flags));
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone());
+    let tasks = builder.tasks();
+    let builder = builder.routes(|routes| debug_routes(routes, &options, flags, tasks));
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
     let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, client_cas.published()).await?;
     let builder = builder.delegate(chain::build(&shared, builtin));
@@ -95,9 +99,13 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
-fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
     if options.profiling {
         routes::install_debug(routes);
+        routes::install_profiles(routes, tasks);
+    }
+    if flags.bool("enable-logs-handler") {
+        routes::install_logs(routes, LOGS);
     }
     if options.features.enabled("ComponentFlagz") {
         routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());

@@ -30,6 +30,7 @@ impl Server {
             catalog: kubelith_catalog::builtin(),
             hub,
             admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,

@@ -4,7 +4,7 @@
 use crate::admission::{Operation, Request};
 use crate::call::Call;
 use crate::error;
-use crate::resource::{Resource, resource_version_of, set_resource_version};
+use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
@@ -57,7 +57,7 @@ impl Resource {
                 None => Ok(object),
             };
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 reservation.commit();
@@ -116,11 +116,11 @@ impl Resource {
     pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         self.ensure_namespace(call, object)?;
         let version = self.working_kind(call).version;
-        if self.strategy.owns_status(self.has_status(&version)) {
+        if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {
             object.make_object().remove("status");
         }
         match self.strategy.generation() {
-            Generation::None | Generation::Own => {}
+            Generation::None | Generation::SpecChanges => {}
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
@@ -139,7 +139,17 @@ impl Resource {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
+    }
+
+    /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
+    /// what a default fills.
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
+        if self.working == Working::Storage {
+            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+            self.normalize(call, object);
+        }
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.
@@ -190,8 +200,12 @@ impl Resource {
         validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
     }
 
+    /// A scale is a view of the resource itself: writing it is writing that.
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {
-        Part::of(&call.subresource)
+        match call.subresource.as_str() {
+            "scale" => Part::Main,
+            other => Part::of(other),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::filters::authorization::Authorized;
 use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
@@ -48,18 +49,29 @@ pub struct ActionCall {
 impl ActionCall {
     /// The request's body as an object of a built-in kind.
     pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
-        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        Ok(self.decode_create(std::slice::from_ref(kind)).await?.0)
+    }
+
+    /// The body of a create, which may be of any of `kinds` (the first is the usual one), and its options.
+    pub async fn decode_create(&mut self, kinds: &[GroupVersionKind]) -> Result<(Value, WriteOptions), Status> {
         let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
-        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
+        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
         let strictness = match options.field_validation {
             FieldValidation::Ignore => Strictness::Lenient,
             FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
         };
-        let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
-        handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
-        Ok(decoded.object)
+        let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
+        let kind = decoded.object.gvk();
+        handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        Ok((decoded.object, options))
+    }
+
+    /// A Status that says how it went, as the answer itself.
+    pub fn status(&self, status: &Status) -> Response {
+        output::status(&self.headers, false, status)
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
@@ -188,7 +200,8 @@ async fn dispatch(
     }
     let mut response = match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {
@@ -273,14 +286,15 @@ fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Re
         ref other if subresource.name == "proxy" && matches!(other.as_str(), "HEAD" | "OPTIONS") => "get",
         _ => return Err(no_such_method()),
     };
+    // Only proxies lead further.
+    if info.parts.len() > 3 && subresource.name != "proxy" {
+        return Err(no_such_resource());
+    }
     if let Some(action) = served.actions.get(&info.subresource) {
         if !subresource.verbs.iter().any(|v| v == verb) {
             return Err(no_such_method());
         }
         return Ok(Route::Action(action.clone()));
-    }
-    if info.parts.len() > 3 {
-        return Err(no_such_resource());
     }
     if !subresource.verbs.iter().any(|v| v == verb) {
         return Err(no_such_method());

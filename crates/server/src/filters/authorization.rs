@@ -55,7 +55,8 @@ impl Authorization {
         track(&request, Part::Authorization, started.elapsed());
         self.metrics.authorized(&decision, started.elapsed());
         if decision.allowed() {
-            request.extensions_mut().insert(Authorized { reason: decision.reason });
+            let authorizer = self.authorizer.clone();
+            request.extensions_mut().insert(Authorized { reason: decision.reason, authorizer });
             return self.next.handle(request);
         }
         let response = match decision.error {
@@ -69,10 +70,13 @@ impl Authorization {
     }
 }
 
-/// Why a request was let in, for the audit log.
-#[derive(Debug, Clone)]
+/// That a request was let in.
+#[derive(Clone)]
 pub struct Authorized {
+    /// Why, for the audit log.
     pub reason: std::borrow::Cow<'static, str>,
+    /// Whom to ask about what the request turns out to want besides.
+    pub authorizer: Arc<dyn Authorizer>,
 }
 
 fn forbidden(request: &Request, attributes: &Attributes, reason: &str) -> Response {

@@ -15,6 +15,9 @@ use kubelith_registry::Warnings;
 /// taken as they are and then pruned by their schema.
 pub trait Decoder: Send + Sync + 'static {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status>;
+
+    /// Takes what a patch made as an object. The error is the bare reason.
+    fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
 }
 
 pub struct Decoded {

@@ -10,10 +10,12 @@ use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::authentication::AuthenticationOptions;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
+use kubelith_server::spans::Tracer;
 use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
 use kubelith_server::{ServerBuilder, ServerConfig, logging};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -87,7 +89,11 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
+    let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
+    let tracer = options.tracing.as_ref().map(tracer).transpose()?;
+    let builder = builder.tracer(tracer);
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, identity };
     let (shared, builtin) =
         chain::Shared::open(&options, frame, storage.hub.clone(), access, client_cas.published()).await?;
     let builder = builder.delegate(chain::build(&shared, builtin));
@@ -127,6 +133,7 @@ fn server_config(options: &Options, access: &Access) -> ServerConfig {
                 proxy_headers: None,
             },
             authorizer: access.authorizer.clone(),
+            tracer: None,
             audit: None,
             failed_authentication_audit: None,
             flow_control: None,

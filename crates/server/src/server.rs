@@ -9,6 +9,7 @@ use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
 use crate::metrics::{Metrics, Selection, metrics_route};
 use crate::routes::{self, ListedPaths, Listing, Routes, VersionInfo};
+use crate::spans::Tracer;
 use crate::tls::server_config::RELOAD_INTERVAL;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -123,6 +124,12 @@ impl ServerBuilder {
         });
         self.checks.add_boot(check, self.config.livez_grace_period);
         self.post_start.push(hook);
+        self
+    }
+
+    /// Takes spans of requests from here on.
+    pub fn tracer(mut self, tracer: Option<Tracer>) -> ServerBuilder {
+        self.config.chain.tracer = tracer;
         self
     }
 

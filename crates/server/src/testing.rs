@@ -215,6 +215,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
                 proxy_headers: None,
             },
             authorizer: Arc::new(PrivilegedGroup),
+            tracer: None,
             audit: None,
             failed_authentication_audit: None,
             flow_control: None,

@@ -10,6 +10,7 @@ use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -26,6 +27,8 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    /// Who this server is among those of the cluster.
+    pub identity: ServerIdentity,
 }
 
 /// Everything a server of the chain may need.

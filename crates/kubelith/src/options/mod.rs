@@ -23,6 +23,7 @@ use kubelith_codec::yaml;
 use kubelith_server::features::FeatureGates;
 use kubelith_server::logging::Format;
 use kubelith_server::metrics::Selection;
+use kubelith_server::spans::TracingConfig;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct Options {
     pub admission: AdmissionOptions,
     pub profiling: bool,
     pub metrics: Selection,
+    /// Where traces go, if they are wanted.
+    pub tracing: Option<TracingConfig>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +82,7 @@ impl Options {
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
         let metrics = metrics_of(flags)?;
+        let tracing = tracing_of(flags)?;
         Ok(Options {
             data_dir,
             logging,
@@ -91,6 +95,7 @@ impl Options {
             admission,
             profiling,
             metrics,
+            tracing,
         })
     }
 }
@@ -126,4 +131,15 @@ fn metrics_of(flags: &Flags) -> Result<Selection, String> {
         selection.allow(&metric_and_label, &values)?;
     }
     Ok(selection)
+}
+
+fn tracing_of(flags: &Flags) -> Result<Option<TracingConfig>, String> {
+    let file = flags.text("tracing-config-file");
+    if file.is_empty() {
+        return Ok(None);
+    }
+    if !std::path::Path::new(&file).exists() {
+        return Err(format!("tracing-config-file {file} does not exist"));
+    }
+    TracingConfig::read(file.as_ref()).map(Some)
 }

@@ -17,6 +17,7 @@ pub mod panic;
 pub mod request_info;
 pub mod retry_after;
 pub mod timeout;
+pub mod tracing;
 pub mod wait_group;
 pub mod warnings;
 pub mod watch_termination;

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const INDEX: &str = "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<table>\n\
-    <tr><td><a href=\"cmdline\">cmdline</a></td><td>The command line of the program.</td></tr>\n\
     <tr><td><a href=\"profile\">profile</a></td><td>Processor time by thread, over ?seconds=30.</td></tr>\n\
     <tr><td><a href=\"heap?debug=1\">heap</a></td><td>Resident memory by mapping.</td></tr>\n\
     <tr><td><a href=\"goroutine?debug=1\">goroutine</a></td><td>Background tasks by name.</td></tr>\n\
@@ -52,7 +51,6 @@ async fn serve(request: &Request, tasks: &Tasks) -> Response {
     let parameter = |name: &str| query::first(request.uri().query(), name).and_then(|v| v.parse::<u64>().ok());
     let profile = match path.strip_prefix("/debug/pprof").unwrap_or("").trim_matches('/') {
         "" => return respond::with_type(StatusCode::OK, HeaderValue::from_static("text/html; charset=utf-8"), INDEX),
-        "cmdline" => return respond::text(StatusCode::OK, command_line()),
         "profile" => processor(Duration::from_secs(parameter("seconds").unwrap_or(SECONDS).min(MOST_SECONDS))).await,
         "heap" | "allocs" => Profile::now("inuse_space", "bytes", memory(&proc("smaps"))),
         "goroutine" => {
@@ -60,8 +58,8 @@ async fn serve(request: &Request, tasks: &Tasks) -> Response {
             Profile::now("task", "count", running.collect())
         }
         "threadcreate" => Profile::now("thread", "count", threads().into_iter().map(|(n, (c, _))| (n, c)).collect()),
-        name => {
-            let mut response = respond::text(StatusCode::NOT_FOUND, format!("Unknown profile {name:?}\n"));
+        _ => {
+            let mut response = respond::text(StatusCode::NOT_FOUND, "Unknown profile\n");
             response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
             return response;
         }
@@ -76,10 +74,6 @@ async fn serve(request: &Request, tasks: &Tasks) -> Response {
 
 fn proc(file: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default()
-}
-
-fn command_line() -> String {
-    std::env::args().collect::<Vec<_>>().join("\0")
 }
 
 async fn processor(duration: Duration) -> Profile {

@@ -49,4 +49,4 @@ pub const LOGS: &[Flag] = &[
 ];
 
 pub const TRACES: &[Flag] =
-    &[later("tracing-config-file", Text, "", "File that says where traces go and how many are taken.")];
+    &[flag("tracing-config-file", Text, "", "File that says where traces go and how many are taken.")];

@@ -5,11 +5,12 @@ use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
     Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
-    logging, max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
+    logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
 use crate::http::BoxHandler;
 use crate::lifecycle::{Lifecycle, WaitGroup};
 use crate::metrics::Metrics;
+use crate::spans::Tracer;
 use kubelith_auth::Authorizer;
 use regex::Regex;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::time::Duration;
 pub struct ChainConfig {
     pub authentication: AuthenticationOptions,
     pub authorizer: Arc<dyn Authorizer>,
+    /// Takes spans, if traces are wanted.
+    pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Arc<Audit>>,
     /// Priority and fairness; without it the plain limits below apply.
@@ -71,7 +74,9 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // Preflight requests carry no credentials.
         .maybe(cors::layer(c.cors_allowed_origins))
         .then(authentication::layer(c.authentication, metrics.auth.clone(), failed))
-        // From here on the user is known. The audit log shows who asked, then as whom.
+        // From here on the user is known. Traces first, so that they cover all that follows; the audit log shows who
+        // asked, then as whom.
+        .maybe(c.tracer.map(tracing::layer))
         .maybe(c.audit.as_ref().map(audit::layer))
         .then(impersonation::layer(c.authorizer.clone()))
         .maybe(c.flow_control.or_else(limits))

@@ -33,6 +33,7 @@ pub mod request_info;
 pub mod respond;
 pub mod routes;
 pub mod server;
+pub mod spans;
 pub mod table;
 pub mod testing;
 pub mod tls;

@@ -1,5 +1,7 @@
 //! The real program as a child process, and clients for it.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 pub mod client;
 
 use kubelith_conformance::http::{Address, Client, Request, Response};

@@ -19,6 +19,7 @@ pub mod priority_and_fairness;
 pub mod request_info;
 pub mod retry_after;
 pub mod timeout;
+pub mod tracing;
 pub mod wait_group;
 pub mod warnings;
 pub mod watch_termination;

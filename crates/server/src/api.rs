@@ -200,7 +200,7 @@ async fn dispatch(
         Route::Verb(endpoint, verb) => {
             let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
-            handlers::serve(cx, verb, request.into_body()).await
+            handlers::serve(cx, verb, request).await
         }
         Route::Action(action) => {
             let method = request.method().clone();

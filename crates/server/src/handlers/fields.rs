@@ -9,7 +9,7 @@ use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
-use kubelith_schema::Descriptor;
+use kubelith_schema::{Descriptor, Encoding};
 use std::sync::Arc;
 
 impl Context {
@@ -71,6 +71,16 @@ impl ResourceFields {
         self.in_all_versions(Filter::Exclude(Set::of_fields(&paths)))
     }
 
+    /// The object as it reads once it is stored: an older version shows what conversion adds, and that is owned, too.
+    fn as_stored(&self, object: Value) -> Value {
+        let stored = &self.descriptor.storage;
+        if stored.encoding != Encoding::Protobuf || stored.kind == self.kind {
+            return object;
+        }
+        let there = (self.convert)(object.clone(), &stored.kind);
+        there.and_then(|there| (self.convert)(there, &self.kind)).unwrap_or(object)
+    }
+
     fn in_all_versions(&self, filter: Filter) -> Vec<(Str, Filter)> {
         let version =
             |name: &Str| Str::from(GroupVersion::new(self.descriptor.group.clone(), name.clone()).to_string());
@@ -112,6 +122,7 @@ impl Versions for ResourceFields {
 
 impl FieldTracker for ResourceFields {
     fn update(&self, by: &By<'_>, live: Option<&Value>, object: Value) -> Value {
+        let object = self.as_stored(object);
         self.with_manager(by.subresource, |m| m.update(live, object, by.manager, by.now))
     }
 

@@ -19,6 +19,7 @@ pub mod typed;
 mod update;
 pub mod views;
 mod watch;
+pub mod websocket;
 
 pub use body::{Decoded, Decoder};
 pub use context::Context;
@@ -26,24 +27,28 @@ pub use endpoint::{Endpoint, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
 
-use crate::http::{RequestBody, Response};
+use crate::http::{Request, Response};
 use kubelith_meta::{Status, Value};
 use std::sync::Arc;
 
 /// Runs a verb on a stored resource.
-pub async fn serve(cx: Arc<Context>, verb: &str, body: RequestBody) -> Result<Response, Status> {
+pub async fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Result<Response, Status> {
     match verb {
         "get" => get::get(&cx).await,
         "list" | "watch" => {
             let options = options::ListOptions::parse(&cx.query)?;
             let forced = cx.info.verb == "watch" && verb == "watch";
-            if options.watch || forced { watch::watch(cx, options).await } else { list::list(&cx, options).await }
+            if options.watch || forced {
+                watch::watch(cx, options, request).await
+            } else {
+                list::list(&cx, options).await
+            }
         }
-        "create" => create::create(cx, body).await,
-        "update" => update::update(cx, body).await,
-        "patch" => patch::patch(cx, body).await,
-        "delete" => delete::delete(cx, body).await,
-        "deletecollection" => delete::delete_collection(cx, body).await,
+        "create" => create::create(cx, request.into_body()).await,
+        "update" => update::update(cx, request.into_body()).await,
+        "patch" => patch::patch(cx, request.into_body()).await,
+        "delete" => delete::delete(cx, request.into_body()).await,
+        "deletecollection" => delete::delete_collection(cx, request.into_body()).await,
         _ => Err(Status::method_not_supported(&cx.endpoint.resource.descriptor.group_resource(), verb)),
     }
 }

@@ -9,7 +9,7 @@ use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Admission;
-use kubelith_registry::{Conversion, Resource, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Resource, Resources, TypedCodec, Working};
 use kubelith_schema::Descriptor;
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
@@ -27,6 +27,8 @@ pub struct Install {
     pub catalog: &'static Catalog,
     pub hub: Arc<Hub>,
     pub admission: Arc<dyn Admission>,
+    /// Filled with what is installed.
+    pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
@@ -43,9 +45,6 @@ pub struct Installed {
     pub discovery: Vec<Entry>,
     pub resources: Resources,
 }
-
-/// Stored resources by group and plural.
-pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
 
 impl Install {
     fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
@@ -97,6 +96,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             version_priority: api.version_priority,
         })
     });
+    config.objects.fill(resources.clone());
     Ok(Installed { discovery: discovery.collect(), routes, resources })
 }
 

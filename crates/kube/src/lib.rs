@@ -4,7 +4,6 @@
 //! its table in `cells/`, both by concept. A kind that appears in none of them has no behaviour of its own.
 
 pub mod actions;
-pub mod admission;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
@@ -12,4 +11,5 @@ pub mod defaults;
 mod install;
 pub mod strategies;
 
-pub use install::{Install, Installed, Resources, install};
+pub use install::{Install, Installed, install};
+pub use kubelith_registry::Resources;

@@ -30,6 +30,7 @@ impl Server {
             catalog: kubelith_catalog::builtin(),
             hub,
             admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,
@@ -44,9 +45,9 @@ impl Server {
         .await
         .unwrap();
         let api = Api::new(installed.routes, routes::not_found());
-        let discovery = Discovery::new("127.0.0.1:6443", api);
+        let discovery = Discovery::new("127.0.0.1:6443");
         discovery.set(Source::BuiltIn, installed.discovery);
-        Server(discovery)
+        Server(discovery.before(api))
     }
 
     async fn send(&self, method: Method, uri: &str, body: &str) -> (u16, Value) {

@@ -1,7 +1,7 @@
 //! The kubelith program: flags, then options, then the server.
 
 mod access;
-mod apis;
+mod chain;
 mod flags;
 mod options;
 mod roles;
@@ -24,6 +24,9 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    for message in flags.deprecations() {
+        eprintln!("{message}");
+    }
     if flags.bool("help") {
         print!("{}", flags::help());
         return ExitCode::SUCCESS;

@@ -4,7 +4,7 @@ use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::version;
-use crate::{apis, roles, storage};
+use crate::{chain, roles, storage};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
@@ -70,16 +70,19 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         authorizer: access::authorizer(&options.access, &roles)?,
         audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
     };
-    let apis = apis::build(&options, store.clone(), access.clone()).await?;
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
-    let builder = ServerBuilder::new(server_config(&options, &access), metrics)
-        .routes(|routes| debug_routes(routes, &options, flags))
-        .delegate(apis.handler.clone())
-        .listed_paths(apis.listed())
-        .at_end(move || async move { store.close().await });
-    let builder = kubelith_kube::bootstrap::hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    roles::follow(&roles, &apis.resources, &builder.tasks());
+    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
+        .routes(|routes| debug_routes(routes, &options, flags));
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, client_cas.published()).await?;
+    let builder = builder.delegate(chain::build(&shared, builtin));
+    let hub = shared.hub.clone();
+    let builder = builder.at_end(move || async move {
+        hub.stop();
+        store.close().await;
+    });
+    roles::follow(&roles, &shared.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     client_cas.follow(&builder.tasks());
     let server = builder.build();

@@ -4,12 +4,12 @@
 use crate::admission::{Operation, Request};
 use crate::call::Call;
 use crate::error;
-use crate::resource::{Resource, resource_version_of, set_resource_version};
+use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
-use kubelith_meta::{Str, Value, names, random};
+use kubelith_meta::{GroupKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
@@ -107,15 +107,20 @@ impl Resource {
         Generated::No
     }
 
+    /// What errors call the kind: events are those of the core group, whichever way they came.
+    pub(crate) fn stored_kind(&self) -> GroupKind {
+        self.descriptor.storage.kind.group_kind()
+    }
+
     /// What every create goes through before validating admission.
     pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         self.ensure_namespace(call, object)?;
         let version = self.working_kind(call).version;
-        if self.strategy.owns_status(self.has_status(&version)) {
+        if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {
             object.make_object().remove("status");
         }
         match self.strategy.generation() {
-            Generation::None | Generation::Own => {}
+            Generation::None | Generation::SpecChanges => {}
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
@@ -124,17 +129,27 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
+    }
+
+    /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
+    /// what a default fills.
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
+        if self.working == Working::Storage {
+            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+            self.normalize(call, object);
+        }
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.

@@ -8,6 +8,7 @@ mod call;
 mod create;
 mod delete;
 mod error;
+pub mod objects;
 mod options;
 mod resource;
 mod rewrite;
@@ -18,6 +19,7 @@ pub mod wire;
 
 pub use call::{Call, Mode, Warnings};
 pub use delete::{DeleteBy, DeleteOutcome, DeleteResult};
+pub use objects::{Objects, Resources};
 pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
 pub use strategy::{Begun, DeleteStep, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};

@@ -310,12 +310,13 @@ impl Resource {
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&call.group_kind(), &name, &errors));
+            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
     }
 
@@ -348,8 +349,13 @@ impl Resource {
             members(object) != members(old)
         };
         let changed = match self.strategy.generation() {
-            Generation::None | Generation::Own => false,
-            Generation::Spec => differs("spec"),
+            Generation::None | Generation::One => false,
+            Generation::Spec | Generation::SpecChanges => differs("spec"),
+            Generation::Member(member) => differs(member),
+            Generation::ContentAndLabels => {
+                let path = ["metadata", "labels"];
+                others(&["metadata"]) || object.at(&path) != old.at(&path)
+            }
             Generation::SpecAndAnnotations => {
                 let path = ["metadata", "annotations"];
                 differs("spec") || object.at(&path) != old.at(&path)

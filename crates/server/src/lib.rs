@@ -1,16 +1,23 @@
 //! The generic API server: TLS and HTTP, the filter chain, verb handlers, discovery, OpenAPI, health,
 //! metrics, life cycle. It serves any set of descriptors and knows no kind by name.
+//!
+//! - A server of the chain is a [`Delegate`]: a handler in front of the next one's, with hooks, checks and paths.
+//! - Loops that reconcile objects are written with [`controller`], started in a post-start hook, and write through the
+//!   [`loopback`] client.
 
 pub mod api;
 pub mod body;
 pub mod chain;
 pub mod context;
+pub mod controller;
+pub mod delegate;
 pub mod discovery;
 pub mod features;
 pub mod filters;
 pub mod handlers;
 pub mod health;
 pub mod http;
+pub mod identity;
 pub mod lifecycle;
 pub mod listen;
 pub mod logging;
@@ -31,6 +38,7 @@ pub mod upgrade;
 mod server_tests;
 
 pub use context::RequestExt;
+pub use delegate::Delegate;
 pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
 pub use request_info::RequestInfo;
 pub use server::{Server, ServerBuilder, ServerConfig};

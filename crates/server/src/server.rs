@@ -1,6 +1,7 @@
 //! The server as a whole: put together by a builder, then run until it is told to stop.
 
 use crate::chain::{self, ChainConfig, InFlight};
+use crate::delegate::{Delegate, Start};
 use crate::health::{Check, HealthChecks, health_routes};
 use crate::http::BoxHandler;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
@@ -17,6 +18,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// With `--shutdown-send-retry-after`, at least this long every connection that speaks is sent elsewhere: one that is
+/// closed while a request is on its way would lose it.
+const LAST_CALL: Duration = Duration::from_secs(1);
 /// For connections to close once their requests are done.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// For tasks to end after the last request.
@@ -48,6 +52,7 @@ pub struct ServerBuilder {
     pre_shutdown: Vec<PreShutdownHook>,
     at_end: Vec<AtEnd>,
     delegate: BoxHandler,
+    loopback: LoopbackClient,
 }
 
 type AtEnd = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
@@ -69,12 +74,25 @@ impl ServerBuilder {
             pre_shutdown: Vec::new(),
             at_end: Vec::new(),
             delegate: routes::not_found(),
+            loopback: LoopbackClient::unconnected(),
         }
     }
 
-    /// What serves the APIs: everything that no route of the frame takes.
-    pub fn delegate(mut self, handler: BoxHandler) -> ServerBuilder {
-        self.delegate = handler;
+    /// The server chain: what serves everything that no route of the frame takes. Its hooks and checks come after
+    /// those that are there already.
+    pub fn delegate(mut self, chain: impl Into<Delegate>) -> ServerBuilder {
+        let chain = chain.into();
+        self.delegate = chain.handler;
+        self.pre_shutdown.extend(chain.pre_shutdown);
+        self.listed.extend(chain.listed);
+        for start in chain.starts {
+            match start {
+                Start::Hook(hook) => self = self.post_start_hook(hook),
+                Start::Boot(check) => self.checks.add_boot(check, self.config.livez_grace_period),
+                Start::Always(check) => self.checks.add(check),
+                Start::Readiness(check) => self.checks.add_readyz(check),
+            }
+        }
         self
     }
 
@@ -129,6 +147,11 @@ impl ServerBuilder {
         self.lifecycle.clone()
     }
 
+    /// Calls this server from within; works once it is built.
+    pub fn loopback(&self) -> LoopbackClient {
+        self.loopback.clone()
+    }
+
     pub fn build(mut self) -> Server {
         let shutting_down = self.lifecycle.shutdown_initiated.clone();
         self.checks.add_readyz(Check::sync("shutdown", move || {
@@ -151,8 +174,9 @@ impl ServerBuilder {
         let request_timeout = self.config.chain.request_timeout;
         let send_retry_after = self.config.chain.send_retry_after;
         let chain = chain::build(handler, self.config.chain, &self.lifecycle, &in_flight, &self.metrics);
+        self.loopback.connect(chain.handler.clone());
         Server {
-            loopback: LoopbackClient::new(chain.handler.clone()),
+            loopback: self.loopback,
             chain,
             metrics: self.metrics,
             lifecycle: self.lifecycle,
@@ -244,7 +268,8 @@ impl Server {
         if !self.stopping.send_retry_after {
             stop_listening.gracefully.cancel();
         }
-        self.drain().await;
+        let last_call = if self.stopping.send_retry_after { LAST_CALL } else { Duration::ZERO };
+        tokio::join!(self.drain(), tokio::time::sleep(last_call));
         self.lifecycle.drained.cancel();
         stop_listening.gracefully.cancel();
         if tokio::time::timeout(CLOSE_LIMIT, &mut serving).await.is_err() {

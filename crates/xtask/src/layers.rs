@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "kubelith",
     "kubelith-aggregator",
     "kubelith-extensions",
@@ -17,6 +17,7 @@ const LAYERS: [&str; 16] = [
     "kubelith-store",
     "kubelith-catalog",
     "kubelith-descriptions",
+    "kubelith-validation",
     "kubelith-merge",
     "kubelith-cel",
     "kubelith-codec",

@@ -5,6 +5,7 @@ use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_registry::{Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Part, Strategy};
+use kubelith_validation::{Request, Rules};
 use std::time::Duration;
 
 /// What a kind does in the generic life cycles. The hooks are those of [`Strategy`], where their time is told.
@@ -18,6 +19,9 @@ pub struct Kind {
     pub default: DefaultFn,
     pub prepare_for_create: fn(&Call, &mut Value),
     pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
+    /// The rules for objects of this kind, of the crate that knows them all.
+    pub rules: Rules,
+    /// What else is checked.
     pub validate: fn(&Call, &Value) -> ErrorList,
     pub validate_update: fn(&Call, Part<'_>, &Value, &Value) -> ErrorList,
     pub warnings_on_create: fn(&Call, &Value) -> Vec<String>,
@@ -34,6 +38,8 @@ pub struct Kind {
     pub owned_fields: fn(Part<'_>) -> &'static [&'static [&'static str]],
     /// Status is kept on main updates and dropped on create. False for kinds whose status anybody may write.
     pub owns_status: bool,
+    /// A create may bring a status.
+    pub keeps_status_on_create: bool,
 }
 
 impl Kind {
@@ -46,6 +52,7 @@ impl Kind {
         default: defaults::NOTHING,
         prepare_for_create: |_, _| {},
         prepare_for_update: |_, _, _, _| {},
+        rules: Rules::NONE,
         validate: |_, _| ErrorList::default(),
         validate_update: |_, _, _, _| ErrorList::default(),
         warnings_on_create: |_, _| Vec::new(),
@@ -62,6 +69,7 @@ impl Kind {
         },
         owned_fields: |_| &[],
         owns_status: true,
+        keeps_status_on_create: false,
     };
 
     /// Counts changes of spec in metadata.generation.
@@ -93,10 +101,19 @@ impl Kind {
         self
     }
 
+    pub fn with_rules_of(mut self, group: &str, plural: &str) -> Kind {
+        self.rules = kubelith_validation::rules(group, plural);
+        self
+    }
+
     pub fn with_defaults_of(mut self, group: &str, plural: &str) -> Kind {
         self.default = defaults::of(group, plural);
         self
     }
+}
+
+fn request_of(call: &Call) -> Request<'_> {
+    Request { group: &call.kind.group, version: &call.kind.version, subresource: &call.subresource }
 }
 
 impl Strategy for Kind {
@@ -109,7 +126,9 @@ impl Strategy for Kind {
     }
 
     fn validate(&self, call: &Call, object: &Value) -> ErrorList {
-        (self.validate)(call, object)
+        let mut errors = (self.rules.create)(request_of(call), object);
+        errors.extend((self.validate)(call, object));
+        errors
     }
 
     fn warnings_on_create(&self, call: &Call, object: &Value) -> Vec<String> {
@@ -121,7 +140,9 @@ impl Strategy for Kind {
     }
 
     fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
-        (self.validate_update)(call, part, object, old)
+        let mut errors = (self.rules.update)(request_of(call), object, old);
+        errors.extend((self.validate_update)(call, part, object, old));
+        errors
     }
 
     fn warnings_on_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> Vec<String> {
@@ -175,6 +196,10 @@ impl Strategy for Kind {
     fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
         let fields = (self.reset_fields)(part);
         fields.iter().map(|path| path.iter().map(|key| Str::from(*key)).collect()).collect()
+    }
+
+    fn keeps_status_on_create(&self) -> bool {
+        self.keeps_status_on_create
     }
 
     fn owned_fields(&self, part: Part<'_>) -> &'static [&'static [&'static str]] {

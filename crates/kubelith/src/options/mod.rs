@@ -2,6 +2,7 @@
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
 mod access;
+mod admission;
 mod generic;
 mod network;
 mod serving;
@@ -10,6 +11,7 @@ mod storage;
 mod tests;
 
 pub use access::AccessOptions;
+pub use admission::AdmissionOptions;
 pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
@@ -31,6 +33,7 @@ pub struct Options {
     pub serving: ServingOptions,
     pub network: NetworkOptions,
     pub access: AccessOptions,
+    pub admission: AdmissionOptions,
     pub profiling: bool,
 }
 
@@ -65,13 +68,14 @@ impl Options {
         let storage = StorageOptions::from_flags(flags, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
         let access = AccessOptions::from_flags(flags, &mut errors);
+        let admission = AdmissionOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
-        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, profiling })
+        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, admission, profiling })
     }
 }
 

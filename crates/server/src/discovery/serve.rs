@@ -38,7 +38,6 @@ pub struct Discovery {
     merged: ArcSwap<Merged>,
     /// `host:port` that `/api` names.
     address: Str,
-    next: BoxHandler,
 }
 
 /// The groups of all sources and their aggregated documents, encoded on first use.
@@ -54,8 +53,13 @@ struct Aggregated {
 }
 
 impl Discovery {
-    pub fn new(address: impl Into<Str>, next: BoxHandler) -> Arc<Discovery> {
-        Arc::new(Discovery { sources: Mutex::default(), merged: ArcSwap::default(), address: address.into(), next })
+    pub fn new(address: impl Into<Str>) -> Arc<Discovery> {
+        Arc::new(Discovery { sources: Mutex::default(), merged: ArcSwap::default(), address: address.into() })
+    }
+
+    /// Serves the documents and passes on everything else.
+    pub fn before(self: &Arc<Self>, next: BoxHandler) -> BoxHandler {
+        Arc::new(Link { discovery: self.clone(), next })
     }
 
     /// Replaces what a source contributes.
@@ -101,11 +105,19 @@ fn merge(mut entries: Vec<Entry>) -> Vec<Group> {
     groups
 }
 
-impl Handler for Discovery {
+/// Discovery with what comes after it.
+struct Link {
+    discovery: Arc<Discovery>,
+    next: BoxHandler,
+}
+
+impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        // One slash in front, at most one behind: `//api` is no document.
         let path = request.uri().path();
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let merged = self.merged.load_full();
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
+        let merged = self.discovery.merged.load_full();
         let group = |name: &str| merged.groups.iter().find(|g| g.name == name);
         let found = match parts.as_slice() {
             ["api"] => Some(Document::Legacy),
@@ -130,9 +142,9 @@ impl Handler for Discovery {
         }
         let response = match document {
             Document::Value(value) => plain(&request, &value),
-            Document::Legacy => {
-                aggregatable(&request, &merged, 0, || documents::legacy_versions(&merged.groups, &self.address))
-            }
+            Document::Legacy => aggregatable(&request, &merged, 0, || {
+                documents::legacy_versions(&merged.groups, &self.discovery.address)
+            }),
             Document::Groups => aggregatable(&request, &merged, 1, || documents::group_list(&merged.groups)),
         };
         Box::pin(std::future::ready(response))

@@ -17,7 +17,7 @@ use kubelith_auth::user::{API_SERVER, GROUP_AUTHENTICATED, GROUP_MASTERS};
 use kubelith_codec::json;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Names the field manager of what we write ourselves, as in the reference.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver/v1.36.4");
@@ -28,9 +28,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Debug, Clone)]
 pub(crate) struct LoopbackUser(pub Arc<User>);
 
+/// Parts of the server hold it before the chain is complete; it works from then on.
 #[derive(Clone)]
 pub struct LoopbackClient {
-    chain: BoxHandler,
+    chain: Arc<OnceLock<BoxHandler>>,
     user: Arc<User>,
 }
 
@@ -56,9 +57,22 @@ impl PatchType {
 
 /// Dropping a future ends a read; a write that passed admission is done whether anybody waits for it or not.
 impl LoopbackClient {
+    /// A client of `chain`.
     pub fn new(chain: BoxHandler) -> LoopbackClient {
+        let client = LoopbackClient::unconnected();
+        client.connect(chain);
+        client
+    }
+
+    /// A client that answers 503 until it is connected.
+    pub fn unconnected() -> LoopbackClient {
         let user = User::named(API_SERVER).with_groups(&[GROUP_MASTERS, GROUP_AUTHENTICATED]);
-        LoopbackClient { chain, user: Arc::new(user) }
+        LoopbackClient { chain: Arc::default(), user: Arc::new(user) }
+    }
+
+    /// Connects this client and all clones of it, once and for all.
+    pub(crate) fn connect(&self, chain: BoxHandler) {
+        let _ = self.chain.set(chain);
     }
 
     /// The same client as someone else.
@@ -109,7 +123,10 @@ impl LoopbackClient {
     /// Sends a request through the whole chain.
     pub async fn send(&self, mut request: Request) -> Response {
         request.extensions_mut().insert(LoopbackUser(self.user.clone()));
-        self.chain.handle(request).await
+        match self.chain.get() {
+            Some(chain) => chain.handle(request).await,
+            None => crate::respond::status_json(&Status::service_unavailable("the server is starting")),
+        }
     }
 
     async fn call(

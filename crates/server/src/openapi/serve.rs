@@ -29,6 +29,11 @@ pub struct OpenApi {
     shelf: ArcSwap<Shelf>,
     /// Held while the shelf is replaced.
     change: Mutex<()>,
+}
+
+/// OpenAPI with what comes after it.
+struct Link {
+    openapi: Arc<OpenApi>,
     next: BoxHandler,
 }
 
@@ -42,9 +47,14 @@ impl OpenApi {
     /// What the index at `/` shows of it.
     pub const LISTED: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
 
-    pub fn new(library: Library, next: BoxHandler) -> Arc<OpenApi> {
+    pub fn new(library: Library) -> Arc<OpenApi> {
         let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new()));
-        Arc::new(OpenApi { library, shelf, change: Mutex::default(), next })
+        Arc::new(OpenApi { library, shelf, change: Mutex::default() })
+    }
+
+    /// Serves the documents and passes on everything else.
+    pub fn before(self: &Arc<Self>, next: BoxHandler) -> BoxHandler {
+        Arc::new(Link { openapi: self.clone(), next })
     }
 
     /// Adds documents or replaces them. Other documents of version 3 stay as they are.
@@ -76,11 +86,11 @@ impl Shelf {
     }
 }
 
-impl Handler for OpenApi {
+impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let path = request.uri().path();
-        let shelf = || self.shelf.load_full();
-        let library = self.library.clone();
+        let shelf = || self.openapi.shelf.load_full();
+        let library = self.openapi.library.clone();
         if path == V2 {
             let kept = shelf().v2.clone();
             return Box::pin(async move { document(&request, kept, library, Version::V2).await });

@@ -5,7 +5,7 @@ use super::words::Words;
 use super::{DeleteAnswer, Detail, Dialect, Library, Published, Subject, v2, v3};
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersion, Str, Value};
-use kubelith_schema::{Descriptor, Shape, StructType, TypedSchema};
+use kubelith_schema::{Descriptor, Shape, TypedSchema};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -212,7 +212,7 @@ fn custom() -> Subject {
     descriptor.group = "stable.example.com".into();
     (descriptor.plural, descriptor.kind, descriptor.list_kind) = ("foos".into(), "Foo".into(), "FooList".into());
     let table = catalog.table.clone();
-    let root = kubelith_schema::Schema { shape: Shape::Struct(Box::new(StructType::default())), ..Default::default() };
+    let root = kubelith_schema::Schema { shape: Shape::Struct(Box::default()), ..Default::default() };
     descriptor.versions[0].schema = TypedSchema { table, root: Arc::new(root) };
     descriptor.versions[0].subresources.retain(|s| s.name == "status");
     let mut resource = published(Arc::new(descriptor), 0);

@@ -8,9 +8,7 @@ use kubelith_meta::GroupVersion;
 
 /// Serves the groups `apps` and `batch`.
 fn openapi() -> Arc<OpenApi> {
-    let next: BoxHandler =
-        Arc::new(|_: Request| -> BoxFuture<'static, Response> { Box::pin(async { respond::not_found() }) });
-    let openapi = OpenApi::new(library(), next);
+    let openapi = OpenApi::new(library());
     openapi.put(["apps", "batch"].map(subject));
     openapi.put([Subject::Release]);
     openapi
@@ -27,7 +25,8 @@ async fn get(openapi: &Arc<OpenApi>, path: &str, headers: &[(HeaderName, &str)])
     for (name, value) in headers {
         request = request.header(name, *value);
     }
-    let response = openapi.handle(request.body(RequestBody::Full(None)).unwrap()).await;
+    let response =
+        openapi.before(crate::routes::not_found()).handle(request.body(RequestBody::Full(None)).unwrap()).await;
     let (parts, body) = response.into_parts();
     (parts.status, parts.headers, body.collect().await.unwrap().to_bytes())
 }

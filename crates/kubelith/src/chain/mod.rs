@@ -1,0 +1,45 @@
+//! The server chain: what serves the APIs, from the top to the 404 at its end.
+//!
+//! ```text
+//! request ─► filters ─► frame's own paths ─► aggregator ─► documents ─► kube ─► extensions ─► 404
+//! ```
+//!
+//! It is built from its end, each server in a file of its own. A server gets what all share and the server behind it,
+//! and answers a `Delegate`: its handler in front of the other's, and the hooks, checks and paths that it adds.
+
+mod aggregator;
+mod extensions;
+mod generic;
+mod kube;
+mod shared;
+
+pub use shared::{Builtin, Frame, Shared};
+
+use kubelith_server::Delegate;
+use kubelith_server::openapi::OpenApi;
+
+/// Puts the servers one behind the other.
+pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Delegate {
+    let nobody = Delegate::end();
+    let generic = generic::hooks(shared, nobody);
+    let extensions = extensions::server(shared, generic);
+    let kube = kube::server(shared, builtin, extensions);
+    let documents = documents(shared, kube);
+    aggregator::server(shared, documents)
+}
+
+/// Discovery and OpenAPI of everything that is served, whoever serves it. The aggregator comes before them: the documents
+/// of a group version that another server has are that server's to answer.
+fn documents(shared: &Shared<'_>, next: Delegate) -> Delegate {
+    let (discovery, openapi) = (shared.discovery.clone(), shared.openapi.clone());
+    next.behind(|next| openapi.before(discovery.before(next))).listed_paths(move || {
+        let mut paths: Vec<String> = OpenApi::LISTED.iter().map(|p| (*p).to_owned()).collect();
+        paths.extend(["/api", "/apis", "/apis/"].map(str::to_owned));
+        for group in discovery.groups() {
+            let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
+            paths.extend(group.versions.iter().map(|v| format!("{root}/{}", v.name)));
+            paths.push(root);
+        }
+        paths
+    })
+}

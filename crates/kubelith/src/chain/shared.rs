@@ -1,0 +1,129 @@
+//! What the servers of the chain share, and the built-in resources, which exist before any of them.
+
+use crate::options::Options;
+use kubelith_catalog::RuntimeConfig;
+use kubelith_kube::actions::Access;
+use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
+use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::Admission;
+use kubelith_server::discovery::Discovery;
+use kubelith_server::handlers::Limits;
+use kubelith_server::handlers::endpoint::UnsafeDeletion;
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::metrics::Metrics;
+use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_store::Store;
+use kubelith_store::cache::Hub;
+use std::sync::Arc;
+
+/// What the frame lends to the servers.
+#[derive(Clone)]
+#[allow(dead_code, reason = "the extensions server and the aggregator take what they need")]
+pub struct Frame {
+    /// Calls the whole server from within; works once it is built.
+    pub client: LoopbackClient,
+    /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
+    pub tasks: Tasks,
+    pub metrics: Metrics,
+}
+
+/// Everything a server of the chain may need.
+#[allow(dead_code, reason = "the extensions server and the aggregator take what they need")]
+pub struct Shared<'a> {
+    pub options: &'a Options,
+    pub frame: Frame,
+    pub hub: Arc<Hub>,
+    /// The built-in resources that are stored, of all groups.
+    pub resources: Arc<Resources>,
+    /// Which groups there are; each server sets a source of its own.
+    pub discovery: Arc<Discovery>,
+    /// Documents of all group versions; servers put and remove theirs.
+    pub openapi: Arc<OpenApi>,
+    /// Admission of built-in and custom resources.
+    pub admission: Arc<dyn Admission>,
+    pub access: Access,
+    /// What clients' credentials are checked against, as it is now, to be told to extension servers.
+    pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: Limits,
+}
+
+impl<'a> Shared<'a> {
+    /// Opens the watch caches and makes the built-in resources.
+    pub async fn open(
+        options: &'a Options,
+        frame: Frame,
+        store: Arc<dyn Store>,
+        access: Access,
+        authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
+    ) -> Result<(Shared<'a>, Builtin), String> {
+        let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
+        let objects = Objects::new();
+        let plugins = kubelith_admission::Config {
+            objects: objects.clone(),
+            not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
+            unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+        };
+        let admission: Arc<dyn Admission> =
+            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let limits = Limits {
+            min_request_timeout: options.generic.min_request_timeout,
+            unsafe_deletion: match options.features.enabled("AllowUnsafeMalformedObjectDeletion") {
+                true => UnsafeDeletion::Allowed,
+                false => UnsafeDeletion::Ignored,
+            },
+            ..Limits::default()
+        };
+        let catalog = kubelith_catalog::builtin();
+        let features = options.features.clone();
+        let installed = install(Install {
+            catalog,
+            hub: hub.clone(),
+            admission: admission.clone(),
+            objects,
+            clock: clock.clone(),
+            limits,
+            garbage_collection: options.storage.garbage_collector,
+            access: access.clone(),
+            runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            gates: Arc::new(move |gate: &str| features.enabled(gate)),
+        });
+        let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
+        let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
+        let shared = Shared {
+            options,
+            frame,
+            hub,
+            resources: Arc::new(resources),
+            discovery: Discovery::new(address.to_string()),
+            openapi: OpenApi::new(library()),
+            admission,
+            access,
+            authentication,
+            clock,
+            limits,
+        };
+        Ok((shared, Builtin { routes, entries }))
+    }
+}
+
+/// The built-in groups, for the server that serves them.
+pub struct Builtin {
+    pub routes: kubelith_server::api::Routes,
+    pub entries: Vec<kubelith_server::discovery::Entry>,
+}
+
+/// What OpenAPI documents are made from.
+fn library() -> Library {
+    let version = crate::version::info();
+    Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
+}
+
+/// `--etcd-prefix` with slashes at both ends.
+fn root(prefix: &str) -> String {
+    format!("/{}/", prefix.trim_matches('/'))
+}

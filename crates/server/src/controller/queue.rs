@@ -1,0 +1,219 @@
+//! A queue of keys. A key waits in it once, however often it was added; one that is added while a worker has it comes
+//! again when that worker is done, so that no two workers ever have the same key.
+
+use kubelith_meta::Str;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Pauses between attempts at a key that fails: doubled each time.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    pub first: Duration,
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    /// As client-go's default queue.
+    fn default() -> Backoff {
+        Backoff { first: Duration::from_millis(5), most: Duration::from_secs(1000) }
+    }
+}
+
+impl Backoff {
+    fn pause(self, failures: u32) -> Duration {
+        self.first.saturating_mul(1 << failures.min(30)).min(self.most)
+    }
+}
+
+/// Clones are the same queue.
+#[derive(Clone, Default)]
+pub struct Queue {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    /// Rings when `ready` or `later` changed.
+    changed: Notify,
+    backoff: Backoff,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Str>,
+    /// In `ready`, or to go there when its worker is done.
+    wanted: HashSet<Str>,
+    /// With a worker.
+    taken: HashSet<Str>,
+    later: BinaryHeap<Reverse<(Instant, Str)>>,
+    failures: HashMap<Str, u32>,
+}
+
+impl State {
+    fn add(&mut self, key: Str) {
+        if self.wanted.insert(key.clone()) && !self.taken.contains(&key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Moves keys whose time has come; answers when the next one's comes.
+    fn wake(&mut self, now: Instant) -> Option<Instant> {
+        while let Some(Reverse((when, _))) = self.later.peek() {
+            if *when > now {
+                return Some(*when);
+            }
+            if let Some(Reverse((_, key))) = self.later.pop() {
+                self.add(key);
+            }
+        }
+        None
+    }
+}
+
+impl Queue {
+    pub fn new(backoff: Backoff) -> Queue {
+        Queue { inner: Arc::new(Inner { backoff, ..Inner::default() }) }
+    }
+
+    pub fn add(&self, key: impl Into<Str>) {
+        self.state().add(key.into());
+        self.inner.changed.notify_one();
+    }
+
+    /// Adds the key when the time is over.
+    pub fn add_after(&self, key: impl Into<Str>, pause: Duration) {
+        self.state().later.push(Reverse((Instant::now() + pause, key.into())));
+        self.inner.changed.notify_one();
+    }
+
+    /// Adds the key after a pause that grows with each failure since the key was last forgotten.
+    pub fn retry(&self, key: impl Into<Str>) {
+        let key = key.into();
+        let mut state = self.state();
+        let failures = state.failures.entry(key.clone()).or_default();
+        let pause = self.inner.backoff.pause(*failures);
+        *failures = failures.saturating_add(1);
+        state.later.push(Reverse((Instant::now() + pause, key)));
+        drop(state);
+        self.inner.changed.notify_one();
+    }
+
+    /// The key's failures are forgiven.
+    pub fn forget(&self, key: &Str) {
+        self.state().failures.remove(key);
+    }
+
+    /// Waits for a key. [`Queue::done`] must follow. Dropping the future takes nothing.
+    pub async fn next(&self) -> Str {
+        loop {
+            let changed = self.inner.changed.notified();
+            let (key, wake) = {
+                let mut state = self.state();
+                let wake = state.wake(Instant::now());
+                let key = state.ready.pop_front();
+                if let Some(key) = &key {
+                    state.wanted.remove(key);
+                    state.taken.insert(key.clone());
+                    // One notification wakes one worker; there may be work for more.
+                    if !state.ready.is_empty() {
+                        self.inner.changed.notify_one();
+                    }
+                }
+                (key, wake)
+            };
+            if let Some(key) = key {
+                return key;
+            }
+            match wake {
+                Some(when) => {
+                    let _ = tokio::time::timeout_at(when, changed).await;
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// The worker is done with the key.
+    pub fn done(&self, key: &Str) {
+        let mut state = self.state();
+        state.taken.remove(key);
+        if state.wanted.contains(key) {
+            state.ready.push_back(key.clone());
+            drop(state);
+            self.inner.changed.notify_one();
+        }
+    }
+
+    /// Keys that wait for a worker now.
+    pub fn len(&self) -> usize {
+        self.state().ready.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().expect("no panic under this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_once_and_is_never_with_two_workers() {
+        let queue = Queue::default();
+        for key in ["a", "b", "a"] {
+            queue.add(key);
+        }
+        assert_eq!(queue.len(), 2);
+        let a = queue.next().await;
+        assert_eq!(a, "a");
+        queue.add("a");
+        assert_eq!(queue.next().await, "b");
+        assert!(queue.next().now_or_never().is_none(), "a is with a worker");
+        queue.done(&a);
+        assert_eq!(queue.next().await, "a");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_until_forgiven() {
+        let queue = Queue::new(Backoff { first: Duration::from_secs(1), most: Duration::from_secs(3) });
+        let key = Str::from("a");
+        let start = Instant::now();
+        let mut pauses = Vec::new();
+        for round in 0..5 {
+            if round == 4 {
+                queue.forget(&key);
+            }
+            let before = start.elapsed();
+            queue.retry(key.clone());
+            queue.next().await;
+            queue.done(&key);
+            pauses.push((start.elapsed() - before).as_millis());
+        }
+        assert_eq!(pauses, [1000, 2000, 3000, 3000, 1000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_time_cuts_the_wait_for_a_later_one() {
+        let queue = Queue::default();
+        queue.add_after("late", Duration::from_secs(60));
+        let waiting = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.next().await }
+        });
+        tokio::task::yield_now().await;
+        queue.add_after("early", Duration::from_secs(1));
+        assert_eq!(waiting.await.unwrap(), "early");
+        assert_eq!(queue.next().await, "late");
+    }
+}

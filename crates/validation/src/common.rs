@@ -1,0 +1,192 @@
+//! What rules share: reading fields, metadata, names, numbers and quantities.
+
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::names::{self, Messages, NameRule, NameUse};
+use kubelith_meta::object::{
+    Namespacing, validate_immutable, validate_kube_finalizers, validate_object_meta, validate_object_meta_update,
+};
+use kubelith_meta::quantity::Quantity;
+use kubelith_meta::{Map, Value};
+
+pub const METADATA: Path<'static> = Path::new("metadata");
+pub const SPEC: Path<'static> = Path::new("spec");
+
+pub const IMMUTABLE: &str = "field is immutable";
+pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub const POSITIVE: &str = "must be greater than zero";
+
+/// Fields of objects that have passed their schema: what is absent reads as Go's zero value.
+pub trait Fields {
+    fn text(&self, key: &str) -> &str;
+    fn int(&self, key: &str) -> Option<i64>;
+    fn number(&self, key: &str) -> i64;
+    fn flag(&self, key: &str) -> bool;
+    fn list(&self, key: &str) -> &[Value];
+    fn map(&self, key: &str) -> Option<&Map>;
+    /// An absent map is an empty one.
+    fn entries<'a>(&'a self, key: &str) -> Box<dyn Iterator<Item = (&'a str, &'a Value)> + 'a>;
+    /// A member that is there and not null.
+    fn some(&self, key: &str) -> Option<&Value>;
+    fn has(&self, key: &str) -> bool;
+    fn texts(&self, key: &str) -> Vec<&str>;
+}
+
+impl Fields for Value {
+    fn text(&self, key: &str) -> &str {
+        self.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn int(&self, key: &str) -> Option<i64> {
+        self.get(key).and_then(Value::as_i64)
+    }
+
+    fn number(&self, key: &str) -> i64 {
+        self.int(key).unwrap_or_default()
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.get(key).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    fn list(&self, key: &str) -> &[Value] {
+        self.get(key).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    fn map(&self, key: &str) -> Option<&Map> {
+        self.get(key).and_then(Value::as_object)
+    }
+
+    fn entries<'a>(&'a self, key: &str) -> Box<dyn Iterator<Item = (&'a str, &'a Value)> + 'a> {
+        Box::new(self.map(key).into_iter().flat_map(Map::iter))
+    }
+
+    fn some(&self, key: &str) -> Option<&Value> {
+        self.get(key).filter(|v| !v.is_null())
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.some(key).is_some()
+    }
+
+    fn texts(&self, key: &str) -> Vec<&str> {
+        self.list(key).iter().filter_map(Value::as_str).collect()
+    }
+}
+
+/// A null for reading through what is absent.
+pub static NULL: Value = Value::Null;
+
+/// The member, or null.
+pub fn member<'a>(value: &'a Value, key: &str) -> &'a Value {
+    value.get(key).unwrap_or(&NULL)
+}
+
+/// Metadata of a new object of a built-in kind.
+pub fn meta(object: &Value, namespaced: Namespacing, rule: NameRule) -> ErrorList {
+    let mut errors = validate_object_meta(object.meta(), namespaced, rule, &METADATA);
+    errors.extend(validate_kube_finalizers(object.meta(), &METADATA.child("finalizers")));
+    errors
+}
+
+/// Metadata of an object of a built-in kind that replaces another.
+pub fn meta_update(new: &Value, old: &Value) -> ErrorList {
+    let mut errors = validate_object_meta_update(new.meta(), old.meta(), &METADATA);
+    errors.extend(validate_kube_finalizers(new.meta(), &METADATA.child("finalizers")));
+    errors
+}
+
+/// `messages` about `value`, each an error.
+pub fn invalid_all(messages: Messages, path: &Path<'_>, value: &str, errors: &mut ErrorList) {
+    errors.extend(messages.into_iter().map(|m| Error::invalid(path, value, m)));
+}
+
+pub fn name_full(rule: NameRule, name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    invalid_all(rule(name, NameUse::Full), path, name, errors);
+}
+
+pub fn dns_label(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    invalid_all(names::is_dns1123_label(name), path, name, errors);
+}
+
+pub fn dns_subdomain(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    invalid_all(names::is_dns1123_subdomain(name), path, name, errors);
+}
+
+pub fn qualified_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    invalid_all(names::is_qualified_name(name), path, name, errors);
+}
+
+pub fn not_negative(number: i64, path: &Path<'_>, errors: &mut ErrorList) {
+    if number < 0 {
+        errors.push(Error::invalid(path, number, NOT_NEGATIVE));
+    }
+}
+
+pub fn positive(number: i64, path: &Path<'_>, errors: &mut ErrorList) {
+    if number <= 0 {
+        errors.push(Error::invalid(path, number, POSITIVE));
+    }
+}
+
+pub fn port(number: i64, path: &Path<'_>, errors: &mut ErrorList) {
+    errors.extend(names::is_port_number(number).into_iter().map(|m| Error::invalid(path, number, m)));
+}
+
+/// A value of a named string type that must be one of `known`; absent is required.
+pub fn one_of(value: &str, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    if value.is_empty() {
+        errors.push(Error::required(path, ""));
+    } else {
+        supported(value, known, path, errors);
+    }
+}
+
+pub fn supported(value: &str, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    if !known.contains(&value) {
+        errors.push(Error::not_supported(path, BadValue::json(value), known));
+    }
+}
+
+pub fn immutable(new: Option<&Value>, old: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+    errors.extend(validate_immutable(new, old, path));
+}
+
+pub fn immutable_member(new: &Value, old: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    immutable(new.get(key), old.get(key), &path.child(key), errors);
+}
+
+/// Same for Go: absent, null and empty are one.
+pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let empty = |v: Option<&Value>| v.is_none_or(Value::is_empty);
+    a == b || (empty(a) && empty(b))
+}
+
+pub fn same_member(a: &Value, b: &Value, key: &str) -> bool {
+    same(a.get(key), b.get(key))
+}
+
+pub fn quantity(value: &Value) -> Option<Quantity> {
+    Quantity::from_value(value).ok()
+}
+
+/// How messages show a quantity.
+pub fn quantity_text(value: &Value) -> String {
+    quantity(value).map(|q| q.canonical()).unwrap_or_default()
+}
+
+/// A quantity as a bad value: its canonical text, quoted.
+pub fn bad_quantity(value: &Value) -> BadValue {
+    BadValue::json(quantity_text(value))
+}
+
+pub fn quantity_not_negative(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if quantity(value).is_some_and(|q| q.signum() < 0) {
+        errors.push(Error::invalid(path, bad_quantity(value), NOT_NEGATIVE));
+    }
+}
+
+pub fn quantity_positive(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if quantity(value).is_none_or(|q| q.signum() <= 0) {
+        errors.push(Error::invalid(path, bad_quantity(value), POSITIVE));
+    }
+}

@@ -1,0 +1,72 @@
+//! The core group.
+
+mod config;
+mod endpoints;
+mod event;
+mod quota;
+
+use crate::Rules;
+use crate::common::{meta, meta_update};
+use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
+use kubelith_meta::object::Namespacing::{Forbidden, Required};
+
+pub use endpoints::endpoint_ip;
+
+pub fn rules(plural: &str) -> Option<Rules> {
+    Some(match plural {
+        "configmaps" => config::CONFIG_MAP,
+        "secrets" => config::SECRET,
+        "endpoints" => endpoints::ENDPOINTS,
+        "events" => event::EVENT,
+        "limitranges" => quota::LIMIT_RANGE,
+        "resourcequotas" => quota::RESOURCE_QUOTA,
+        "namespaces" => NAMESPACE,
+        "serviceaccounts" => Rules {
+            create: |_, object| meta(object, Required, name_is_dns_subdomain),
+            update: |_, new, old| {
+                let mut errors = meta_update(new, old);
+                errors.extend(meta(new, Required, name_is_dns_subdomain));
+                errors
+            },
+        },
+        _ => return None,
+    })
+}
+
+const NAMESPACE: Rules = {
+    use crate::common::{Fields, SPEC, member};
+    use kubelith_meta::field::{BadValue, Error, Path};
+    use kubelith_meta::object::validate_finalizer_name;
+    Rules {
+        create: |_, object| {
+            let mut errors = meta(object, Forbidden, name_is_dns_label);
+            for name in member(object, "spec").texts("finalizers") {
+                errors.extend(validate_finalizer_name(name, &SPEC.child("finalizers")));
+            }
+            errors
+        },
+        update: |request, new, old| {
+            let mut errors = meta_update(new, old);
+            match request.subresource {
+                "status" => {
+                    let phase = new.str_at(&["status", "phase"]);
+                    let (expected, when) = match new.meta().is_being_deleted() {
+                        false => ("Active", "empty"),
+                        true => ("Terminating", "not empty"),
+                    };
+                    if phase != expected {
+                        let detail = format!("may only be '{expected}' if `deletionTimestamp` is {when}");
+                        errors.push(Error::invalid(&Path::of(&["status", "Phase"]), BadValue::json(phase), detail));
+                    }
+                }
+                "finalize" => {
+                    for (i, name) in member(new, "spec").texts("finalizers").into_iter().enumerate() {
+                        errors.extend(validate_finalizer_name(name, &SPEC.item("finalizers", i)));
+                    }
+                }
+                _ => {}
+            }
+            errors
+        },
+    }
+};

@@ -1,0 +1,5 @@
+//! To be written.
+use crate::Rules;
+pub fn rules(_: &str) -> Option<Rules> {
+    None
+}

@@ -105,7 +105,8 @@ async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");
-    let cache = config.hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
+    let hub = config.hub.of(&descriptor.storage.prefix);
+    let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
     Ok(Arc::new(Resource {
         descriptor: descriptor.clone(),
         strategy,
@@ -113,7 +114,7 @@ async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<
         encoder: codec.clone(),
         renderer: codec,
         admission: config.admission.clone(),
-        hub: config.hub.clone(),
+        hub,
         cache,
         clock: config.clock.clone(),
         working: Working::Storage,

@@ -3,8 +3,9 @@
 use crate::access::{self, ClientCas};
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
+use crate::storage::Storage;
 use crate::version;
-use crate::{chain, roles, storage};
+use crate::{chain, roles};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_kube::actions::Access;
 use kubelith_server::chain::ChainConfig;
@@ -63,25 +64,27 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let store = storage::open(&options).await?;
+    let metrics = Metrics::new();
+    metrics.describe(&version::info(), &options.features);
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
     let roles = Arc::new(RbacIndex::default());
     let access = Access {
         authenticator: access::authenticator(&options.access, &client_cas)?,
         authorizer: access::authorizer(&options.access, &roles)?,
         audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
     };
-    let metrics = Metrics::new();
-    metrics.describe(&version::info(), &options.features);
     let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
-        .routes(|routes| debug_routes(routes, &options, flags));
+        .routes(|routes| debug_routes(routes, &options, flags))
+        .checks(|checks| storage.add_checks(checks))
+        .at_end({
+            let closing = storage.closing();
+            move || closing
+        });
+    storage.spawn(&builder.tasks());
+    let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
-    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, client_cas.published()).await?;
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, client_cas.published()).await?;
     let builder = builder.delegate(chain::build(&shared, builtin));
-    let hub = shared.hub.clone();
-    let builder = builder.at_end(move || async move {
-        hub.stop();
-        store.close().await;
-    });
     roles::follow(&roles, &shared.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     client_cas.follow(&builder.tasks());

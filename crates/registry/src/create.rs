@@ -57,7 +57,7 @@ impl Resource {
                 None => Ok(object),
             };
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 reservation.commit();

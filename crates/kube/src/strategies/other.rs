@@ -4,9 +4,8 @@ use super::{Kind, pod_warnings};
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Value};
-use kubelith_registry::{Call, Generation, Part};
+use kubelith_registry::{Generation, Part};
 
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,

@@ -26,7 +26,7 @@ pub const FLAGS: &[Flag] = &[
         "lease",
         "How the endpoints of the kubernetes service are kept: lease, master-count (deprecated), none.",
     ),
-    later("event-ttl", Duration, "1h0m0s", "How long events are kept."),
+    flag("event-ttl", Duration, "1h0m0s", "How long events are kept."),
     later("kubelet-certificate-authority", Text, "", "Authorities of kubelets' certificates."),
     later("kubelet-client-certificate", Text, "", "Client certificate for kubelets."),
     later("kubelet-client-key", Text, "", "Key of that certificate."),

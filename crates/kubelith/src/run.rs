@@ -83,7 +83,8 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
-    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, client_cas.published()).await?;
+    let (shared, builtin) =
+        chain::Shared::open(&options, frame, storage.hub.clone(), access, client_cas.published()).await?;
     let builder = builder.delegate(chain::build(&shared, builtin));
     roles::follow(&roles, &shared.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);

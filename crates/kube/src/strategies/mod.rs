@@ -61,9 +61,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             P.generation(Member("webhooks")).guarded()
         }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
-            other::sealed(P.generation(Spec).guarded())
-        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => other::sealed(P.generation(Spec).guarded()),
         ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
         ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),

@@ -64,8 +64,7 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
         };
-        let admission: Arc<dyn Admission> =
-            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
+        let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,

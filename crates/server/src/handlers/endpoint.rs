@@ -70,11 +70,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            body_bytes: 3 << 20,
-            min_request_timeout: Duration::from_secs(1800),
-            delete_collection_workers: 1,
-        }
+        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
     }
 }
 

@@ -72,6 +72,13 @@ impl Server {
         (code, json::parse(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes).as_ref())))
     }
 
+    /// The answer as it goes to the client.
+    pub async fn send_raw(&self, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Bytes) {
+        let response = self.request(method, uri, content_type, body).await;
+        let code = response.status().as_u16();
+        (code, response.into_body().collect().await.unwrap().to_bytes())
+    }
+
     async fn request(&self, method: Method, uri: &str, content_type: &str, body: &str) -> Response {
         let body = (!body.is_empty()).then(|| Bytes::from(body.to_owned()));
         let mut request = http::Request::builder()

@@ -64,7 +64,8 @@ fn main() {
 
         measure("get", &server, (Method::GET, URI, ""), |_| String::new()).await;
         measure("apply, nothing changes", &server, (Method::PATCH, &apply, APPLY), |_| pod("image:0")).await;
-        measure("apply, images change", &server, (Method::PATCH, &apply, APPLY), |i| pod(&format!("image:{}", i + 1))).await;
+        measure("apply, images change", &server, (Method::PATCH, &apply, APPLY), |i| pod(&format!("image:{}", i + 1)))
+            .await;
         let image = |i: usize| format!(r#"{{"spec":{{"containers":[{{"name":"container-2","image":"other:{i}"}}]}}}}"#);
         measure("strategic merge patch, an image", &server, (Method::PATCH, URI, STRATEGIC), image).await;
         let label = |i: usize| format!(r#"{{"metadata":{{"labels":{{"n":"{i}"}}}}}}"#);

@@ -138,8 +138,8 @@ impl Patch<'_> {
             Kind::Json => {
                 let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
                 let body = self.parse_patch(&mut strict)?;
-                let (patch, problems) = JsonPatch::decode(body, checking).map_err(patch_status)?;
-                strict.extend(problems);
+                let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+                strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
                 patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
             }
             _ => {
@@ -301,6 +301,18 @@ fn patch_status(error: PatchError) -> Status {
         }),
         PatchError::Internal(message) => Status::unknown(message),
     }
+}
+
+/// Problems with the operations of a JSON patch, by operation.
+fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
+    let operation = |problem: &String| {
+        let number = problem.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(number, _)| number);
+        number.and_then(|n| n.parse::<usize>().ok())
+    };
+    let mut problems = unknown;
+    problems.extend(repeated);
+    problems.sort_by_key(operation);
+    problems
 }
 
 /// What JSON calls a value of this kind.

@@ -34,6 +34,27 @@ impl Context {
     }
 }
 
+/// Whether an object is stored with its managedFields. They can be as large as the object itself; if both together are
+/// too much for the store, the object goes without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    Kept,
+    Dropped,
+}
+
+impl Ownership {
+    pub(super) fn settle(self, object: &mut Value) {
+        if self == Ownership::Dropped {
+            object.remove_at(&["metadata", "managedFields"]);
+        }
+    }
+
+    /// Whether a write failed for its size: it may go without managedFields.
+    pub(super) fn is_too_much(status: &Status) -> bool {
+        status.message.contains("etcdserver: request is too large")
+    }
+}
+
 /// Brings an object to another `apiVersion` of its kind at once.
 pub type ConvertNow = Arc<dyn Fn(Value, &GroupVersionKind) -> Result<Value, String> + Send + Sync>;
 

@@ -65,6 +65,18 @@ pub async fn run_to_end<T: Send + 'static>(
 }
 
 impl Context {
+    /// Brings what a client sent into canonical form. An empty list of managedFields stays for as long as it takes to
+    /// understand it: it means that nobody owns anything any more.
+    pub(crate) fn canonicalize_sent(&self, object: &mut Value) {
+        const PATH: [&str; 2] = ["metadata", "managedFields"];
+        let resets = self.endpoint.fields.is_some()
+            && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
+        self.canonicalize(object);
+        if resets {
+            object.set_at(&PATH, Value::Array(Vec::new()));
+        }
+    }
+
     /// The form that decoding and encoding an object of this kind gives it.
     pub fn canonicalize(&self, object: &mut Value) {
         let schema = self.endpoint.schema();

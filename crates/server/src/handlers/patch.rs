@@ -5,6 +5,7 @@ use super::body;
 use super::context::Context;
 use super::create::dedup_owners;
 use super::endpoint::Endpoint;
+use super::fields::Ownership;
 use super::options::{FieldValidation, Write, WriteOptions};
 use super::update::code_of;
 use super::{output, views};
@@ -51,9 +52,16 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
             // A subresource is never the way to create an object.
             let creates = kind == Kind::Apply && call.subresource.is_empty();
             let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
-            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options };
+            let ownership = Ownership::Kept;
+            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options, ownership };
             let resource = &cx.endpoint.resource;
-            let updated = resource.update(&call, &mut change, if_absent, Some(&options.object)).await?;
+            let mut done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            // An apply is about ownership and cannot go without.
+            if kind != Kind::Apply && done.as_ref().is_err_and(Ownership::is_too_much) {
+                change.ownership = Ownership::Dropped;
+                done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            }
+            let updated = done?;
             Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
@@ -90,6 +98,7 @@ struct Patch<'a> {
     kind: Kind,
     bytes: Bytes,
     options: &'a WriteOptions,
+    ownership: Ownership,
 }
 
 impl Change for Patch<'_> {
@@ -108,6 +117,7 @@ impl Change for Patch<'_> {
             self.check_identity(existing, &mut object)?;
             let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
             dedup_owners(self.cx, &mut object);
+            self.ownership.settle(&mut object);
             Ok(object)
         })
     }
@@ -188,7 +198,7 @@ impl Patch<'_> {
     /// Defaults, canonical form and field ownership of a patched object.
     fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
         self.cx.default_object(&mut object);
-        self.cx.canonicalize(&mut object);
+        self.cx.canonicalize_sent(&mut object);
         Ok(self.cx.track_update(live, object, self.options))
     }
 

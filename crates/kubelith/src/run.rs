@@ -24,6 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Objects may be nested as deep as the decoders let them (10,000 levels), and many walks over them recurse. Stacks are
+/// reserved, not used: only what a thread has touched counts as memory.
+const STACK_BYTES: usize = 64 << 20;
+
 /// How often certificates are looked at for their end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
@@ -34,7 +38,8 @@ const LOGS: &str = "/var/log";
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
     warn(&options, flags);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
     let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -244,7 +244,7 @@ async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request
     let mut response = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-            handlers::serve(cx, verb, request.into_body()).await
+            handlers::serve(cx, verb, request).await
         }
         Route::Action(action) => {
             let method = request.method().clone();

@@ -159,6 +159,17 @@ impl Snapshot {
             .map(|(_, object)| object)
     }
 
+    /// Objects whose key starts with `prefix` and is `from` or greater, in key order.
+    pub fn range_from<'a>(
+        &'a self,
+        prefix: &'a str,
+        from: Option<&str>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + use<'a> {
+        let start: Arc<str> = from.filter(|from| *from >= prefix).unwrap_or(prefix).into();
+        let found = self.objects.range(start..).take_while(move |(key, _)| key.starts_with(prefix));
+        found.map(|(_, object)| object)
+    }
+
     pub fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
         self.objects.get(key)
     }

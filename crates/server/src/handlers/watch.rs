@@ -16,9 +16,10 @@ use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A quiet watch is told this often how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -35,14 +36,16 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions) -> Result<Response, S
     let negotiated = cx.negotiate_stream()?;
     let scope = selection.scope(indexed_field(&cx));
 
+    let now = Instant::now();
     let mut state = State {
         negotiated,
         selection,
         watcher: None,
         queue: VecDeque::new(),
         events: Vec::new(),
-        bookmarks: options.bookmarks.then(|| Instant::now() + BOOKMARK_EVERY),
-        deadline: Instant::now() + timeout,
+        bookmark_at: if options.bookmarks { next_bookmark(now, now + timeout) } else { None },
+        deadline: now + timeout,
+        timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
         revision: 0,
         ended: false,
@@ -120,6 +123,13 @@ fn timeout(cx: &Context, options: &ListOptions) -> Duration {
     }
 }
 
+/// Every minute, and shortly before the end if there is time.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+    let next = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
+    (next <= deadline).then_some(next)
+}
+
 fn indexed_field(cx: &Context) -> Option<&str> {
     let indexed = cx.endpoint.resource.cache.indexed_field()?;
     cx.endpoint.version().selectable.get(indexed).map(|f| f.name.as_str())
@@ -149,9 +159,11 @@ struct State {
     watcher: Option<Watcher>,
     queue: VecDeque<Bytes>,
     events: Vec<Arc<Event>>,
-    /// When the next bookmark is due; `None` if the client wants none.
-    bookmarks: Option<Instant>,
+    /// When the next bookmark is due; `None` if the client wants none, or none comes before the end.
+    bookmark_at: Option<Instant>,
     deadline: Instant,
+    /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
+    timer: Pin<Box<Sleep>>,
     columns: Columns,
     /// How far this watch has come.
     revision: i64,
@@ -179,9 +191,10 @@ impl State {
             self.ended = true;
             return;
         };
-        let bookmark_at = self.bookmarks.map_or(self.deadline, |at| {
-            at.min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - Instant::now()))
-        });
+        let due = self.bookmark_at.map_or(self.deadline, |at| at.min(self.deadline));
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
@@ -194,12 +207,15 @@ impl State {
                     self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
                 }
             },
-            () = sleep_until(bookmark_at), if self.bookmarks.is_some() && bookmark_at < self.deadline => {
+            () = self.timer.as_mut() => {
+                if due >= self.deadline {
+                    self.ended = true;
+                    return;
+                }
                 self.catch_up().await;
                 self.push_bookmark(Mark::Plain).await;
-                self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+                self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
             }
-            () = sleep_until(self.deadline) => self.ended = true,
         }
     }
 
@@ -327,5 +343,21 @@ impl State {
         };
         self.queue.push_back(frame.into());
         self.watcher = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bookmarks_come_every_minute_and_before_the_end() {
+        let now = Instant::now();
+        for (seconds_left, expected) in
+            [(300, Some(60)), (61, Some(59)), (30, Some(28)), (3, Some(1)), (2, None), (1, None)]
+        {
+            let next = next_bookmark(now, now + Duration::from_secs(seconds_left));
+            assert_eq!(next, expected.map(|s| now + Duration::from_secs(s)), "{seconds_left}");
+        }
     }
 }

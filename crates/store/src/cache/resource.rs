@@ -298,6 +298,14 @@ impl ResourceCache {
         });
     }
 
+    /// Drops encodings that nobody asked for since the last call.
+    pub fn drop_unused_forms(&self) {
+        // On a snapshot, so that nobody waits.
+        for object in self.snapshot().objects.values() {
+            object.drop_unused_forms();
+        }
+    }
+
     /// Watches the changes after `revision`.
     pub fn watch(self: &Arc<Self>, scope: Scope, revision: i64) -> Result<Watcher, TooOld> {
         if scope == Scope::All {

@@ -175,6 +175,15 @@ impl Snapshot {
     }
 }
 
+impl From<(EventKind, CachedObject)> for Change {
+    fn from((kind, object): (EventKind, CachedObject)) -> Change {
+        match kind {
+            EventKind::Deleted => Change::Delete(object.key, object.revision),
+            kind => Change::Put(kind, object),
+        }
+    }
+}
+
 impl Change {
     fn is_delete(&self) -> bool {
         matches!(self, Change::Delete(..))
@@ -272,12 +281,12 @@ impl ResourceCache {
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
     /// keys in one revision, and no reader may see half of a revision. What was applied before is skipped: a
     /// list and a watch may overlap.
-    pub fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+    pub fn apply(&self, changes: impl IntoIterator<Item = impl Into<Change>>) {
         let mut events = Vec::new();
         {
             let mut state = self.state.write().expect("no panic under this lock");
             for change in changes {
-                if let Some(event) = state.apply(change) {
+                if let Some(event) = state.apply(change.into()) {
                     events.push(event);
                 }
             }

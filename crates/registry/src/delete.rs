@@ -31,6 +31,15 @@ pub enum DeleteOutcome {
     Pending,
 }
 
+/// On whose behalf an object is deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum DeleteBy<'a> {
+    /// A client's, with the options object of its request: admission judges it.
+    Client(&'a Value),
+    /// The server's own.
+    Server,
+}
+
 /// How a delete proceeds, given the stored object.
 enum Plan {
     /// Remove it now.
@@ -42,12 +51,7 @@ enum Plan {
 }
 
 impl Resource {
-    pub async fn delete(
-        &self,
-        call: &Call,
-        options: &DeleteOptions,
-        options_object: Option<&Value>,
-    ) -> Result<DeleteResult, Status> {
+    pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
         if options.ignore_read_error {
             return self.delete_unreadable(call, &key).await;
@@ -58,10 +62,10 @@ impl Resource {
             let mut options = options.clone();
             let mut object = found.object.clone();
             let plan = self.plan(call, &mut object, &mut options)?;
-            if !matches!(plan, Plan::Already) {
+            if let (DeleteBy::Client(options), false) = (by, matches!(plan, Plan::Already)) {
                 // Admission judges the stored object, once for each attempt.
                 let request =
-                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: Some(options) };
                 self.admission.admit(request, &mut Value::Null).await?;
                 self.admission.validate(request, &Value::Null).await?;
             }
@@ -80,6 +84,7 @@ impl Resource {
         found: Current,
         plan: Plan,
     ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        let marked = matches!(plan, Plan::Mark(..));
         let (mut object, outcome) = match plan {
             Plan::Already => {
                 return Ok(Ok(DeleteResult { object: found.object, outcome: DeleteOutcome::Pending }));
@@ -90,33 +95,50 @@ impl Resource {
         if call.dry_run() {
             return Ok(Ok(DeleteResult { object, outcome }));
         }
-        let expect = Expect::At(Revision(found.revision));
-        let overtaken = match outcome {
-            DeleteOutcome::Pending => {
-                let bytes = self.encode(&object).await?;
-                let ttl = self.time_to_live(&object);
-                match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
-                    Ok(revision) => {
-                        set_resource_version(&mut object, revision.0);
-                        None
-                    }
-                    Err(e) => Some(e),
-                }
+        let mut revision = Revision(found.revision);
+        if marked {
+            // Also an object that goes at once is marked first: watchers see it go.
+            match self.put_marked(key, &mut object, revision).await? {
+                Ok(written) => revision = written,
+                Err(e) => return self.delete_overtaken(call, e).await,
             }
-            DeleteOutcome::Gone => match self.hub.store().delete(self.store_key(key), expect).await {
-                Ok(deleted) => {
-                    set_resource_version(&mut object, deleted.revision.0);
-                    self.strategy.after_delete(call, &object).await;
-                    None
-                }
-                Err(e) => Some(e),
-            },
-        };
-        match overtaken {
-            None => Ok(Ok(DeleteResult { object, outcome })),
-            Some(StoreError::Conflict { current: Some(kv) }) => Ok(Err(Some(self.current_of_kv(call, &kv).await?))),
-            Some(StoreError::Conflict { current: None }) => Ok(Err(None)),
-            Some(e) => Err(error::from_store(e, &call.resource, &call.name)),
+        }
+        if outcome == DeleteOutcome::Gone {
+            match self.hub.store().delete(self.store_key(key), Expect::At(revision)).await {
+                Ok(deleted) => set_resource_version(&mut object, deleted.revision.0),
+                // Somebody else, a kubelet perhaps, was faster.
+                Err(StoreError::Conflict { current: None }) if marked => {}
+                Err(e) => return self.delete_overtaken(call, e).await,
+            }
+            self.strategy.after_delete(call, &object).await;
+        }
+        Ok(Ok(DeleteResult { object, outcome }))
+    }
+
+    async fn put_marked(
+        &self,
+        key: &str,
+        object: &mut Value,
+        revision: Revision,
+    ) -> Result<Result<Revision, StoreError>, Status> {
+        let bytes = self.encode(object).await?;
+        let ttl = self.time_to_live(object);
+        let put = self.hub.store().put(self.store_key(key), bytes, Expect::At(revision), ttl).await;
+        if let Ok(written) = &put {
+            set_resource_version(object, written.0);
+        }
+        Ok(put)
+    }
+
+    async fn delete_overtaken(
+        &self,
+        call: &Call,
+        error: StoreError,
+    ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        match error {
+            StoreError::Conflict { current: Some(kv) } => Ok(Err(Some(self.current_of_kv(call, &kv).await?))),
+            StoreError::Conflict { current: None } => Ok(Err(None)),
+            e => Err(error::from_store(e, &call.resource, &call.name)),
         }
     }
 

@@ -1,11 +1,13 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
-use kubelith_kube::admission::NamespaceLifecycle;
+use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
@@ -25,6 +27,7 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.
@@ -42,6 +45,8 @@ pub struct Shared<'a> {
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
     pub access: Access,
+    /// What clients' credentials are checked against, as it is now, to be told to extension servers.
+    pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
 }
@@ -53,8 +58,15 @@ impl<'a> Shared<'a> {
         frame: Frame,
         hub: Arc<Hub>,
         access: Access,
+        authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
-        let admission: Arc<dyn Admission> = Arc::new(NamespaceLifecycle);
+        let objects = Objects::new();
+        let plugins = kubelith_admission::Config {
+            objects: objects.clone(),
+            not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
+            unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+        };
+        let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
@@ -67,11 +79,13 @@ impl<'a> Shared<'a> {
             catalog,
             hub: hub.clone(),
             admission: admission.clone(),
+            objects,
             clock: clock.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
         let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
@@ -85,6 +99,7 @@ impl<'a> Shared<'a> {
             openapi: OpenApi::new(library()),
             admission,
             access,
+            authentication,
             clock,
             limits,
         };

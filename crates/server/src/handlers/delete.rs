@@ -7,12 +7,11 @@ use crate::http::{RequestBody, Response};
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use kubelith_auth::Attributes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
-use kubelith_registry::{Call, DeleteOptions, DeleteOutcome, Mode};
+use kubelith_registry::{Call, DeleteBy, DeleteOptions, DeleteOutcome, Mode};
 use kubelith_store::cache::CachedObject;
 use std::sync::Arc;
 
@@ -21,14 +20,14 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     let (options, mode, object) = read_options(&cx, request).await?;
     let call = cx.call(mode);
     if options.ignore_read_error {
-        authorize_unsafe_delete(&cx).await?;
+        authorize_unsafe(&cx).await?;
     }
     let orphan = options.orphan_dependents;
     let result = {
         let (cx, call) = (cx.clone(), call.clone());
         super::run_to_end(async move {
             let resource = &cx.endpoint.resource;
-            let result = resource.delete(&call, &options, Some(&object)).await?;
+            let result = resource.delete(&call, &options, DeleteBy::Client(&object)).await?;
             let object = match result.object {
                 Value::Null => Value::Null,
                 object => cx.to_request_version(object).await?,
@@ -51,40 +50,6 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     }
     let status = Status::deleted(&call.resource, &call.name, object.str_at(&["metadata", "uid"]));
     Ok(output::status(&cx.headers, cx.pretty(), &status))
-}
-
-/// Deleting what nobody can read, past finalizers and admission, needs a permission of its own.
-async fn authorize_unsafe_delete(cx: &Context) -> Result<(), Status> {
-    const VERB: &str = "unsafe-delete-ignore-read-errors";
-    let resource = cx.endpoint.resource.descriptor.group_resource();
-    let Some(authorizer) = &cx.authorizer else {
-        return Err(Status::internal_error("no authorizer provided, unable to authorize unsafe delete"));
-    };
-    let forbidden = |why: String| Status::forbidden(&resource, &cx.info.name, why);
-    if !cx.info.subresource.is_empty() {
-        return Err(forbidden(
-            "ignoreStoreReadErrorWithClusterBreakingPotential delete option is not allowed on a subresource or \
-             non-resource request"
-                .into(),
-        ));
-    }
-    let attributes = Attributes {
-        user: cx.user.clone(),
-        verb: VERB.into(),
-        namespace: cx.info.namespace.clone(),
-        group: resource.group.clone(),
-        version: cx.endpoint.kind.version.clone(),
-        resource: resource.resource.clone(),
-        name: cx.info.name.clone(),
-        resource_request: true,
-        ..Attributes::default()
-    };
-    let decision = authorizer.authorize(&attributes).await;
-    match (&decision.error, decision.allowed()) {
-        (Some(why), _) => Err(forbidden(format!("error while checking permission for \"{VERB}\", {why}"))),
-        (None, true) => Ok(()),
-        (None, false) => Err(forbidden(format!("not permitted to do \"{VERB}\", reason: {}", decision.reason))),
-    }
 }
 
 pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
@@ -112,9 +77,28 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
         })
         .await?
     };
-    let list = list::list_value(&cx, &negotiated, deleted, page.meta())?;
+    let list = list::list_value(&cx, &negotiated, deleted, page.meta(&cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty())?;
     Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
+}
+
+/// To delete what cannot be read takes a permission of its own.
+async fn authorize_unsafe(cx: &Context) -> Result<(), Status> {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    let resource = cx.endpoint.resource.descriptor.group_resource();
+    let refuse = |why: String| Status::forbidden(&resource, &cx.info.name, why);
+    if !cx.info.subresource.is_empty() {
+        let option = options::IGNORE_READ_ERROR;
+        return Err(refuse(format!("{option} delete option is not allowed on a subresource or non-resource request")));
+    }
+    match cx.decide(VERB).await {
+        Some((decision, _)) if decision.allowed() => Ok(()),
+        Some((decision, _)) => Err(refuse(match decision.error {
+            Some(why) => format!("error while checking permission for \"{VERB}\", {why}"),
+            None => format!("not permitted to do \"{VERB}\", reason: {}", decision.reason),
+        })),
+        None => Err(refuse(format!("error while checking permission for \"{VERB}\""))),
+    }
 }
 
 /// Deletes an object of a collection, and answers it as it was. One that is gone meanwhile is as good.
@@ -129,7 +113,7 @@ async fn delete_one(
     let resource = &cx.endpoint.resource;
     let namespace = if resource.namespaced() { Str::from(cached.namespace()) } else { call.namespace.clone() };
     let call = Call { name: cached.name().into(), namespace, ..call.clone() };
-    match resource.delete(&call, options, Some(object)).await {
+    match resource.delete(&call, options, DeleteBy::Client(object)).await {
         Err(status) if !status.is_not_found() => Err(status),
         _ => Ok(value),
     }
@@ -145,6 +129,13 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
     let format =
         negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
     let object = decode_options(&bytes, format)?;
+    if let Some(audit) = &cx.audit {
+        // The reference writes options down as it holds them, at no version that exists.
+        let mut shown = object.clone();
+        shown.set_at(&["apiVersion"], "meta.k8s.io/__internal".into());
+        shown.set_at(&["kind"], "DeleteOptions".into());
+        audit.request_object(&shown);
+    }
     options::delete_options(Some(&object), &cx.query, malformed)
 }
 

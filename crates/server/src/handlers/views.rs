@@ -1,6 +1,7 @@
 //! Objects as clients of one version see them: cached bytes where they are that already, other forms made once.
 
 use super::context::Context;
+use super::facet::Facet;
 use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
@@ -43,6 +44,13 @@ pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Stat
     json::parse(&json_of(cx, cached).await?).map_err(Status::internal_error)
 }
 
+/// What the endpoint's view shows of the object.
+pub async fn view_of(cx: &Context, cached: &CachedObject, facet: &dyn Facet) -> Result<Value, Status> {
+    cx.endpoint.resource.readable(cached)?;
+    let object = json::parse(&cached.json()).map_err(Status::internal_error)?;
+    facet.read(&cx.to_request_version(object).await?)
+}
+
 /// The object as enveloped protobuf.
 pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
     let id = Form::Protobuf.id(cx.endpoint.version_index);
@@ -54,7 +62,7 @@ pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, S
 }
 
 pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
-    let encoded = kubelith_codec::proto::to_vec(object, &cx.endpoint.version().schema);
+    let encoded = kubelith_codec::proto::to_vec(object, cx.endpoint.schema());
     encoded.map(Bytes::from).map_err(Status::internal_error)
 }
 

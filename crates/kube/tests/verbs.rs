@@ -4,6 +4,9 @@ mod support;
 
 use http::Method;
 use kubelith_meta::Value;
+use kubelith_store::embedded::fault::FaultyDisk;
+use kubelith_store::{EmbeddedOptions, EmbeddedStore};
+use std::sync::Arc;
 use support::Server;
 
 #[tokio::test]
@@ -28,6 +31,50 @@ async fn a_config_map_lives_and_dies() {
     assert_eq!(code, 200);
     let (code, _) = server.send(Method::GET, &format!("{maps}/a"), "").await;
     assert_eq!(code, 404);
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn on_disk(disk: &FaultyDisk) -> Arc<dyn Store> {
+    let options = EmbeddedOptions { reserve_bytes: 1 << 20, ..EmbeddedOptions::new("") };
+    Arc::new(EmbeddedStore::open_on(Arc::new(disk.clone()), options).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_writes_and_nothing_else() {
+    let disk = FaultyDisk::new();
+    let server = Server::on(on_disk(&disk)).await;
+    let (_, made) = server.send(Method::POST, MAPS, r#"{"metadata":{"name":"a"}}"#).await;
+    disk.set_capacity(Some(disk.used()));
+    for (method, uri, body) in [
+        (Method::POST, MAPS.to_owned(), r#"{"metadata":{"name":"b"}}"#),
+        (Method::PUT, format!("{MAPS}/a"), r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#),
+    ] {
+        let (code, status) = server.send(method, &uri, body).await;
+        assert_eq!((code, status.str_at(&["kind"]), status.str_at(&["reason"])), (500, "Status", "InternalError"));
+        let message = status.str_at(&["message"]);
+        assert!(message.starts_with("Internal error occurred: no space left in the store"), "{message}");
+    }
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/a"), "").await, (200, made));
+    assert_eq!(server.send(Method::GET, MAPS, "").await.0, 200);
+    disk.set_capacity(None);
+    assert_eq!(server.send(Method::POST, MAPS, r#"{"metadata":{"name":"b"}}"#).await.0, 201, "there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_sync_acknowledges_nothing() {
+    let disk = FaultyDisk::new();
+    let server = Server::on(on_disk(&disk)).await;
+    assert_eq!(server.send(Method::POST, MAPS, r#"{"metadata":{"name":"a"}}"#).await.0, 201);
+    disk.fail_syncs();
+    for _ in 0..2 {
+        let (code, status) = server.send(Method::POST, MAPS, r#"{"metadata":{"name":"b"}}"#).await;
+        assert_eq!((code, status.str_at(&["kind"])), (500, "Status"), "{status:?}");
+    }
+    drop(server);
+    // What the next process finds: all that was acknowledged.
+    let server = Server::on(on_disk(&disk.kill())).await;
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/a"), "").await.0, 200);
 }
 
 #[tokio::test]

@@ -16,9 +16,10 @@ use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A quiet watch is told this often how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -35,6 +36,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let negotiated = cx.negotiate_stream()?;
     let scope = selection.scope(indexed_field(&cx));
 
+    let now = Instant::now();
     let mut state = State {
         negotiated,
         selection,
@@ -42,7 +44,8 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         queue: VecDeque::new(),
         events: Vec::new(),
         bookmark_at: None,
-        deadline: Instant::now() + timeout,
+        deadline: now + timeout,
+        timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
         revision: 0,
         ended: false,
@@ -168,6 +171,8 @@ struct State {
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
     bookmark_at: Option<Instant>,
     deadline: Instant,
+    /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
+    timer: Pin<Box<Sleep>>,
     columns: Columns,
     /// How far this watch has come.
     revision: i64,
@@ -195,7 +200,10 @@ impl State {
             self.ended = true;
             return;
         };
-        let bookmark_at = self.bookmark_at.unwrap_or(self.deadline);
+        let due = self.bookmark_at.map_or(self.deadline, |at| at.min(self.deadline));
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
@@ -208,12 +216,15 @@ impl State {
                     self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
                 }
             },
-            () = sleep_until(bookmark_at), if self.bookmark_at.is_some() => {
+            () = self.timer.as_mut() => {
+                if due >= self.deadline {
+                    self.ended = true;
+                    return;
+                }
                 self.catch_up().await;
                 self.push_bookmark(Mark::Plain).await;
                 self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
             }
-            () = sleep_until(self.deadline) => self.ended = true,
         }
     }
 

@@ -1,11 +1,10 @@
 //! Every endpoint there is, asked by somebody without rights: 403, in the reference's words.
 
-use crate::{ALICE, bearer, header, raw, server};
+use crate::support::Server;
+use crate::{ALICE, bearer, header, raw};
 use kubelith_conformance::http::{Address, Client, Request};
 
-#[test]
-fn nobody_gets_anywhere_without_rights() {
-    let (server, _dir) = server(&["--runtime-config=api/all=true"]);
+pub fn nobody_gets_anywhere_without_rights(server: &Server) {
     let aggregated = "application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList";
     // One connection: a thousand handshakes would take longer than a thousand requests.
     let address = Address::parse(&format!("https://127.0.0.1:{}", server.port)).unwrap();

@@ -75,3 +75,16 @@ fn bearer(token: &str) -> (String, String) {
 fn header(name: &str, value: &str) -> (String, String) {
     (name.into(), value.into())
 }
+
+/// What needs no flags of its own shares a server. The order matters: some of it gives alice rights.
+#[test]
+fn with_the_usual_flags() {
+    let (server, _dir) = server(&["--runtime-config=api/all=true"]);
+    catalogue::nobody_gets_anywhere_without_rights(&server);
+    attacks::paths_lead_nowhere_else(&server);
+    attacks::verbs_are_what_the_method_says(&server);
+    attacks::nobody_becomes_more_than_they_may(&server);
+    attacks::sizes_have_limits_and_the_server_goes_on(&server);
+    rbac::a_change_counts_with_the_next_request(&server);
+    rbac::nodes_see_what_their_pods_need(&server);
+}

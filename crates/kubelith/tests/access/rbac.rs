@@ -1,12 +1,11 @@
 //! RBAC and the node authorizer as clients meet them: a change counts at once, and nobody rises by their own hand.
 
-use crate::{ALICE, TOKEN, bearer, header, raw, server};
+use crate::support::Server;
+use crate::{ALICE, TOKEN, bearer, header, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-#[test]
-fn a_change_counts_with_the_next_request() {
-    let (server, _dir) = server(&[]);
+pub fn a_change_counts_with_the_next_request(server: &Server) {
     let role = r#"{"metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["nodes"]}]}"#;
     assert_eq!(server.as_admin("POST", &format!("{RBAC}/clusterroles"), role).status, 201);
     let binding = r#"{"metadata":{"name":"alice"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},
@@ -20,9 +19,7 @@ fn a_change_counts_with_the_next_request() {
     }
 }
 
-#[test]
-fn nodes_see_what_their_pods_need() {
-    let (server, _dir) = server(&[]);
+pub fn nodes_see_what_their_pods_need(server: &Server) {
     let as_node = |method: &str, path: &str| {
         let headers =
             [bearer(TOKEN), header("impersonate-user", "system:node:n1"), header("impersonate-group", "system:nodes")];

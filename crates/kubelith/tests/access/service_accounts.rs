@@ -50,32 +50,37 @@ fn known(name: &str) -> Result<String, u16> {
 }
 
 #[test]
-fn given_out_and_bound() {
-    let (server, _, _dir) = server(&["--service-account-max-token-expiration=2h"]);
-    account(&server, "robot");
-    let free = token(&server, "robot", "{}").unwrap();
+fn tokens_of_service_accounts() {
+    let (server, signer, _dir) = server(&["--service-account-max-token-expiration=2h"]);
+    given_out_and_bound(&server);
+    signed_by_our_key_is_not_enough(&server, &signer);
+    legacy_tokens_live_in_their_secret(&server, &signer);
+}
+
+fn given_out_and_bound(server: &Server) {
+    account(server, "robot");
+    let free = token(server, "robot", "{}").unwrap();
     assert_eq!(server.who_has(&free), known("robot"));
     assert_eq!(server.who_has(&unsigned(&free)), Err(401));
     assert_eq!(server.who_has(&forged(&free)), Err(401));
     assert_eq!(server.who_has(&free[..free.len() - 4]), Err(401));
-    let elsewhere = token(&server, "robot", r#"{"audiences":["vault"]}"#).unwrap();
+    let elsewhere = token(server, "robot", r#"{"audiences":["vault"]}"#).unwrap();
     assert_eq!(server.who_has(&elsewhere), Err(401), "a token for others opens nothing here");
 
     // Bound to a Secret, it dies with it. Each token is tried once: the server remembers for a while whose one is.
     let secrets = "/api/v1/namespaces/default/secrets";
-    let secret = make(&server, secrets, r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}"#);
+    let secret = make(server, secrets, r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}"#);
     let uid = secret["metadata"]["uid"].as_str().unwrap();
     let reference = format!(r#"{{"boundObjectRef":{{"apiVersion":"v1","kind":"Secret","name":"s","uid":"{uid}"}}}}"#);
-    let (before, after) = (token(&server, "robot", &reference).unwrap(), token(&server, "robot", &reference).unwrap());
+    let (before, after) = (token(server, "robot", &reference).unwrap(), token(server, "robot", &reference).unwrap());
     assert_eq!(server.who_has(&before), known("robot"));
     assert_eq!(server.as_admin("DELETE", &format!("{secrets}/s"), "").status, 200);
     assert_eq!(server.who_has(&after), Err(401));
-    make(&server, secrets, r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}"#);
-    let third =
-        token(&server, "robot", r#"{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"s"}}"#).unwrap();
+    make(server, secrets, r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}"#);
+    let third = token(server, "robot", r#"{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"s"}}"#).unwrap();
     assert_eq!(server.who_has(&third), known("robot"), "the new Secret");
     assert_eq!(server.who_has(&after), Err(401), "a Secret of the same name is another one");
-    assert!(token(&server, "robot", &reference).unwrap_err().contains("does not match the UID in record"));
+    assert!(token(server, "robot", &reference).unwrap_err().contains("does not match the UID in record"));
 
     let long = r#"{"expirationSeconds":86400}"#;
     let path = "/api/v1/namespaces/default/serviceaccounts/robot/token";
@@ -83,15 +88,13 @@ fn given_out_and_bound() {
     assert!(cut.head.contains("requested expiration of 86400 seconds shortened to 7200 seconds"), "{}", cut.head);
 
     // The account itself gone, nothing of it is left.
-    let orphan = token(&server, "robot", "{}").unwrap();
+    let orphan = token(server, "robot", "{}").unwrap();
     assert_eq!(server.as_admin("DELETE", "/api/v1/namespaces/default/serviceaccounts/robot", "").status, 200);
     assert_eq!(server.who_has(&orphan), Err(401));
 }
 
-#[test]
-fn signed_by_our_key_is_not_enough() {
-    let (server, signer, _dir) = server(&[]);
-    let uid = account(&server, "robot");
+fn signed_by_our_key_is_not_enough(server: &Server, signer: &Signer) {
+    let uid = account(server, "robot");
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
     let make = |issuer: &str, audience: &str, (from, until): (i64, i64), account: &str, uid: &str| {
         let text = format!(
@@ -128,10 +131,8 @@ fn signed_by_our_key_is_not_enough() {
     assert_eq!(server.who_has(&format!("{hmac}.{}.{}", parts[1], parts[2])), Err(401));
 }
 
-#[test]
-fn legacy_tokens_live_in_their_secret() {
-    let (server, signer, _dir) = server(&[]);
-    let uid = account(&server, "old");
+fn legacy_tokens_live_in_their_secret(server: &Server, signer: &Signer) {
+    let uid = account(server, "old");
     let claims = format!(
         r#"{{"iss":"kubernetes/serviceaccount","sub":"system:serviceaccount:default:old","kubernetes.io/serviceaccount/namespace":"default",
         "kubernetes.io/serviceaccount/secret.name":"old-token","kubernetes.io/serviceaccount/service-account.name":"old","kubernetes.io/serviceaccount/service-account.uid":"{uid}"}}"#
@@ -142,7 +143,7 @@ fn legacy_tokens_live_in_their_secret() {
         "type":"kubernetes.io/service-account-token","stringData":{{"token":"{token}"}}}}"#
     );
     let secrets = "/api/v1/namespaces/default/secrets";
-    make(&server, secrets, &secret);
+    make(server, secrets, &secret);
     assert_eq!(server.who_has(&token), known("old"));
     // Its use is noted in the Secret.
     let label = "kubernetes.io/legacy-token-last-used";

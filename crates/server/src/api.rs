@@ -182,11 +182,15 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
+    let audit = AuditContext::of(request.extensions()).cloned();
     let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
     let result = match served {
         None => Err(no_such_resource()),
         Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
     };
+    if let Some(audit) = audit {
+        warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -205,6 +209,9 @@ async fn dispatch(
     check_media_types(&route, &headers, request.method())?;
     if let Some(deprecation) = &served.version().deprecation {
         warnings.add(deprecation.warning.as_str());
+        if let Some(audit) = AuditContext::of(request.extensions()) {
+            audit.annotate("k8s.io/deprecated", "true");
+        }
     }
     match route {
         Route::Verb(endpoint, verb) => {

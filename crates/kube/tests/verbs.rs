@@ -42,6 +42,7 @@ impl Server {
                 audiences: Arc::new([]),
             },
             runtime_config: Default::default(),
+            strategies: Default::default(),
             gates: Arc::new(|_| false),
         })
         .await

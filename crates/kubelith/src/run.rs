@@ -2,9 +2,11 @@
 
 use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
+use crate::flow_control::FlowControl;
 use crate::options::Options;
+use crate::storage::Storage;
 use crate::version;
-use crate::{audit, chain, storage};
+use crate::{audit, chain};
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
@@ -62,29 +64,36 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     })
     .map_err(|e| e.to_string())?;
 
-    let store = storage::open(&options).await?;
-    let setup = Setup::new(&options, client_cas)?;
-    let access = setup.access.clone();
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
+    let setup = Setup::new(&options, client_cas)?;
+    let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
-    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone()), metrics.clone())
+    let flow_control = FlowControl::new(&options, &metrics);
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone())
         .routes(|routes| debug_routes(routes, &options, flags))
-        .routes(|routes| setup.install(routes, &external_address(&options)));
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
+        .routes(|routes| flow_control.install(routes))
+        .routes(|routes| setup.install(routes, &external_address(&options)))
+        .checks(|checks| storage.add_checks(checks))
+        .at_end({
+            let closing = storage.closing();
+            move || async move {
+                if let Some(audit) = audit {
+                    audit.backends.shut_down().await;
+                }
+                closing.await;
+            }
+        });
+    storage.spawn(&builder.tasks());
+    let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, flow_control };
     let published = setup.published(&options.authentication);
-    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, published).await?;
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
     let hub = shared.hub.clone();
-    let chain = chain::build(&shared, builtin).behind(|next| barrier::before(next, roles, hub));
-    let hub = shared.hub.clone();
-    let builder = builder.delegate(chain).at_end(move || async move {
-        if let Some(audit) = audit {
-            audit.backends.shut_down().await;
-        }
-        hub.stop();
-        store.close().await;
-    });
+    let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
+    let builder = builder.delegate(chain);
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     let server = builder.build();
 
@@ -105,7 +114,12 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
     }
 }
 
-fn server_config(options: &Options, setup: &Setup, audit: Option<Arc<Audit>>) -> ServerConfig {
+fn server_config(
+    options: &Options,
+    setup: &Setup,
+    audit: Option<Arc<Audit>>,
+    flow_control: &FlowControl,
+) -> ServerConfig {
     let access = &setup.access;
     let generic = &options.generic;
     ServerConfig {
@@ -117,7 +131,7 @@ fn server_config(options: &Options, setup: &Setup, audit: Option<Arc<Audit>>) ->
             },
             authorizer: access.authorizer.clone(),
             audit,
-            flow_control: None,
+            flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
             request_timeout: generic.request_timeout,

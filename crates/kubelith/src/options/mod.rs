@@ -2,6 +2,7 @@
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
 mod admission;
+mod aggregator;
 mod audit;
 mod authentication;
 mod authorization;
@@ -13,6 +14,7 @@ mod storage;
 mod tests;
 
 pub use admission::AdmissionOptions;
+pub use aggregator::AggregatorOptions;
 pub use audit::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{
     AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
@@ -42,6 +44,7 @@ pub struct Options {
     pub authorization: AuthorizationOptions,
     pub audit: AuditOptions,
     pub admission: AdmissionOptions,
+    pub aggregator: AggregatorOptions,
     pub profiling: bool,
 }
 
@@ -79,6 +82,7 @@ impl Options {
         let authorization = AuthorizationOptions::from_flags(flags, &mut errors);
         let audit = AuditOptions::from_flags(flags, &mut errors);
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
+        let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -97,6 +101,7 @@ impl Options {
             authorization,
             audit,
             admission,
+            aggregator,
             profiling,
         })
     }

@@ -52,7 +52,7 @@ impl Handler for Link {
 impl Authorization {
     fn act(
         &self,
-        request: Request,
+        mut request: Request,
         attributes: &Attributes,
         decision: Decision,
         started: Instant,
@@ -65,6 +65,8 @@ impl Authorization {
                 audit.annotate(DECISION, "allow");
                 audit.annotate(REASON, decision.reason);
             }
+            let authorizer = self.authorizer.clone();
+            request.extensions_mut().insert(Authorized { authorizer });
             return self.next.handle(request);
         }
         if let Some(audit) = audit {
@@ -85,6 +87,13 @@ impl Authorization {
         };
         Box::pin(async move { response })
     }
+}
+
+/// That a request was let in.
+#[derive(Clone)]
+pub struct Authorized {
+    /// Whom to ask about what the request turns out to want besides.
+    pub authorizer: Arc<dyn Authorizer>,
 }
 
 fn forbidden(request: &Request, attributes: &Attributes, reason: &str) -> Response {

@@ -15,6 +15,7 @@ pub mod latency;
 pub mod logging;
 pub mod max_in_flight;
 pub mod panic;
+pub mod priority_and_fairness;
 pub mod request_info;
 pub mod retry_after;
 pub mod timeout;

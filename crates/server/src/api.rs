@@ -226,8 +226,12 @@ where
     let warnings = Warnings::default();
     let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
     let audit = AuditContext::of(request.extensions()).cloned();
-    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let asked =
+        Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
     let result = work(asked, request).await;
+    if let Some(audit) = audit {
+        warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -240,6 +244,9 @@ async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request
     let deprecation = served.version().deprecation.as_ref();
     if let Some(deprecation) = deprecation {
         warnings.add(deprecation.warning.as_str());
+        if let Some(audit) = AuditContext::of(request.extensions()) {
+            audit.annotate("k8s.io/deprecated", "true");
+        }
     }
     let mut response = match route {
         Route::Verb(endpoint, verb) => {

@@ -4,7 +4,7 @@
 mod codec;
 mod convert;
 pub mod descriptor;
-mod embedded;
+pub mod embedded;
 mod schemas;
 mod strategy;
 mod table;

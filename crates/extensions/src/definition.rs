@@ -8,7 +8,7 @@ use kubelith_store::cache::CachedObject;
 /// A stored definition at v1, whatever version it is stored in.
 pub fn read(object: &CachedObject) -> Result<Value, String> {
     if let Some(why) = &object.broken {
-        return Err(why.to_string());
+        return Err(why.why.to_string());
     }
     let object = json::parse(&object.json()).map_err(|e| e.to_string())?;
     let (from, to) = (object.gvk(), GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"));
@@ -156,9 +156,8 @@ impl Names {
     fn read(names: Option<&Value>) -> Names {
         let Some(names) = names else { return Names::default() };
         let text = |key: &str| Str::from(names.str_at(&[key]));
-        let texts = |key: &str| -> Vec<Str> {
-            list(names, &[key]).iter().filter_map(Value::as_str).map(Str::from).collect()
-        };
+        let texts =
+            |key: &str| -> Vec<Str> { list(names, &[key]).iter().filter_map(Value::as_str).map(Str::from).collect() };
         Names {
             plural: text("plural"),
             singular: text("singular"),

@@ -1,7 +1,7 @@
 //! The link of the server chain that serves custom resources. What it does not know is left to the next one.
 
-use crate::serving::{Serving, Table};
 use crate::Config;
+use crate::serving::{Serving, Table};
 use futures::future::BoxFuture;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
@@ -72,7 +72,8 @@ async fn run(serving: Serving, info: Arc<RequestInfo>, asked: Asked, request: Re
         "scale" => serving.built.scales.get(&info.version).unwrap_or(endpoint),
         _ => endpoint,
     };
-    let Asked { user, query, headers, warnings, authorizer } = asked;
-    let cx = Arc::new(Context { endpoint: endpoint.clone(), info: info.clone(), user, query, headers, warnings, authorizer });
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
+    let (endpoint, info) = (endpoint.clone(), info.clone());
+    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
     handlers::serve(cx, verb, request.into_body()).await
 }

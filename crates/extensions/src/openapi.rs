@@ -139,9 +139,7 @@ fn simplify(schema: &mut Map) {
     if is(schema, "array") && schema.get("items").is_none() {
         schema.remove("type");
     }
-    let nullable = |key: &str| {
-        schema.get("properties").and_then(|p| p.get(key)).is_some_and(|p| flag(p, "nullable"))
-    };
+    let nullable = |key: &str| schema.get("properties").and_then(|p| p.get(key)).is_some_and(|p| flag(p, "nullable"));
     let Some(required) = schema.get("required").and_then(Value::as_array) else { return };
     let kept: Vec<Value> = required.iter().filter(|key| !key.as_str().is_some_and(nullable)).cloned().collect();
     match kept.is_empty() {

@@ -79,7 +79,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 version_index: index,
                 endpoint,
                 action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
-                actions: HashMap::new(),
+                actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
                 subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
             routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
@@ -108,20 +108,27 @@ async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");
-    let cache = config.hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
+    let hub = config.hub.of(&descriptor.storage.prefix);
+    let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
     Ok(Arc::new(Resource {
         descriptor: descriptor.clone(),
         strategy,
         conversion: Arc::new(BuiltinConversion),
         encoder: codec.clone(),
         renderer: codec,
-        admission: config.admission.clone(),
-        hub: config.hub.clone(),
+        admission: admission(config, descriptor),
+        hub,
         cache,
         clock: config.clock.clone(),
         working: Working::Storage,
         garbage_collection: config.garbage_collection,
     }))
+}
+
+fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
+    let access = &config.access;
+    let (group, plural) = (&descriptor.group, &descriptor.plural);
+    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
 }
 
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {

@@ -57,7 +57,7 @@ impl Resource {
                 None => self.as_stored(call, object).await,
             };
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 reservation.commit();

@@ -18,7 +18,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// What a delete did.
 #[derive(Debug)]
 pub struct DeleteResult {
-    /// The object as it was deleted, or as it is marked for deletion.
+    /// The object as it was deleted, or as it is marked for deletion; null if nobody could read it.
     pub object: Value,
     pub outcome: DeleteOutcome,
 }
@@ -53,11 +53,10 @@ enum Plan {
 impl Resource {
     pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
-        let mut current = match self.current(call, &key).await {
-            Err(_) if options.ignore_read_error => return self.delete_unreadable(call, &key).await,
-            Ok(_) if options.ignore_read_error => return Err(readable(call)),
-            read => read?,
-        };
+        if options.ignore_read_error {
+            return self.delete_unreadable(call, &key).await;
+        }
+        let mut current = self.current(call, &key).await?;
         loop {
             let Some(found) = current else { return Err(Status::not_found(&call.resource, &call.name)) };
             let mut options = options.clone();
@@ -123,7 +122,7 @@ impl Resource {
         revision: Revision,
     ) -> Result<Result<Revision, StoreError>, Status> {
         let bytes = self.encode(object).await?;
-        let ttl = self.strategy.time_to_live(object);
+        let ttl = self.time_to_live(object);
         let put = self.hub.store().put(self.store_key(key), bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {
             set_resource_version(object, written.0);
@@ -143,15 +142,27 @@ impl Resource {
         }
     }
 
-    /// Deletes what cannot be read, because the client insists.
+    /// Deletes what cannot be read, because the client insists: no preconditions, finalizers or admission.
     async fn delete_unreadable(&self, call: &Call, key: &str) -> Result<DeleteResult, Status> {
-        if !call.dry_run() {
-            let deleted = self.hub.store().delete(self.store_key(key), Expect::Any).await;
-            deleted.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        self.hub.fresh().await.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        let unreadable = self.cache.get(key).is_some_and(|found| found.broken.is_some());
+        if !unreadable {
+            let mut errors = ErrorList::default();
+            errors.push(Error::invalid(
+                &Path::new("ignoreStoreReadErrorWithClusterBreakingPotential"),
+                Value::Bool(true),
+                "is exclusively used to delete corrupt object(s), try again by removing this option",
+            ));
+            // The resource stands where the kind should.
+            let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
+            return Err(Status::invalid(&kind, &call.name, &errors));
         }
-        let mut object = Value::object();
-        object.set_at(&["metadata", "name"], Value::String(call.name.clone()));
-        Ok(DeleteResult { object, outcome: DeleteOutcome::Gone })
+        match self.hub.store().delete(self.store_key(key), Expect::Any).await {
+            Ok(_) | Err(StoreError::Conflict { .. }) => {}
+            Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),
+        }
+        tracing::info!(resource = %call.resource, namespace = %call.namespace, name = %call.name, "deleted an unreadable object");
+        Ok(DeleteResult { object: Value::Null, outcome: DeleteOutcome::Gone })
     }
 
     fn plan(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Result<Plan, Status> {
@@ -283,16 +294,6 @@ impl Resource {
         let same = want.len() == have.len() && want.iter().all(|f| has(f));
         (!same).then_some(want)
     }
-}
-
-/// The option is for objects that cannot be read; others are deleted without it.
-fn readable(call: &Call) -> Status {
-    let path = Path::new("ignoreStoreReadErrorWithClusterBreakingPotential");
-    let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
-    let mut errors = ErrorList::default();
-    errors.push(Error::invalid(&path, Value::Bool(true), why));
-    let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
-    Status::invalid(&kind, &call.name, &errors)
 }
 
 enum Grace {

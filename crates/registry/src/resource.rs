@@ -15,6 +15,7 @@ use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::cache::{CachedObject, Hub, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Brings objects from one version of their kind to another.
 pub trait Conversion: Send + Sync + 'static {
@@ -105,6 +106,11 @@ impl Resource {
         Bytes::from(format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix)))
     }
 
+    /// How long the object lives from this write on: as the strategy says, or the operator.
+    pub(crate) fn time_to_live(&self, object: &Value) -> Option<Duration> {
+        self.strategy.time_to_live(object).or_else(|| self.hub.lifetime(&self.descriptor.storage.prefix))
+    }
+
     /// Stored bytes of an object at the working version.
     pub(crate) async fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         let mut object = self.convert(object.clone(), &self.descriptor.storage.kind).await?;
@@ -140,10 +146,27 @@ impl Resource {
     }
 
     async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
-        if let Some(why) = &cached.broken {
-            return Err(error::broken(why));
-        }
+        self.readable(cached)?;
         self.parse(call, &cached.json(), cached.revision).await
+    }
+
+    /// An error for an object that cannot be decrypted or decoded.
+    pub fn readable(&self, cached: &CachedObject) -> Result<(), Status> {
+        match &cached.broken {
+            None => Ok(()),
+            Some(broken) => {
+                // Without the root, as the reference's registry knows its keys.
+                let key = format!("/{}/{}", self.descriptor.storage.prefix, cached.key);
+                Err(error::broken(self.hub.malformed(), &key, broken))
+            }
+        }
+    }
+
+    /// An error for a list that has such objects in it.
+    pub fn all_readable<'a>(&self, objects: impl Iterator<Item = &'a Arc<CachedObject>>) -> Result<(), Status> {
+        let root = self.hub.key_prefix(&self.descriptor.storage.prefix);
+        let broken = objects.filter_map(|o| Some((format!("{root}{}", o.key), &**o.broken.as_ref()?)));
+        error::broken_list(self.hub.malformed(), &self.descriptor.group_resource(), broken)
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
@@ -199,23 +222,19 @@ impl Resource {
         let prefix = self.hub.key_prefix(&self.descriptor.storage.prefix);
         let skip = prefix.len();
         let request = RangeRequest::new(KeyRange::prefix(prefix)).at(Revision(revision));
-        let response = match self.hub.store().range(request).await {
+        let response = match self.hub.range_as_stored(request).await {
             Ok(response) => response,
             Err(StoreError::Compacted { .. }) => return Err(error::list_expired()),
             Err(e) => return Err(error::from_read(e)),
         };
         let mut objects = kubelith_store::cache::Objects::new();
+        let mut broken = 0;
         for kv in response.items {
-            let Ok(key) = std::str::from_utf8(&kv.key) else { continue };
-            let key: Arc<str> = key[skip..].into();
-            let revision = kv.mod_revision.0;
-            let object = match self.renderer.render(&kv.value, revision) {
-                Ok(r) => CachedObject::new(key.clone(), revision, kubelith_store::cache::EventKind::Added, r),
-                Err(why) => CachedObject::broken(key.clone(), revision, why),
-            };
-            objects.insert(key, Arc::new(object));
+            let Some(object) = self.hub.read(&*self.renderer, skip, &kv).await else { continue };
+            broken += usize::from(object.broken.is_some());
+            objects.insert(object.key.clone(), Arc::new(object));
         }
-        Ok(Snapshot { objects, revision })
+        Ok(Snapshot { objects, revision, broken })
     }
 }
 

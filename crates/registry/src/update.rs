@@ -123,7 +123,7 @@ impl Resource {
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 reservation.commit();
@@ -157,7 +157,7 @@ impl Resource {
             reservation.commit();
             return self.delete_emptied(call, key, object, &found).await;
         }
-        if object == found.object && !found.stale {
+        if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             reservation.commit();
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
@@ -166,7 +166,7 @@ impl Resource {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
         match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
             Ok(revision) => {
@@ -201,6 +201,12 @@ impl Resource {
             }
             Judged::Nothing => Ok(()),
         }
+    }
+
+    /// Whether the object must be written although nothing changes: its encryption is not today's.
+    async fn is_stale(&self, call: &Call, key: &str) -> Result<bool, Status> {
+        let stale = self.hub.is_stale(self.store_key(key)).await;
+        stale.map_err(|e| error::from_store(e, &call.resource, &call.name))
     }
 
     /// The object lost its last finalizer while it was being deleted: it goes, in place of the update.

@@ -1,8 +1,11 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::audit::AuditContext;
 use crate::filters::authorization::Authorized;
 use crate::handlers::context::negotiation_error;
+use crate::handlers::endpoint::By;
+use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
@@ -15,6 +18,7 @@ use kubelith_auth::Authorizer;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
@@ -66,12 +70,30 @@ impl ActionCall {
         let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
         let kind = decoded.object.gvk();
         handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        if let Some(audit) = AuditContext::of(self.request.extensions()) {
+            audit.request_object(&decoded.object);
+        }
         Ok((decoded.object, options))
     }
 
     /// A Status that says how it went, as the answer itself.
     pub fn status(&self, status: &Status) -> Response {
         output::status(&self.headers, false, status)
+    }
+
+    /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
+    pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
+        let manager = handlers::context::manager_of(&options.field_manager, &self.headers);
+        let by = By { manager: &manager, subresource: &self.info.subresource, now };
+        Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
+    }
+
+    /// Adds to the request's record in the audit log.
+    pub fn annotate(&self, annotations: impl IntoIterator<Item = (&'static str, String)>) {
+        let Some(audit) = AuditContext::of(self.request.extensions()) else { return };
+        annotations.into_iter().for_each(|(key, value)| audit.annotate(key, value));
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
@@ -184,6 +206,8 @@ pub struct Asked {
     pub warnings: Warnings,
     /// Who decided that the request may pass.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
 }
 
 /// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
@@ -200,20 +224,16 @@ where
     );
     let warnings = Warnings::default();
     let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
-    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer };
+    let audit = AuditContext::of(request.extensions()).cloned();
+    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
     let result = work(asked, request).await;
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
 }
 
-async fn dispatch(
-    served: &Served,
-    info: Arc<RequestInfo>,
-    asked: Asked,
-    request: Request,
-) -> Result<Response, Status> {
-    let Asked { user, query, headers, warnings, authorizer } = asked;
+async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     if let Some(deprecation) = &served.version().deprecation {
@@ -221,7 +241,7 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {
@@ -270,6 +290,9 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
         return Err(no_such_method());
     }
     if let Some(action) = &served.action {
+        if named && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v)) {
+            return Err(no_such_resource());
+        }
         if !served.version().allows(verb) {
             return Err(no_such_method());
         }

@@ -126,7 +126,11 @@ fn accept_names(definition: Definition<'_>, taken: &Taken) -> (Names, Condition)
     let mut got = have.clone();
     let mut problem: Option<(&'static str, String)> = None;
     let free = |wanted: &Str, have: &str, taken: &HashSet<Str>| {
-        if wanted == have || !taken.contains(wanted) { Ok(()) } else { Err(format!("{} is already in use", quote(wanted))) }
+        if wanted == have || !taken.contains(wanted) {
+            Ok(())
+        } else {
+            Err(format!("{} is already in use", quote(wanted)))
+        }
     };
     let mut take = |reason: &'static str, checked: Result<(), String>| match checked {
         Ok(()) => true,

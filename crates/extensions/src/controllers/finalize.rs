@@ -42,8 +42,12 @@ impl Finalizer {
         if !object.meta().is_being_deleted() || !object.meta().has_finalizer(CLEANUP_FINALIZER) {
             return Ok(Next::Done);
         }
-        let begun =
-            Condition::new("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
+        let begun = Condition::new(
+            "Terminating",
+            "True",
+            "InstanceDeletionInProgress",
+            "CustomResource deletion is in progress",
+        );
         set(&mut object, &begun, self.config.clock.now());
         let Some(mut object) = self.write(name, &object).await? else { return Ok(Next::Done) };
         let outcome = if Definition(&object).is("Established") {
@@ -57,7 +61,8 @@ impl Finalizer {
         };
         set(&mut object, &condition, self.config.clock.now());
         if failed.is_none() {
-            let left: Vec<Str> = object.meta().finalizers().filter(|f| *f != CLEANUP_FINALIZER).map(Str::from).collect();
+            let left: Vec<Str> =
+                object.meta().finalizers().filter(|f| *f != CLEANUP_FINALIZER).map(Str::from).collect();
             match left.is_empty() {
                 true => drop(object.remove_at(&["metadata", "finalizers"])),
                 false => object.set_at(&["metadata", "finalizers"], left.into()),

@@ -26,7 +26,9 @@ impl Decoder for CustomDecoder {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status> {
         let unrecognized = |why: &dyn std::fmt::Display| {
             let (kind, summary) = (&self.kind.kind, summarize(body));
-            Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+            ))
         };
         let mut strict = Vec::new();
         let object = match format {

@@ -215,7 +215,6 @@ pub fn nested_int(object: &Value, path: &str) -> Result<Option<i64>, String> {
     }
 }
 
-
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let path = SimplePath::new(path);
     let mut value = object;

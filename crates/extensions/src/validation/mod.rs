@@ -129,10 +129,12 @@ fn approval(object: &Value, old: Option<&Value>) -> Option<Error> {
 
 /// Why the schema of a definition at v1 is not structural; `None` if it is.
 pub fn non_structural(definition: Definition<'_>) -> Option<String> {
-    let mut errors = ErrorList::default();
-    if definition.preserves_unknown() {
-        errors.push(Error::invalid(&Path::of(&["spec", "preserveUnknownFields"]), true, "must be false"));
+    // All others had to be structural to be accepted.
+    if !definition.preserves_unknown() {
+        return None;
     }
+    let mut errors = ErrorList::default();
+    errors.push(Error::invalid(&Path::of(&["spec", "preserveUnknownFields"]), true, "must be false"));
     let versions = Path::of(&["spec", "versions"]);
     for (i, version) in definition.versions().enumerate() {
         let Some(schema) = version.schema() else { continue };

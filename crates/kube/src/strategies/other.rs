@@ -4,9 +4,8 @@ use super::{Kind, pod_warnings};
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Value};
-use kubelith_registry::{Call, Generation, Part};
+use kubelith_registry::{Generation, Part};
 
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,
@@ -80,7 +79,8 @@ pub const fn sealed(mut kind: Kind) -> Kind {
 }
 
 fn keep_metadata(object: &mut Value, old: &Value) {
-    let kept = ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
+    let kept =
+        ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     for key in kept {
         match old.at(&["metadata", key]) {
             Some(value) => object.set_at(&["metadata", key], value.clone()),

@@ -11,6 +11,7 @@ mod aggregator;
 mod extensions;
 mod generic;
 mod kube;
+mod services;
 mod shared;
 
 pub use shared::{Builtin, Frame, Shared};
@@ -19,7 +20,7 @@ use kubelith_server::Delegate;
 use kubelith_server::openapi::OpenApi;
 
 /// Puts the servers one behind the other.
-pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Delegate {
+pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> {
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
     let extensions = extensions::server(shared, generic);

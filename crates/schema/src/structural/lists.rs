@@ -54,9 +54,8 @@ fn keyed(keys: &[Str], items: &[Value], path: &Path<'_>, errors: &mut ErrorList)
         errors.push(Error::invalid(&path.index(i), item, what));
         return;
     }
-    let key_of = |item: &Value| -> Map {
-        keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
-    };
+    let key_of =
+        |item: &Value| -> Map { keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect() };
     for i in repeated(items.iter().map(|item| text::json(&Value::Object(key_of(item))))) {
         errors.push(Error::duplicate(&path.index(i), Value::Object(key_of(&items[i]))));
     }

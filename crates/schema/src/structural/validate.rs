@@ -200,7 +200,8 @@ fn junctors(schema: &Structural, value: &Value, old: Option<Old<'_>>, site: &Sit
         let (valid, best) = alternatives(rules.one_of.iter().map(try_one), Stop::Never);
         if valid != 1 {
             let how = if valid == 0 { "Found none valid".into() } else { format!("Found {valid} valid alternatives") };
-            found.fail(Failure::composite(format!("{} must validate one and only one schema (oneOf). {how}", quoted())));
+            found
+                .fail(Failure::composite(format!("{} must validate one and only one schema (oneOf). {how}", quoted())));
         }
         if valid <= 1 {
             found.take(best);

@@ -64,24 +64,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// `--min-request-timeout`: a watch without timeoutSeconds lasts this to twice this long.
     pub min_request_timeout: Duration,
-    /// Whether clients may delete what cannot be read: the gate AllowUnsafeMalformedObjectDeletion.
-    pub unsafe_deletion: UnsafeDeletion,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnsafeDeletion {
-    /// The option is as if it were not given.
-    Ignored,
-    Allowed,
+    /// Objects of a collection that are deleted at the same time.
+    pub delete_collection_workers: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits {
-            body_bytes: 3 << 20,
-            min_request_timeout: Duration::from_secs(1800),
-            unsafe_deletion: UnsafeDeletion::Ignored,
-        }
+        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
     }
 }
 

@@ -62,6 +62,9 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     if limit > 0 {
         page.cut(limit);
     }
+    if page.snapshot.broken > 0 {
+        page.check_readable(cx)?;
+    }
     Ok(page)
 }
 
@@ -133,6 +136,15 @@ impl Page {
             .range(&self.selection.prefix, None)
             .skip_while(move |o| from.as_ref().is_some_and(|from| *o.key < **from))
             .filter(|o| self.selection.matches(o))
+    }
+
+    /// A list with an object in its range that cannot be read is an error: nobody knows whether it matches.
+    fn check_readable(&self, cx: &Context) -> Result<(), Status> {
+        let from = self.start.as_ref().map(|s| format!("{}{s}", self.selection.prefix));
+        let end = self.items.as_ref().filter(|_| self.continue_token.is_some()).and_then(|items| items.last());
+        let range = self.snapshot.range(&self.selection.prefix, None);
+        let range = range.skip_while(|o| from.as_ref().is_some_and(|from| *o.key < **from));
+        cx.endpoint.resource.all_readable(range.take_while(|o| end.is_none_or(|end| o.key <= end.key)))
     }
 
     pub fn objects(&self) -> Vec<Arc<CachedObject>> {

@@ -1,11 +1,11 @@
 //! Options of requests from their query strings (and, for deletes, their bodies): decoded with the
 //! reference's conversions, validated with its messages, typed from here on.
 
-use super::endpoint::UnsafeDeletion;
 use crate::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
 use kubelith_registry::{DeleteOptions, Mode, Preconditions, Propagation, ReadAt};
+use kubelith_store::cache::Malformed;
 
 /// Query parameters by name; the first value of each counts.
 pub struct Query(Vec<(String, String)>);
@@ -310,13 +310,13 @@ pub const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPote
 pub fn delete_options(
     body: Option<&Value>,
     query: &Query,
-    unsafe_deletion: UnsafeDeletion,
+    malformed: Malformed,
 ) -> Result<(DeleteOptions, Mode, Value), Status> {
     let mut object = match body {
         Some(body) => body.clone(),
         None => delete_options_from_query(query)?,
     };
-    if unsafe_deletion == UnsafeDeletion::Ignored {
+    if malformed == Malformed::Reported {
         object.remove_at(&[IGNORE_READ_ERROR]);
     }
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).map(Str::from);
@@ -372,6 +372,18 @@ fn policy(text: &str) -> Option<Propagation> {
         "Orphan" => Some(Propagation::Orphan),
         _ => None,
     }
+}
+
+/// 422 for a collection: each unreadable object must be named.
+pub fn not_for_collections() -> Status {
+    let mut errors = ErrorList::default();
+    errors.push(Error::invalid(
+        &Path::new(IGNORE_READ_ERROR),
+        Value::Bool(true),
+        "is not allowed with DELETECOLLECTION, try again after removing the option",
+    ));
+    let kind = GroupKind { group: "meta.k8s.io".into(), kind: "DeleteOptions".into() };
+    Status::invalid(&kind, "", &errors)
 }
 
 /// Deleting the unreadable goes together with no other option.

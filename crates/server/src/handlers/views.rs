@@ -25,9 +25,7 @@ impl Form {
 
 /// The object as JSON in the endpoint's version.
 pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
-    if let Some(why) = &cached.broken {
-        return Err(Status::internal_error(format!("unable to read a stored object: {why}")));
-    }
+    cx.endpoint.resource.readable(cached)?;
     let json = cached.json();
     if starts_with_type(&json, &cx.endpoint.kind) {
         return Ok(json);
@@ -48,9 +46,7 @@ pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Stat
 
 /// What the endpoint's view shows of the object.
 pub async fn view_of(cx: &Context, cached: &CachedObject, facet: &dyn Facet) -> Result<Value, Status> {
-    if let Some(why) = &cached.broken {
-        return Err(Status::internal_error(format!("unable to read a stored object: {why}")));
-    }
+    cx.endpoint.resource.readable(cached)?;
     let object = json::parse(&cached.json()).map_err(Status::internal_error)?;
     facet.read(&cx.to_request_version(object).await?)
 }

@@ -6,6 +6,7 @@
 //! kept compressed (`documents`); `serve` is the link of the server chain that answers with them.
 
 mod documents;
+mod foreign;
 mod gnostic;
 mod library;
 mod meta;
@@ -26,6 +27,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use foreign::Foreign;
 pub use library::Library;
 pub use published::{DeleteAnswer, Detail, Published, Written};
 pub use serve::OpenApi;

@@ -1,7 +1,7 @@
 //! What definitions do in the generic life cycles.
 
-use crate::{CLEANUP_FINALIZER, validation};
 use crate::controllers::conditions::{Condition, set};
+use crate::{CLEANUP_FINALIZER, validation};
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};

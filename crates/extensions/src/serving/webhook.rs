@@ -45,7 +45,11 @@ impl Webhook {
             Some(service) => Place::Service {
                 namespace: service.str_at(&["namespace"]).into(),
                 name: service.str_at(&["name"]).into(),
-                port: service.get("port").and_then(Value::as_i64).and_then(|p| p.try_into().ok()).unwrap_or(DEFAULT_PORT),
+                port: service
+                    .get("port")
+                    .and_then(Value::as_i64)
+                    .and_then(|p| p.try_into().ok())
+                    .unwrap_or(DEFAULT_PORT),
                 path: service.str_at(&["path"]).into(),
                 resolve: config.resolve.clone(),
             },
@@ -140,7 +144,8 @@ impl Webhook {
                 let slash = if path.starts_with('/') { "" } else { "/" };
                 let rest = format!("{slash}{path}?{timeout}");
                 let shown = format!("https://{name}.{namespace}.svc:{port}{rest}");
-                let authority = resolve(namespace, name, *port).map_err(|why| format!("Post {}: {why}", quote(&shown)))?;
+                let authority =
+                    resolve(namespace, name, *port).map_err(|why| format!("Post {}: {why}", quote(&shown)))?;
                 Ok((format!("https://{authority}{rest}"), shown))
             }
         }
@@ -173,8 +178,7 @@ fn review(version: &str, uid: &str, object: &Value, to: &GroupVersionKind) -> Va
 /// The objects of an answer that is one.
 fn converted<'a>(answer: &'a Value, version: &str, uid: &str) -> Result<&'a [Value], String> {
     if version == "v1" {
-        let (wanted, got) =
-            (GroupVersionKind::new("apiextensions.k8s.io", "v1", "ConversionReview"), answer.gvk());
+        let (wanted, got) = (GroupVersionKind::new("apiextensions.k8s.io", "v1", "ConversionReview"), answer.gvk());
         if got != wanted {
             return Err(format!("expected webhook response of {wanted}, got {got}"));
         }

@@ -84,7 +84,9 @@ fn validate_url(url: &str, path: &Path<'_>) -> ErrorList {
     let (before_fragment, fragment) = url.split_once('#').unwrap_or((url, ""));
     let (before_query, query) = before_fragment.split_once('?').unwrap_or((before_fragment, ""));
     let (scheme, rest) = match before_query.split_once(':') {
-        Some((scheme, rest)) if !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) => (scheme, rest),
+        Some((scheme, rest)) if !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            (scheme, rest)
+        }
         _ => ("", before_query),
     };
     let authority = rest.strip_prefix("//").map_or("", |r| r.split('/').next().unwrap_or(""));

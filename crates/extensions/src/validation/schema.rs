@@ -2,8 +2,8 @@
 
 use super::defaults::{self, Unknown};
 use super::leniency::Leniency;
-use super::walk::{any, flag, has, has_some, list, members, schemas, unsupported};
 use super::structural;
+use super::walk::{any, flag, has, has_some, list, members, schemas, unsupported};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{Str, Value};
 use kubelith_schema::structural::{Type, formats};
@@ -72,7 +72,8 @@ pub fn validate(validation: Option<&Value>, status: bool, leniency: &Leniency, p
 fn root_with_status(schema: &Value, path: &Path<'_>) -> Option<Error> {
     let kind = schema.str_at(&["type"]);
     if !kind.is_empty() && kind != "object" {
-        let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let why =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
         return Some(Error::invalid(&path.child("openAPIV3Schema.type"), kind, why));
     }
     let allowed = |key: &str| AT_ROOT.iter().any(|(_, json)| *json == key);
@@ -325,7 +326,8 @@ pub fn list_keys(s: &Value, path: &Path<'_>) -> ErrorList {
         let Some(property) = items.at(&["properties", key]) else { continue };
         let at = at.entry("properties", key);
         if !required(key) && !has(property, "default") {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let why =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.push(Error::required(&at.child("default"), why));
         }
         if flag(property, "nullable") {

@@ -47,7 +47,8 @@ fn invariants(s: &Value, level: Level, path: &Path<'_>, errors: &mut ErrorList) 
     }
     let int_or_string = flag(s, "x-kubernetes-int-or-string");
     let preserve = flag(s, "x-kubernetes-preserve-unknown-fields");
-    for (key, set) in [("x-kubernetes-preserve-unknown-fields", preserve), ("x-kubernetes-embedded-resource", embedded)] {
+    for (key, set) in [("x-kubernetes-preserve-unknown-fields", preserve), ("x-kubernetes-embedded-resource", embedded)]
+    {
         if int_or_string && set {
             let why = "must be false if x-kubernetes-int-or-string is true";
             errors.push(Error::invalid(&path.child(key), true, why));
@@ -100,9 +101,11 @@ fn meta(s: &Value, checked: bool, level: Level, path: &Path<'_>, errors: &mut Er
     if level == Level::Root {
         let known = members(metadata, "properties").all(|(name, _)| matches!(name, "name" | "generateName"));
         let others = metadata.as_object().into_iter().flat_map(|m| m.iter());
-        let mut others = others.filter(|(key, value)| !matches!(*key, "type" | "default" | "properties") && !value.is_empty());
+        let mut others =
+            others.filter(|(key, value)| !matches!(*key, "type" | "default" | "properties") && !value.is_empty());
         if !known || others.next().is_some() {
-            let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            let why =
+                "must not specify anything other than name and generateName, but metadata is implicitly specified";
             errors.push(Error::forbidden(&at, why));
         }
     }

@@ -59,13 +59,15 @@ pub fn unsupported(schema: &Value) -> Option<String> {
     any(schema, &mut |s| {
         let key = ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
         problem = match key.iter().find(|key| has_some(s, key)) {
-            Some(key) => Some(format!("OpenAPIV3Schema '{}' is not supported", if *key == "$schema" { "schema" } else { key })),
+            Some(key) => {
+                Some(format!("OpenAPIV3Schema '{}' is not supported", if *key == "$schema" { "schema" } else { key }))
+            }
             None if s.get("items").is_some_and(|i| i.as_array().is_some()) => {
                 Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned())
             }
-            None if s.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) => Some(
-                "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned(),
-            ),
+            None if s.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) => {
+                Some("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".to_owned())
+            }
             None => None,
         };
         problem.is_some()

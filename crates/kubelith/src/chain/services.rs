@@ -49,13 +49,15 @@ fn value(object: &CachedObject) -> Option<Value> {
 fn endpoint(slices: &ResourceCache, namespace: &str, service: &str, port: &str) -> Option<String> {
     let snapshot = slices.snapshot();
     let prefix = format!("{namespace}/");
-    let ours = snapshot.range(&prefix, None).filter(|s| s.labels.iter().any(|(k, v)| k == SERVICE_NAME && v == service));
+    let ours =
+        snapshot.range(&prefix, None).filter(|s| s.labels.iter().any(|(k, v)| k == SERVICE_NAME && v == service));
     ours.filter_map(|slice| value(slice)).find_map(|slice| {
         let ports = slice.get("ports").and_then(Value::as_array).unwrap_or(&[]);
         let number = ports.iter().find(|p| p.str_at(&["name"]) == port)?.get("port")?.as_i64()?;
         let endpoints = slice.get("endpoints").and_then(Value::as_array).unwrap_or(&[]);
         let ready = |e: &&Value| e.at(&["conditions", "ready"]).and_then(Value::as_bool).unwrap_or(true);
-        let address: IpAddr = endpoints.iter().find(ready)?.get("addresses")?.as_array()?.first()?.as_str()?.parse().ok()?;
+        let address: IpAddr =
+            endpoints.iter().find(ready)?.get("addresses")?.as_array()?.first()?.as_str()?.parse().ok()?;
         Some(std::net::SocketAddr::new(address, number.try_into().ok()?).to_string())
     })
 }

@@ -5,30 +5,13 @@ use crate::routes::{Backend, Routes};
 use futures::future::BoxFuture;
 use http::StatusCode;
 use http::uri::PathAndQuery;
-use kubelith_server::proxy::{Forward, HostHeader, Identity, Redirects, Target, forward};
+use kubelith_server::proxy::{Forward, HostHeader, Identity, Origin, Redirects, Target, encode_path, forward};
 use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response, respond};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A discovery document is small and everybody waits for it.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What must be escaped in a path.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'/')
-    .remove(b':')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b'@');
 
 /// Who has a document of OpenAPI, by its path.
 pub type FindDocument = Box<dyn Fn(&str) -> Option<Arc<Backend>> + Send + Sync>;
@@ -87,7 +70,12 @@ impl Proxy {
         };
         let target = Target { authority, path_and_query };
         let limit = is_discovery(&request).then_some(DISCOVERY_TIMEOUT);
-        let how = Forward { user: Some((user, self.identity)), redirects: self.redirects, host: HostHeader::Server };
+        let how = Forward {
+            user: Some((user, self.identity)),
+            redirects: self.redirects,
+            host: HostHeader::Server,
+            origin: Origin::Server,
+        };
         let passed = forward(transport, target, request, &how);
         let outcome = match limit {
             None => passed.await,
@@ -116,7 +104,7 @@ fn path_and_query(request: &Request) -> Option<PathAndQuery> {
     if !uri.path().contains('%') {
         return uri.path_and_query().cloned();
     }
-    let mut text = utf8_percent_encode(&request.info().path, PATH).to_string();
+    let mut text = encode_path(&request.info().path);
     if let Some(query) = uri.query() {
         text.push('?');
         text.push_str(query);

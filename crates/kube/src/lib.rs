@@ -8,6 +8,7 @@ pub mod admission;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
+pub mod connect;
 pub mod defaults;
 mod install;
 pub mod strategies;

@@ -259,14 +259,14 @@ fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Re
         ref other if subresource.name == "proxy" && matches!(other.as_str(), "HEAD" | "OPTIONS") => "get",
         _ => return Err(no_such_method()),
     };
+    if info.parts.len() > 3 && subresource.name != "proxy" {
+        return Err(no_such_resource());
+    }
     if let Some(action) = served.actions.get(&info.subresource) {
         if !subresource.verbs.iter().any(|v| v == verb) {
             return Err(no_such_method());
         }
         return Ok(Route::Action(action.clone()));
-    }
-    if info.parts.len() > 3 {
-        return Err(no_such_resource());
     }
     if !subresource.verbs.iter().any(|v| v == verb) {
         return Err(no_such_method());

@@ -4,6 +4,7 @@
 mod access;
 mod aggregator;
 mod generic;
+mod kubelet;
 mod network;
 mod serving;
 mod storage;
@@ -19,6 +20,7 @@ pub use storage::{StorageBackend, StorageOptions};
 
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
+use kubelith_kube::connect::KubeletOptions;
 use kubelith_server::features::FeatureGates;
 use kubelith_server::logging::Format;
 use std::path::PathBuf;
@@ -34,6 +36,7 @@ pub struct Options {
     pub network: NetworkOptions,
     pub access: AccessOptions,
     pub aggregator: AggregatorOptions,
+    pub kubelet: KubeletOptions,
     pub profiling: bool,
 }
 
@@ -69,13 +72,26 @@ impl Options {
         let serving = ServingOptions::from_flags(flags, &mut errors);
         let access = AccessOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
+        let kubelet = kubelet::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
-        Ok(Options { data_dir, logging, features, generic, storage, serving, network, access, aggregator, profiling })
+        Ok(Options {
+            data_dir,
+            logging,
+            features,
+            generic,
+            storage,
+            serving,
+            network,
+            access,
+            aggregator,
+            kubelet,
+            profiling,
+        })
     }
 }
 

@@ -5,7 +5,9 @@ use crate::routes::{Backend, Routes};
 use futures::future::BoxFuture;
 use http::StatusCode;
 use http::uri::PathAndQuery;
-use kubelith_server::proxy::{Forward, HostHeader, Identity, Origin, Redirects, Target, encode_path, forward};
+use kubelith_server::proxy::{
+    Forward, HostHeader, Identity, Origin, Redirects, Target, canonical_query, encode_path, forward,
+};
 use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response, respond};
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,16 +100,17 @@ fn is_discovery(request: &Request) -> bool {
     !info.is_resource_request && info.path.trim_matches('/').split('/').count() == 3
 }
 
-/// The path that was authorized, not another spelling of it; and the query as it came.
+/// The path and query that were authorized, not another spelling of them.
 fn path_and_query(request: &Request) -> Option<PathAndQuery> {
     let uri = request.uri();
-    if !uri.path().contains('%') {
+    if !uri.path().contains('%') && uri.query().is_none() {
         return uri.path_and_query().cloned();
     }
     let mut text = encode_path(&request.info().path);
-    if let Some(query) = uri.query() {
+    let query = uri.query().map(canonical_query).unwrap_or_default();
+    if !query.is_empty() {
         text.push('?');
-        text.push_str(query);
+        text.push_str(&query);
     }
     PathAndQuery::from_maybe_shared(text.into_bytes()).ok()
 }

@@ -21,7 +21,7 @@ pub use fetch::{FetchFailed, Fetched};
 pub use forward::{Forward, HostHeader, Origin, Redirects, forward};
 pub use headers::{Identity, asks_for_upgrade};
 pub use identity::escape_extra_key;
-pub use path::{clean_path, encode_path, encode_query};
+pub use path::{canonical_query, clean_path, encode_path, encode_query};
 pub use tls::{ServerTrust, TlsClient, TlsClientError};
 pub use transport::{Target, Transport};
 

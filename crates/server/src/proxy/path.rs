@@ -31,6 +31,14 @@ pub fn encode_query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
     pairs.into_iter().map(|(key, value)| format!("{}={}", text(key), text(value))).collect::<Vec<_>>().join("&")
 }
 
+/// A query in the only spelling that the other side cannot read in another way than we did: what is malformed is left
+/// out, the rest is sorted by name and escaped anew.
+pub fn canonical_query(raw: &str) -> String {
+    let mut pairs: Vec<_> = crate::query::pairs(raw).collect();
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    encode_query(pairs.iter().map(|(key, value)| (&**key, &**value)))
+}
+
 /// Resolves `.`, `..` and doubled slashes. A slash at the end stays.
 pub fn clean_path(path: &str) -> String {
     if path.is_empty() {
@@ -58,6 +66,8 @@ mod tests {
             assert_eq!(clean_path(path), want, "{path}");
         }
         assert_eq!(encode_path("/a b/%/ä(x)"), "/a%20b/%25/%C3%A4%28x%29");
+        assert_eq!(canonical_query("x=1&y=2;z&a=%41&b=%4&a=0&w"), "a=A&a=0&w=&x=1");
+        assert_eq!(canonical_query(""), "");
         assert_eq!(encode_query([("command", "a b"), ("x", "&")]), "command=a+b&x=%26");
     }
 }

@@ -1,1 +1,11 @@
+//! Admission: plugins that complete or refuse what is about to be written, in the order of kube-apiserver.
+//!
+//! `catalogue.rs` names every plugin in its place and says which run by default; `plugins/` has one file for each that
+//! is built in; `chain.rs` runs them.
 
+mod catalogue;
+mod chain;
+pub mod plugins;
+
+pub use catalogue::{Config, Switches, build, is_known};
+pub use chain::Chain;

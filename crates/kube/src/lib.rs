@@ -4,13 +4,14 @@
 //! its table in `cells/`, both by concept. A kind that appears in none of them has no behaviour of its own.
 
 pub mod actions;
-pub mod admission;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
 pub mod connect;
 pub mod defaults;
+mod escalation;
 mod install;
 pub mod strategies;
 
-pub use install::{Install, Installed, Resources, install};
+pub use install::{Install, Installed, install};
+pub use kubelith_registry::Resources;

@@ -30,15 +30,19 @@ impl Server {
             catalog: kubelith_catalog::builtin(),
             hub,
             admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,
             access: Access {
+                roles: Arc::default(),
+                tokens: kubelith_kube::actions::no_tokens(),
                 authenticator: Arc::new(Anonymous::new([])),
                 authorizer: Arc::new(AlwaysAllow),
                 audiences: Arc::new([]),
             },
             runtime_config: Default::default(),
+            strategies: Default::default(),
             gates: Arc::new(|_| false),
         })
         .await

@@ -24,24 +24,39 @@ pub struct Request<'a> {
     pub options: Option<&'a Value>,
 }
 
+impl Request<'_> {
+    /// Whether the request is for this resource itself, not for one of its subresources.
+    pub fn is_for(&self, group: &str, plural: &str) -> bool {
+        self.is_for_any_part(group, plural) && self.call.subresource.is_empty()
+    }
+
+    pub fn is_for_any_part(&self, group: &str, plural: &str) -> bool {
+        self.call.resource.group == group && self.call.resource.resource == plural
+    }
+
+    /// The refusal that admission answers with. `object` gives a name to what has none yet.
+    pub fn forbidden(&self, object: &Value, why: impl std::fmt::Display) -> Status {
+        let meta = object.meta();
+        let name = [self.call.name.as_str(), meta.name(), meta.generate_name(), "Unknown"];
+        let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        Status::forbidden(&self.call.resource, name, why)
+    }
+}
+
 pub trait Admission: Send + Sync + 'static {
     /// May change `object` or refuse it. `object` is null for deletes.
-    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>>;
+    fn admit<'a>(&'a self, _request: Request<'a>, _object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// May refuse what is about to be stored.
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>>;
+    fn validate<'a>(&'a self, _request: Request<'a>, _object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Admits everything.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct AdmitAll;
 
-impl Admission for AdmitAll {
-    fn admit<'a>(&'a self, _: Request<'a>, _: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn validate<'a>(&'a self, _: Request<'a>, _: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
+impl Admission for AdmitAll {}

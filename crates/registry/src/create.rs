@@ -4,7 +4,7 @@
 use crate::admission::{Operation, Request};
 use crate::call::Call;
 use crate::error;
-use crate::resource::{Resource, resource_version_of, set_resource_version};
+use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
@@ -54,15 +54,15 @@ impl Resource {
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => Ok(object),
+                None => self.as_stored(call, object).await,
             };
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
-                Ok(object)
+                self.as_stored(call, object).await
             }
             Err(StoreError::Conflict { current }) => {
                 let found = match &current {
@@ -116,11 +116,11 @@ impl Resource {
     pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
         self.ensure_namespace(call, object)?;
         let version = self.working_kind(call).version;
-        if self.strategy.owns_status(self.has_status(&version)) {
+        if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {
             object.make_object().remove("status");
         }
         match self.strategy.generation() {
-            Generation::None | Generation::Own => {}
+            Generation::None | Generation::SpecChanges => {}
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
@@ -129,17 +129,27 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
+        self.complete(call, object);
         Ok(())
+    }
+
+    /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
+    /// what a default fills.
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
+        if self.working == Working::Storage {
+            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+            self.normalize(call, object);
+        }
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.
@@ -190,8 +200,20 @@ impl Resource {
         validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
     }
 
+    /// The kind that errors about an object name: custom resources may say that they are something else.
+    pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
+        match self.working {
+            Working::Storage => self.stored_kind(),
+            Working::Request => object.gvk().group_kind(),
+        }
+    }
+
+    /// A scale is a view of the resource itself: writing it is writing that.
     pub(crate) fn part<'a>(&self, call: &'a Call) -> Part<'a> {
-        Part::of(&call.subresource)
+        match call.subresource.as_str() {
+            "scale" => Part::Main,
+            other => Part::of(other),
+        }
     }
 }
 

@@ -137,9 +137,19 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// If a write to `part` can change only some fields: these, as patterns of names with `*` for any element.
+    fn owned_fields(&self, _part: Part<'_>) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
     /// Makes `object.status` absent from creates and kept on main updates. True wherever there is a status subresource.
     fn owns_status(&self, has_status_subresource: bool) -> bool {
         has_status_subresource
+    }
+
+    /// A create may bring a status of its own, although updates may not: nodes report theirs with their creation.
+    fn keeps_status_on_create(&self) -> bool {
+        false
     }
 
     /// Reserves what the object needs from elsewhere (addresses, ports), after its metadata is complete.
@@ -186,8 +196,14 @@ pub enum Generation {
     AllButMetadataAndStatus,
     /// With each change of anything but metadata (custom resources without status subresource).
     AllButMetadata,
-    /// The strategy sets it itself.
-    Own,
+    /// 1 at first, one more with each change of this member (pod templates, webhook configurations).
+    Member(&'static str),
+    /// 1 at first, one more with each change of content or labels (EndpointSlices).
+    ContentAndLabels,
+    /// Changes of `spec` count from nothing: a new object has none (CSIDrivers).
+    SpecChanges,
+    /// 1, whatever changes (PriorityClasses).
+    One,
 }
 
 /// A kind without behaviour of its own.

@@ -1,8 +1,13 @@
 //! Strategies by resource: `<group>/<kind>.rs` for kinds with behaviour, a line here for the others.
 
 mod apiregistration;
+mod apps;
+mod batch;
+mod certificates;
 mod core;
 mod kind;
+mod other;
+mod pod_warnings;
 
 pub use kind::Kind;
 
@@ -16,41 +21,60 @@ pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
 
 /// What sets a kind apart.
 fn kind(group: &str, plural: &str) -> Kind {
-    use Generation::{Own, Spec, SpecAndAnnotations};
+    use Generation::{Member, One, Spec, SpecChanges};
+    use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
     match (group, plural) {
-        ("", "namespaces") => core::namespace::NAMESPACE,
-        ("", "persistentvolumes" | "persistentvolumeclaims") => P.returned(),
+        ("", "namespaces") => namespace::NAMESPACE,
+        ("", "persistentvolumes") => storage::PERSISTENT_VOLUME,
+        ("", "persistentvolumeclaims") => storage::PERSISTENT_VOLUME_CLAIM,
         ("", "services") => P.upserts().returned(),
-        ("", "endpoints" | "limitranges") => P.upserts(),
+        ("", "endpoints") => objects::ENDPOINTS,
+        ("", "limitranges") => objects::LIMIT_RANGE,
         ("" | "events.k8s.io", "events") => P.upserts().collects(GarbageCollection::Unsupported),
-        ("", "pods") => core::pod::POD,
-        ("", "podtemplates") => P.generation(Own).returned(),
-        ("", "serviceaccounts" | "resourcequotas") => P.returned(),
-        ("", "replicationcontrollers") => P.generation(Spec).collects(GarbageCollection::OrphanDependents),
-        ("apps", "deployments") => P.generation(SpecAndAnnotations),
-        ("apps", "daemonsets" | "replicasets" | "statefulsets") => P.generation(Spec),
-        ("batch", "jobs") => P.generation(Spec).collects(GarbageCollection::OrphanDependents),
-        ("batch", "cronjobs") => P.generation(Spec),
+        ("", "nodes") => objects::NODE,
+        ("", "pods") => pod::POD,
+        ("", "podtemplates") => objects::POD_TEMPLATE,
+        ("", "serviceaccounts") => objects::SERVICE_ACCOUNT,
+        ("", "secrets") => objects::SECRET,
+        ("", "resourcequotas") => objects::RESOURCE_QUOTA,
+        ("", "replicationcontrollers") => objects::REPLICATION_CONTROLLER,
+        ("apps", "deployments") => apps::DEPLOYMENT,
+        ("apps", "daemonsets") => apps::DAEMON_SET,
+        ("apps", "replicasets") => apps::REPLICA_SET,
+        ("apps", "statefulsets") => apps::STATEFUL_SET,
+        ("batch", "jobs") => batch::JOB,
+        ("batch", "cronjobs") => batch::CRON_JOB,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::signing_request::SIGNING_REQUEST,
+        ("certificates.k8s.io", "podcertificaterequests") => other::sealed(P.guarded()),
+        ("certificates.k8s.io", "clustertrustbundles") => P.guarded(),
         ("coordination.k8s.io", _) => P.upserts().guarded(),
         ("rbac.authorization.k8s.io", _) => P.upserts(),
-        ("node.k8s.io", "runtimeclasses") => P.upserts().guarded(),
-        ("networking.k8s.io", "ingresses" | "ingressclasses" | "networkpolicies") => P.generation(Spec),
+        ("node.k8s.io", "runtimeclasses") => other::RUNTIME_CLASS,
+        ("networking.k8s.io", "ingresses") => other::INGRESS,
+        ("networking.k8s.io", "ingressclasses" | "networkpolicies") => P.generation(Spec),
+        ("networking.k8s.io", "servicecidrs") => other::sealed(P),
         ("policy", "poddisruptionbudgets") => P.generation(Spec).guarded(),
-        ("discovery.k8s.io", "endpointslices") => P.generation(Own),
+        ("discovery.k8s.io", "endpointslices") => other::ENDPOINT_SLICE,
         ("flowcontrol.apiserver.k8s.io", _) => P.generation(Spec),
-        ("scheduling.k8s.io", "priorityclasses") => P.generation(Own),
+        ("scheduling.k8s.io", "priorityclasses") => P.generation(One),
+        ("scheduling.k8s.io", "podgroups") => other::sealed(P),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
-            P.generation(Own).guarded()
+            P.generation(Member("webhooks")).guarded()
         }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => other::sealed(P.generation(Spec).guarded()),
         ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
-        ("resource.k8s.io", "deviceclasses" | "devicetaintrules" | "resourceslices") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
+        ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "resourceclaims") => other::sealed(P.returned()),
         ("resource.k8s.io", _) => P.returned(),
-        ("storage.k8s.io", "storageclasses" | "volumeattributesclasses") => P.returned(),
-        ("storage.k8s.io", "csinodes" | "csidrivers" | "volumeattachments") => P.guarded().returned(),
-        ("storage.k8s.io", "csistoragecapacities") => P.guarded(),
-        ("certificates.k8s.io", "clustertrustbundles" | "podcertificaterequests") => P.guarded(),
-        ("internal.apiserver.k8s.io" | "storagemigration.k8s.io", _) => P.guarded(),
+        ("storage.k8s.io", "storageclasses") => other::STORAGE_CLASS,
+        ("storage.k8s.io", "volumeattributesclasses") => P.returned(),
+        ("storage.k8s.io", "csidrivers") => P.generation(SpecChanges).guarded().returned(),
+        ("storage.k8s.io", "csinodes") => P.guarded().returned(),
+        ("storage.k8s.io", "volumeattachments") => other::sealed(P.guarded().returned()),
+        ("storage.k8s.io", "csistoragecapacities") => other::CSI_STORAGE_CAPACITY,
+        ("internal.apiserver.k8s.io" | "storagemigration.k8s.io", _) => other::sealed(P.guarded()),
         ("apiregistration.k8s.io", "apiservices") => apiregistration::API_SERVICE,
         _ => P,
     }

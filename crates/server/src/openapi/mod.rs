@@ -44,7 +44,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// How one schema refers to another.
-    fn reference(self, name: &str) -> String {
+    pub fn reference(self, name: &str) -> String {
         match self {
             Dialect::V2 => format!("#/definitions/{name}"),
             Dialect::V3 => format!("#/components/schemas/{name}"),

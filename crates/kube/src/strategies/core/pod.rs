@@ -1,6 +1,7 @@
 //! Pods.
 
-use crate::strategies::Kind;
+use super::pod_parts;
+use crate::strategies::{Kind, pod_warnings};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Value};
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
@@ -10,12 +11,23 @@ pub const POD: Kind = Kind {
     generation: Generation::Spec,
     prepare_for_create,
     prepare_for_update,
+    warnings_on_create: |_, pod| pod_warnings::of_pod(pod),
+    warnings_on_update: |_, part, pod, old| {
+        // Status changes too often to look at what it cannot change.
+        let changed = pod.meta().generation() != old.meta().generation();
+        if part == Part::Main && changed { pod_warnings::of_pod(pod) } else { Vec::new() }
+    },
+    canonicalize: mirror_service_account,
     graceful_delete: Some(graceful_delete),
     delete_returns_object: true,
     reset_fields: |part| match part {
         Part::Main => &[&["status"]],
         Part::Status => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
         Part::Other(_) => &[&["status"]],
+    },
+    owned_fields: |part| match part {
+        Part::Other(subresource) => pod_parts::owned_fields(subresource),
+        Part::Main | Part::Status => &[],
     },
     ..Kind::PLAIN
 };
@@ -35,9 +47,22 @@ fn prepare_for_create(_call: &Call, pod: &mut Value) {
     pod.set_at(&["status"], status);
 }
 
+/// The account has an older name, which goes on saying the same.
+fn mirror_service_account(pod: &mut Value) {
+    let name = pod.str_at(&["spec", "serviceAccountName"]);
+    if !name.is_empty() && pod.str_at(&["spec", "serviceAccount"]) != name {
+        let name = Value::from(name);
+        pod.set_at(&["spec", "serviceAccount"], name);
+    }
+}
+
 fn prepare_for_update(_call: &Call, part: Part<'_>, pod: &mut Value, old: &Value) {
-    if part != Part::Status {
-        return;
+    match part {
+        Part::Main => return,
+        Part::Other("ephemeralcontainers") => return pod_parts::prepare_ephemeral_containers(pod, old),
+        Part::Other("resize") => return pod_parts::prepare_resize(pod, old),
+        Part::Other(_) => return,
+        Part::Status => {}
     }
     pod.meta_mut().remove("deletionTimestamp");
     match old.at(&["metadata", "ownerReferences"]) {

@@ -21,20 +21,20 @@ pub const ADMISSION: &[Flag] = &[
         "Deprecated: plugins to run, and no others. Use --enable-admission-plugins and --disable-admission-plugins.",
     ),
     later("admission-control-config-file", Text, "", "File with the configuration of admission plugins."),
-    later(
+    flag(
         "default-not-ready-toleration-seconds",
         Int,
         "300",
         "Seconds that pods without a say tolerate a node that is not ready.",
     ),
-    later(
+    flag(
         "default-unreachable-toleration-seconds",
         Int,
         "300",
         "Seconds that pods without a say tolerate a node that cannot be reached.",
     ),
-    later("disable-admission-plugins", List, "", "Plugins to switch off that are on by default."),
-    later(
+    flag("disable-admission-plugins", List, "", "Plugins to switch off that are on by default."),
+    flag(
         "enable-admission-plugins",
         List,
         "",

@@ -26,7 +26,7 @@ pub const FLAGS: &[Flag] = &[
         "lease",
         "How the endpoints of the kubernetes service are kept: lease, master-count (deprecated), none.",
     ),
-    later("event-ttl", Duration, "1h0m0s", "How long events are kept."),
+    flag("event-ttl", Duration, "1h0m0s", "How long events are kept."),
     flag("kubelet-certificate-authority", Text, "", "Authorities of kubelets' certificates."),
     flag("kubelet-client-certificate", Text, "", "Client certificate for kubelets."),
     flag("kubelet-client-key", Text, "", "Key of that certificate."),
@@ -50,7 +50,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     flag("proxy-client-key-file", Text, "", "Key of that certificate."),
     later("service-account-signing-endpoint", Text, "", "Socket of an external signer of service account tokens."),
-    later("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
+    flag("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
     flag(
         "service-cluster-ip-range",
         Text,

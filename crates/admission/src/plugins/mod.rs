@@ -1,0 +1,39 @@
+//! The built-in plugins, by name.
+
+mod default_class;
+mod default_toleration_seconds;
+mod namespace_lifecycle;
+mod priority;
+mod runtime_class;
+mod service_account;
+mod storage_protection;
+mod taint_nodes;
+
+pub use default_class::{DefaultIngressClass, DefaultStorageClass};
+pub use default_toleration_seconds::DefaultTolerationSeconds;
+pub use namespace_lifecycle::NamespaceLifecycle;
+pub use priority::Priority;
+pub use runtime_class::RuntimeClass;
+pub use service_account::ServiceAccount;
+pub use storage_protection::StorageObjectInUseProtection;
+pub use taint_nodes::TaintNodesByCondition;
+
+use futures::future::BoxFuture;
+use kubelith_meta::{Status, Value};
+
+/// The list at `path` of an object, made if there is none.
+fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
+    if object.at(path).and_then(Value::as_array).is_none() {
+        object.set_at(path, Value::Array(Vec::new()));
+    }
+    object.at_mut(path).and_then(Value::as_array_mut).expect("just made")
+}
+
+fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    object.at(path).and_then(Value::as_array).unwrap_or(&[])
+}
+
+/// The answer of plugins that need not wait for anything.
+fn done(result: Result<(), Status>) -> BoxFuture<'static, Result<(), Status>> {
+    Box::pin(std::future::ready(result))
+}

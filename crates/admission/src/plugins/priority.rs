@@ -1,0 +1,127 @@
+//! Priority: pods get the number that their priority class stands for, and one class at most is the default.
+
+use super::done;
+use futures::future::BoxFuture;
+use kubelith_meta::{Status, Str, Value};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::objects::parse;
+use std::sync::Arc;
+
+const GROUP: &str = "scheduling.k8s.io";
+const PRIORITY: [&str; 2] = ["spec", "priority"];
+const PREEMPTION: [&str; 2] = ["spec", "preemptionPolicy"];
+const CLASS_NAME: [&str; 2] = ["spec", "priorityClassName"];
+
+pub struct Priority {
+    objects: Arc<Objects>,
+}
+
+/// What a class means to a pod.
+struct Rank {
+    class: Str,
+    priority: i64,
+    preemption: Option<Str>,
+}
+
+impl Rank {
+    fn of(class: &Value) -> Rank {
+        Rank {
+            class: class.meta().name().into(),
+            priority: class.get("value").and_then(Value::as_i64).unwrap_or(0),
+            preemption: class.get("preemptionPolicy").and_then(Value::as_str).map(Str::from),
+        }
+    }
+}
+
+impl Priority {
+    pub fn new(objects: Arc<Objects>) -> Priority {
+        Priority { objects }
+    }
+
+    /// The default class; if a race made several, the one with the lowest value.
+    fn default_class(&self) -> Option<Value> {
+        let classes = self.objects.list(GROUP, "priorityclasses", "");
+        let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
+        defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
+    }
+
+    fn rank(&self, request: Request<'_>, pod: &Value) -> Result<Rank, Status> {
+        let name = pod.str_at(&CLASS_NAME);
+        if name.is_empty() {
+            let none = Rank { class: Str::default(), priority: 0, preemption: Some("PreemptLowerPriority".into()) };
+            return Ok(self.default_class().map_or(none, |class| Rank::of(&class)));
+        }
+        let found = self.objects.cached(GROUP, "priorityclasses", "", name).and_then(|class| parse(&class));
+        let Some(class) = found else {
+            return Err(request.forbidden(pod, format!("no PriorityClass with name {name} was found")));
+        };
+        Ok(Rank::of(&class))
+    }
+
+    fn create_pod(&self, request: Request<'_>, pod: &mut Value) -> Result<(), Status> {
+        let rank = self.rank(request, pod)?;
+        if let Some(given) = pod.at(&PRIORITY).and_then(Value::as_i64).filter(|given| *given != rank.priority) {
+            let why = format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {} from the given PriorityClass name",
+                rank.priority
+            );
+            return Err(request.forbidden(pod, why));
+        }
+        if !rank.class.is_empty() {
+            pod.set_at(&CLASS_NAME, Value::String(rank.class));
+        }
+        pod.set_at(&PRIORITY, Value::Int(rank.priority));
+        let Some(policy) = rank.preemption else { return Ok(()) };
+        if let Some(given) = pod.at(&PREEMPTION).and_then(Value::as_str).filter(|given| *given != policy) {
+            let why = format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {policy} from the given PriorityClass name"
+            );
+            return Err(request.forbidden(pod, why));
+        }
+        pod.set_at(&PREEMPTION, Value::String(policy));
+        Ok(())
+    }
+}
+
+impl Admission for Priority {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        if !request.is_for("", "pods") {
+            return done(Ok(()));
+        }
+        match (request.operation, request.old) {
+            (Operation::Create, _) => return done(self.create_pod(request, pod)),
+            // An update by a client that does not know these fields keeps them.
+            (Operation::Update, Some(old)) => {
+                for path in [PRIORITY, PREEMPTION] {
+                    if let (None, Some(kept)) = (pod.at(&path), old.at(&path)) {
+                        pod.set_at(&path, kept.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+        done(Ok(()))
+    }
+
+    fn validate<'a>(&'a self, request: Request<'a>, class: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        let claims = class.get("globalDefault").and_then(Value::as_bool) == Some(true);
+        if !writes || !claims || !request.is_for(GROUP, "priorityclasses") {
+            return done(Ok(()));
+        }
+        let other = self
+            .default_class()
+            .filter(|default| request.operation == Operation::Create || default.meta().name() != class.meta().name());
+        done(match other {
+            Some(other) => {
+                let name = other.meta().name();
+                let why = format!("PriorityClass {name} is already marked as default. Only one default can exist");
+                Err(request.forbidden(class, why))
+            }
+            None => Ok(()),
+        })
+    }
+}

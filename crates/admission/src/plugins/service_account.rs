@@ -1,0 +1,274 @@
+//! ServiceAccount: every pod runs as an account of its namespace and, unless it says no, finds that account's token at
+//! the usual place.
+
+use super::{list, list_mut};
+use futures::future::BoxFuture;
+use kubelith_meta::{GroupResource, Status, Str, Value, random};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::objects::parse;
+use std::sync::Arc;
+use std::time::Duration;
+
+const DEFAULT: &str = "default";
+const NAME: [&str; 2] = ["spec", "serviceAccountName"];
+const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
+const VOLUMES: [&str; 2] = ["spec", "volumes"];
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const VOLUME_PREFIX: &str = "kube-api-access-";
+/// An hour, and the seconds by which kubelets know that nobody chose it.
+const TOKEN_SECONDS: i64 = 3607;
+/// A controller makes the default account of a new namespace: it gets so many chances, this far apart.
+const DEFAULT_ATTEMPTS: usize = 10;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
+
+pub struct ServiceAccount {
+    objects: Arc<Objects>,
+}
+
+impl ServiceAccount {
+    pub fn new(objects: Arc<Objects>) -> ServiceAccount {
+        ServiceAccount { objects }
+    }
+
+    async fn account(&self, namespace: &str, name: &str) -> Result<Value, Status> {
+        let attempts = if name == DEFAULT { DEFAULT_ATTEMPTS } else { 1 };
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+            }
+            let found = self.objects.find("", "serviceaccounts", namespace, name).await?;
+            if let Some(account) = found.and_then(|account| parse(&account)) {
+                return Ok(account);
+            }
+        }
+        // The singular is the reference's.
+        Err(Status::not_found(&GroupResource::new("", "serviceaccount"), name))
+    }
+
+    async fn look_up(&self, request: Request<'_>, pod: &Value) -> Result<Value, Status> {
+        let namespace = &request.call.namespace;
+        let name = pod.str_at(&NAME);
+        let refuse = |why: Status| {
+            request.forbidden(pod, format!("error looking up service account {namespace}/{name}: {}", why.message))
+        };
+        self.account(namespace, name).await.map_err(refuse)
+    }
+
+    async fn check(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
+        if pod.meta().annotation(MIRROR).is_some() {
+            return check_mirror(request, pod);
+        }
+        if pod.str_at(&NAME).is_empty() {
+            let (namespace, name) = (&request.call.namespace, pod.meta().name());
+            return Err(request.forbidden(pod, format!("no service account specified for pod {namespace}/{name}")));
+        }
+        let account = self.look_up(request, pod).await?;
+        if enforces_mountable_secrets(&account) {
+            secrets::limit(&account, pod).map_err(|why| request.forbidden(pod, why))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_pod_create(request: Request<'_>) -> bool {
+    request.operation == Operation::Create && request.is_for("", "pods")
+}
+
+impl Admission for ServiceAccount {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            if !is_pod_create(request) {
+                return Ok(());
+            }
+            if pod.meta().annotation(MIRROR).is_some() {
+                return check_mirror(request, pod);
+            }
+            if pod.str_at(&NAME).is_empty() {
+                pod.set_at(&NAME, DEFAULT.into());
+            }
+            let account = self.look_up(request, pod).await?;
+            if automounts(&account, pod) {
+                mount_token(pod);
+            }
+            let secrets = list(&account, &["imagePullSecrets"]);
+            if list(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
+                pod.set_at(&PULL_SECRETS, Value::Array(secrets.to_vec()));
+            }
+            if enforces_mountable_secrets(&account) {
+                secrets::limit(&account, pod).map_err(|why| request.forbidden(pod, why))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move { if is_pod_create(request) { self.check(request, pod).await } else { Ok(()) } })
+    }
+}
+
+/// A mirror pod only shows what a kubelet runs from a file: it has no account and no secrets.
+fn check_mirror(request: Request<'_>, pod: &Value) -> Result<(), Status> {
+    if !pod.str_at(&NAME).is_empty() {
+        return Err(request.forbidden(pod, "a mirror pod may not reference service accounts"));
+    }
+    if secrets::any(pod) {
+        return Err(request.forbidden(pod, "a mirror pod may not reference secrets"));
+    }
+    let sources = list(pod, &VOLUMES).iter().flat_map(|volume| list(volume, &["projected", "sources"]));
+    if sources.into_iter().any(|source| source.get("serviceAccountToken").is_some()) {
+        let why = "a mirror pod may not use ServiceAccountToken volume projections";
+        return Err(request.forbidden(pod, why));
+    }
+    Ok(())
+}
+
+fn automounts(account: &Value, pod: &Value) -> bool {
+    let of_pod = pod.at(&["spec", "automountServiceAccountToken"]).and_then(Value::as_bool);
+    of_pod.or_else(|| account.get("automountServiceAccountToken").and_then(Value::as_bool)).unwrap_or(true)
+}
+
+fn enforces_mountable_secrets(account: &Value) -> bool {
+    // The spellings of strconv.ParseBool.
+    matches!(account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+}
+
+fn mount_token(pod: &mut Value) {
+    let existing = list(pod, &VOLUMES).iter().map(|v| v.str_at(&["name"])).find(|n| n.starts_with(VOLUME_PREFIX));
+    let existing = existing.map(Str::from);
+    let name = existing.clone().unwrap_or_else(|| random::generate_name(VOLUME_PREFIX, random::random_bits));
+    let mut needed = false;
+    for key in ["initContainers", "containers"] {
+        let containers = pod.at_mut(&["spec", key]).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounts = list(container, &["volumeMounts"]);
+            if mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == MOUNT_PATH) {
+                continue;
+            }
+            let mut mount = Value::from([("mountPath", MOUNT_PATH), ("name", name.as_str())]);
+            mount.set_at(&["readOnly"], Value::Bool(true));
+            list_mut(container, &["volumeMounts"]).push(mount);
+            needed = true;
+        }
+    }
+    if existing.is_none() && needed {
+        let mut volume = Value::from([("name", name.as_str())]);
+        volume.set_at(&["projected"], token_volume());
+        list_mut(pod, &VOLUMES).push(volume);
+    }
+}
+
+/// The token, the authority to trust and the namespace, as client libraries expect them.
+fn token_volume() -> Value {
+    let mut token = Value::from([("path", "token")]);
+    token.set_at(&["expirationSeconds"], Value::Int(TOKEN_SECONDS));
+    let mut authority = Value::from([("name", "kube-root-ca.crt")]);
+    authority.set_at(&["items"], Value::Array(vec![Value::from([("key", "ca.crt"), ("path", "ca.crt")])]));
+    let mut namespace = Value::from([("path", "namespace")]);
+    namespace.set_at(&["fieldRef"], Value::from([("apiVersion", "v1"), ("fieldPath", "metadata.namespace")]));
+    let namespace = Value::from([("items", Value::Array(vec![namespace]))]);
+    let sources = vec![
+        Value::from([("serviceAccountToken", token)]),
+        Value::from([("configMap", authority)]),
+        Value::from([("downwardAPI", namespace)]),
+    ];
+    let mut volume = Value::from([("sources", Value::Array(sources))]);
+    volume.set_at(&["defaultMode"], Value::Int(0o644));
+    volume
+}
+
+/// Which secrets a pod refers to.
+mod secrets {
+    use super::{PULL_SECRETS, VOLUMES, list};
+    use kubelith_meta::Value;
+
+    const CONTAINERS: [(&str, &str); 2] = [("init container", "initContainers"), ("container", "containers")];
+
+    /// Secrets of volumes that name one in a field of their own.
+    const VOLUME_SECRETS: [[&str; 3]; 8] = [
+        ["azureFile", "secretName", ""],
+        ["cephfs", "secretRef", "name"],
+        ["cinder", "secretRef", "name"],
+        ["flexVolume", "secretRef", "name"],
+        ["rbd", "secretRef", "name"],
+        ["scaleIO", "secretRef", "name"],
+        ["iscsi", "secretRef", "name"],
+        ["csi", "nodePublishSecretRef", "name"],
+    ];
+
+    pub fn any(pod: &Value) -> bool {
+        let filled = |value: &Value, path: &[&str]| !value.str_at(path).is_empty();
+        let of_volume = |volume: &Value| {
+            volume.get("secret").is_some()
+                || filled(volume, &["storageos", "secretRef", "name"])
+                || list(volume, &["projected", "sources"]).iter().any(|source| source.get("secret").is_some())
+                || VOLUME_SECRETS.iter().any(|[source, key, name]| {
+                    let path = [*source, *key, *name];
+                    filled(volume, if name.is_empty() { &path[..2] } else { &path })
+                })
+        };
+        let of_container = |container: &Value| {
+            list(container, &["envFrom"]).iter().any(|from| from.get("secretRef").is_some())
+                || list(container, &["env"]).iter().any(|env| env.at(&["valueFrom", "secretKeyRef"]).is_some())
+        };
+        let kinds = ["initContainers", "containers", "ephemeralContainers"];
+        !list(pod, &PULL_SECRETS).is_empty()
+            || kinds.iter().any(|kind| list(pod, &["spec", kind]).iter().any(of_container))
+            || list(pod, &VOLUMES).iter().any(of_volume)
+    }
+
+    /// Refuses secrets that the account does not list.
+    pub fn limit(account: &Value, pod: &Value) -> Result<(), String> {
+        let owner = account.meta().name();
+        let lists = |key: &str, name: &str| list(account, &[key]).iter().any(|s| s.str_at(&["name"]) == name);
+        for volume in list(pod, &VOLUMES).iter().filter(|volume| volume.get("secret").is_some()) {
+            let name = volume.str_at(&["secret", "secretName"]);
+            if !lists("secrets", name) {
+                return Err(format!(
+                    "volume with secret.secretName=\"{name}\" is not allowed because service account {owner} does not reference that secret"
+                ));
+            }
+        }
+        for (word, key) in CONTAINERS {
+            for container in list(pod, &["spec", key]) {
+                container_secrets(container, |name, how| {
+                    if lists("secrets", name) {
+                        return Ok(());
+                    }
+                    let of = container.str_at(&["name"]);
+                    Err(format!(
+                        "{word} {of} with {how} referencing secret.secretName=\"{name}\" is not allowed because service account {owner} does not reference that secret"
+                    ))
+                })?;
+            }
+        }
+        for (i, secret) in list(pod, &PULL_SECRETS).iter().enumerate() {
+            let name = secret.str_at(&["name"]);
+            if !lists("imagePullSecrets", name) {
+                return Err(format!(
+                    "imagePullSecrets[{i}].name=\"{name}\" is not allowed because service account {owner} does not reference that imagePullSecret"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn container_secrets(
+        container: &Value,
+        mut check: impl FnMut(&str, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for env in list(container, &["env"]) {
+            if let Some(secret) = env.at(&["valueFrom", "secretKeyRef"]) {
+                check(secret.str_at(&["name"]), &format!("envVar {}", env.str_at(&["name"])))?;
+            }
+        }
+        for from in list(container, &["envFrom"]) {
+            if let Some(secret) = from.get("secretRef") {
+                check(secret.str_at(&["name"]), "envFrom")?;
+            }
+        }
+        Ok(())
+    }
+}

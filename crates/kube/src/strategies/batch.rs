@@ -1,0 +1,111 @@
+//! The batch group: a Job finds its pods by a label with its own uid.
+
+use super::apps::name_warnings;
+use super::{Kind, pod_warnings};
+use kubelith_meta::Value;
+use kubelith_meta::field::Path;
+use kubelith_registry::{Call, GarbageCollection, Generation, Part};
+
+pub const JOB: Kind = Kind {
+    generation: Generation::Spec,
+    garbage_collection: GarbageCollection::OrphanDependents,
+    prepare_for_create: |_, job| {
+        if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) != Some(true) {
+            generate_selector(job);
+        }
+    },
+    warnings_on_create: |_, job| {
+        let mut warnings = name_warnings(job);
+        warnings.extend(job_warnings(&Path::new("spec"), job.get("spec"), None));
+        warnings
+    },
+    warnings_on_update: |_, part, job, old| match part {
+        Part::Main if generation_differs(job, old) => {
+            job_warnings(&Path::new("spec"), job.get("spec"), old.get("spec"))
+        }
+        _ => Vec::new(),
+    },
+    ..Kind::PLAIN
+};
+
+pub const CRON_JOB: Kind = Kind {
+    generation: Generation::Spec,
+    warnings_on_create: |_, job| {
+        let mut warnings = name_warnings(job);
+        warnings.extend(cron_job_warnings(job, None));
+        warnings
+    },
+    warnings_on_update: cron_job_update_warnings,
+    ..Kind::PLAIN
+};
+
+const JOB_SPEC: [&str; 3] = ["spec", "jobTemplate", "spec"];
+const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+/// Beyond these, completed indexes may not fit into status.
+const COMPLETIONS_SOFT_LIMIT: i64 = 100_000;
+const PARALLELISM_SOFT_LIMIT: i64 = 10_000;
+
+/// Labels the template and selects by the label. Labels that the client gave are left; a wrong one is refused later.
+fn generate_selector(job: &mut Value) {
+    let meta = job.meta();
+    let (name, uid) = (meta.name().to_owned(), meta.uid().to_owned());
+    let labels = [
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        (CONTROLLER_UID, &uid),
+    ];
+    for (key, value) in labels {
+        set_absent(job, &["spec", "template", "metadata", "labels", key], value);
+    }
+    set_absent(job, &["spec", "selector", "matchLabels", CONTROLLER_UID], &uid);
+}
+
+fn set_absent(object: &mut Value, path: &[&str], value: &str) {
+    if object.at(path).is_none() {
+        object.set_at(path, value.into());
+    }
+}
+
+fn generation_differs(object: &Value, old: &Value) -> bool {
+    object.meta().generation() != old.meta().generation()
+}
+
+fn job_warnings(path: &Path<'_>, spec: Option<&Value>, old: Option<&Value>) -> Vec<String> {
+    let Some(spec) = spec else { return Vec::new() };
+    let mut warnings = Vec::new();
+    let count = |key: &str| spec.get(key).and_then(Value::as_i64).unwrap_or(0);
+    let indexed = spec.str_at(&["completionMode"]) == "Indexed";
+    if indexed && count("completions") > COMPLETIONS_SOFT_LIMIT && count("parallelism") > PARALLELISM_SOFT_LIMIT {
+        warnings.push(format!(
+            "{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, \
+             Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        ));
+    }
+    if let Some(template) = spec.get("template") {
+        let old = old.and_then(|o| o.get("template"));
+        warnings.extend(pod_warnings::of_template(&path.child("template"), template, old));
+    }
+    warnings
+}
+
+fn cron_job_warnings(job: &Value, old: Option<&Value>) -> Vec<String> {
+    let path = Path::new("spec");
+    let path = path.child("jobTemplate");
+    job_warnings(&path.child("spec"), job.at(&JOB_SPEC), old.and_then(|o| o.at(&JOB_SPEC)))
+}
+
+fn cron_job_update_warnings(_: &Call, part: Part<'_>, job: &Value, old: &Value) -> Vec<String> {
+    if part != Part::Main {
+        return Vec::new();
+    }
+    let mut warnings = if generation_differs(job, old) { cron_job_warnings(job, Some(old)) } else { Vec::new() };
+    if job.str_at(&["spec", "schedule"]).contains("TZ") {
+        warnings.push(
+            "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+             https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                .into(),
+        );
+    }
+    warnings
+}

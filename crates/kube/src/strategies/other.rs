@@ -1,0 +1,138 @@
+//! Kinds of the smaller groups whose only behaviour is a rule or two.
+
+use super::{Kind, pod_warnings};
+use kubelith_meta::field::Path;
+use kubelith_meta::names::ip_warnings;
+use kubelith_meta::text::Quoted;
+use kubelith_meta::{Map, Value};
+use kubelith_registry::{Generation, Part};
+
+pub const ENDPOINT_SLICE: Kind = Kind {
+    generation: Generation::ContentAndLabels,
+    warnings_on_create: |_, slice| {
+        let mut warnings = Vec::new();
+        if slice.str_at(&["addressType"]) == "FQDN" {
+            warnings.push("spec.addressType: FQDN endpoints are deprecated".into());
+        }
+        warnings.extend(address_warnings(slice));
+        warnings
+    },
+    warnings_on_update: |_, _, slice, _| address_warnings(slice),
+    ..Kind::PLAIN
+};
+
+pub const INGRESS: Kind = Kind {
+    generation: Generation::Spec,
+    warnings_on_create: |_, ingress| {
+        const ANNOTATION: &str = "kubernetes.io/ingress.class";
+        let annotated = ingress.meta().annotation(ANNOTATION).is_some();
+        if !annotated || ingress.at(&["spec", "ingressClassName"]).is_some() {
+            return Vec::new();
+        }
+        let name = Quoted(ANNOTATION);
+        vec![format!("annotation {name} is deprecated, please use 'spec.ingressClassName' instead")]
+    },
+    warnings_on_update: |_, part, ingress, _| {
+        let addresses = ingress.at(&["status", "loadBalancer", "ingress"]).and_then(Value::as_array);
+        let addresses = if part == Part::Status { addresses.unwrap_or(&[]) } else { &[] };
+        let named = addresses.iter().enumerate().map(|(i, a)| (format!("status.loadBalancer.ingress[{i}]"), a));
+        named.flat_map(|(path, a)| ip_warnings(a.str_at(&["ip"]), &Path::new(&path))).collect()
+    },
+    ..Kind::PLAIN
+};
+
+pub const STORAGE_CLASS: Kind = Kind {
+    delete_returns_object: true,
+    warnings_on_create: |_, class| storage_class_warnings(class),
+    warnings_on_update: |_, _, class, _| storage_class_warnings(class),
+    ..Kind::PLAIN
+};
+
+pub const CSI_STORAGE_CAPACITY: Kind = Kind {
+    updates_unconditionally: false,
+    warnings_on_create: |_, capacity| capacity_warnings(capacity),
+    warnings_on_update: |_, _, capacity, _| capacity_warnings(capacity),
+    ..Kind::PLAIN
+};
+
+pub const RUNTIME_CLASS: Kind = Kind {
+    creates_on_update: true,
+    updates_unconditionally: false,
+    warnings_on_create: |_, class| runtime_class_warnings(class),
+    warnings_on_update: |_, _, class, _| runtime_class_warnings(class),
+    ..Kind::PLAIN
+};
+
+/// Updates of /status leave metadata alone.
+pub const fn sealed(mut kind: Kind) -> Kind {
+    kind.prepare_for_update = |_, part, object, old| {
+        if part == Part::Status {
+            keep_metadata(object, old);
+        }
+    };
+    kind.reset_fields = |part| match part {
+        Part::Main => &[&["status"]],
+        Part::Status => &[&["metadata"], &["spec"]],
+        Part::Other(_) => &[],
+    };
+    kind
+}
+
+fn keep_metadata(object: &mut Value, old: &Value) {
+    let kept =
+        ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
+    for key in kept {
+        match old.at(&["metadata", key]) {
+            Some(value) => object.set_at(&["metadata", key], value.clone()),
+            None => drop(object.remove_at(&["metadata", key])),
+        }
+    }
+}
+
+fn address_warnings(slice: &Value) -> Vec<String> {
+    if is_by_controller(slice) {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    for (i, endpoint) in slice.get("endpoints").and_then(Value::as_array).unwrap_or(&[]).iter().enumerate() {
+        for (j, address) in endpoint.get("addresses").and_then(Value::as_array).unwrap_or(&[]).iter().enumerate() {
+            let path = format!("endpoints[{i}].addresses[{j}]");
+            warnings.extend(ip_warnings(address.as_str().unwrap_or(""), &Path::new(&path)));
+        }
+    }
+    warnings
+}
+
+/// Slices of the controllers of Kubernetes itself repeat addresses that somebody was warned about already.
+fn is_by_controller(slice: &Value) -> bool {
+    let by = slice.meta().label("endpointslice.kubernetes.io/managed-by");
+    matches!(by, Some("endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io"))
+}
+
+fn storage_class_warnings(class: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (i, term) in class.get("allowedTopologies").and_then(Value::as_array).unwrap_or(&[]).iter().enumerate() {
+        let expressions = term.get("matchLabelExpressions").and_then(Value::as_array).unwrap_or(&[]);
+        for (j, expression) in expressions.iter().enumerate() {
+            if let Some(why) = pod_warnings::old_node_label(expression.str_at(&["key"])) {
+                warnings.push(format!("allowedTopologies[{i}].matchLabelExpressions[{j}].key: {why}"));
+            }
+        }
+    }
+    warnings
+}
+
+fn capacity_warnings(capacity: &Value) -> Vec<String> {
+    let Some(topology) = capacity.get("nodeTopology") else { return Vec::new() };
+    let mut warnings = pod_warnings::of_node_selector_term("nodeTopology", topology, false);
+    for key in topology.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        warnings.extend(pod_warnings::old_node_label(key).map(|why| format!("nodeTopology.matchLabels.{key}: {why}")));
+    }
+    warnings
+}
+
+fn runtime_class_warnings(class: &Value) -> Vec<String> {
+    let selector = class.at(&["scheduling", "nodeSelector"]).and_then(Value::as_object);
+    let keys = selector.into_iter().flat_map(Map::keys);
+    keys.filter_map(pod_warnings::old_node_label).map(|why| format!("scheduling.nodeSelector: {why}")).collect()
+}

@@ -1,0 +1,97 @@
+//! The objects of all resources, for code that judges or completes one object by looking at others: admission
+//! plugins and allocators. Filled once, when every resource is built.
+
+use crate::call::{Call, Mode, Warnings};
+use crate::options::ReadAt;
+use crate::resource::Resource;
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupResource, Status, Str, Value};
+use kubelith_store::cache::CachedObject;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// Resources by group and plural.
+pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
+
+/// A way to all resources that exists before they do: their own admission and strategies hold it.
+#[derive(Default)]
+pub struct Objects(OnceLock<Resources>);
+
+impl Objects {
+    pub fn new() -> Arc<Objects> {
+        Arc::default()
+    }
+
+    /// Called once, before the first request.
+    pub fn fill(&self, resources: Resources) {
+        let _ = self.0.set(resources);
+    }
+
+    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.0.get()?.get(&(Str::from(group), Str::from(plural)))
+    }
+
+    /// An object as the watch cache has it, which may be a moment old. `namespace` is empty for cluster-scoped ones.
+    pub fn cached(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
+        let resource = self.resource(group, plural)?;
+        match namespace {
+            "" => resource.cache.get(name),
+            namespace => resource.cache.get(&format!("{namespace}/{name}")),
+        }
+    }
+
+    /// An object from the watch cache, or from the store if the cache does not know it: absence is never stale.
+    pub async fn find(
+        &self,
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<CachedObject>>, Status> {
+        if let Some(found) = self.cached(group, plural, namespace, name) {
+            return Ok(Some(found));
+        }
+        self.live(group, plural, namespace, name).await
+    }
+
+    /// An object as it is now.
+    pub async fn live(
+        &self,
+        group: &str,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<CachedObject>>, Status> {
+        let Some(resource) = self.resource(group, plural) else { return Ok(None) };
+        resource.get(&self.own_call(resource, namespace, name), ReadAt::Latest).await
+    }
+
+    /// All objects of a resource (below `namespace`, unless it is empty) that the watch cache has.
+    pub fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+        let Some(resource) = self.resource(group, plural) else { return Vec::new() };
+        let snapshot = resource.cache.snapshot();
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
+        below.filter_map(|(_, object)| parse(object)).collect()
+    }
+
+    /// A call of the server itself.
+    pub fn own_call(&self, resource: &Resource, namespace: &str, name: &str) -> Call {
+        let descriptor = &resource.descriptor;
+        Call {
+            user: Arc::new(User::named("system:apiserver").with_groups(&["system:masters"])),
+            resource: GroupResource::new(descriptor.group.clone(), descriptor.plural.clone()),
+            kind: descriptor.storage.kind.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+            subresource: Str::default(),
+            mode: Mode::Real,
+            warnings: Warnings::default(),
+        }
+    }
+}
+
+/// The object as a value; `None` if it cannot be read.
+pub fn parse(object: &CachedObject) -> Option<Value> {
+    kubelith_codec::json::parse(&object.json()).ok()
+}

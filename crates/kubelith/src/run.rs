@@ -119,6 +119,7 @@ fn server_config(options: &Options, access: &Access, flow_control: &FlowControl)
             authorizer: access.authorizer.clone(),
             audit: None,
             failed_authentication_audit: None,
+            service_quality: flow_control.service_quality(),
             flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,

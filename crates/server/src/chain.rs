@@ -21,6 +21,8 @@ pub struct ChainConfig {
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Layer>,
     pub failed_authentication_audit: Option<Layer>,
+    /// Budgets of classes of users.
+    pub service_quality: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
     pub max_reads_in_flight: usize,
@@ -71,6 +73,8 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // From here on the user is known. The audit log shows who asked, then as whom.
         .maybe(c.audit)
         .then(impersonation::layer(c.authorizer.clone()))
+        // Who is over a budget does not even wait for a seat.
+        .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))

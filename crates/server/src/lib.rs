@@ -25,6 +25,7 @@ pub mod logging;
 pub mod loopback;
 pub mod metrics;
 pub mod openapi;
+pub mod quality;
 pub mod query;
 pub mod request_info;
 pub mod respond;

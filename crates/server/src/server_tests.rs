@@ -40,6 +40,7 @@ fn the_order_of_the_filters_is_this() {
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = pass("audit");
+            c.chain.service_quality = pass("service-quality");
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;
@@ -65,6 +66,7 @@ fn the_order_of_the_filters_is_this() {
         "authentication",
         "audit",
         "impersonation",
+        "service-quality",
         "priority-and-fairness",
         "authorization",
         "instrument",

@@ -6,6 +6,7 @@
 //!   [`loopback`] client.
 
 pub mod api;
+pub mod audit;
 pub mod body;
 pub mod chain;
 pub mod context;
@@ -25,6 +26,8 @@ pub mod logging;
 pub mod loopback;
 pub mod metrics;
 pub mod openapi;
+pub mod outbound;
+pub mod proxy;
 pub mod quality;
 pub mod query;
 pub mod request_info;

@@ -1,5 +1,6 @@
 //! The links of the filter chain, one file each. `chain.rs` says in which order a request meets them.
 
+pub mod audit;
 pub mod audit_id;
 pub mod authentication;
 pub mod authorization;

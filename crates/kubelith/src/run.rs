@@ -154,6 +154,7 @@ fn server_config(
             authorizer: access.authorizer.clone(),
             tracer: None,
             audit,
+            service_quality: flow_control.service_quality(),
             flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,

@@ -2,6 +2,7 @@
 
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
+use crate::services::{ServiceNetwork, Services};
 use crate::strategies;
 use futures::future::BoxFuture;
 use kubelith_catalog::{Catalog, RuntimeConfig};
@@ -28,6 +29,7 @@ pub struct Install {
     pub admission: Arc<dyn Admission>,
     /// Filled with what is installed.
     pub objects: Arc<Objects>,
+    pub service_network: ServiceNetwork,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
@@ -54,6 +56,7 @@ impl Install {
 }
 
 pub async fn install(config: Install) -> Result<Installed, StoreError> {
+    let services = Services::new(config.service_network.clone(), config.objects.clone(), config.hub.clone());
     let mut routes = Routes::default();
     let mut resources = HashMap::new();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
@@ -63,7 +66,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, descriptor).await?),
+            true => Some(resource(&config, &services, descriptor).await?),
             false => None,
         };
         for index in on {
@@ -98,8 +101,12 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
     Ok(Installed { discovery: discovery.collect(), routes, resources })
 }
 
-async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<Resource>, StoreError> {
-    let strategy = strategies::of(&descriptor.group, &descriptor.plural);
+async fn resource(
+    config: &Install,
+    services: &Arc<Services>,
+    descriptor: &Arc<Descriptor>,
+) -> Result<Arc<Resource>, StoreError> {
+    let strategy = strategies::of(&descriptor.group, &descriptor.plural, services);
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");

@@ -9,6 +9,7 @@ pub mod bootstrap;
 pub mod cells;
 pub mod defaults;
 mod install;
+pub mod services;
 pub mod strategies;
 
 pub use install::{Install, Installed, install};

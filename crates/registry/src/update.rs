@@ -92,6 +92,19 @@ impl Resource {
         let revision = resource_version_of(&object)?;
         let _: Generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
+        let attempt = self.create_absent(call, object, revision, key, options).await;
+        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
+        attempt
+    }
+
+    async fn create_absent(
+        &self,
+        call: &Call,
+        mut object: Value,
+        revision: i64,
+        key: &str,
+        options: Option<&Value>,
+    ) -> Result<Attempt, Status> {
         self.before_create(call, &mut object)?;
         let request = Request { call, operation: Operation::Create, old: None, options };
         self.admission.validate(request, &object).await?;
@@ -105,7 +118,6 @@ impl Resource {
         let ttl = self.strategy.time_to_live(&object);
         match self.hub.store().put(self.store_key(key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
-                reservation.commit();
                 set_resource_version(&mut object, revision.0);
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
             }
@@ -126,17 +138,28 @@ impl Resource {
         let mut object = change.apply(Some(&found.object)).await?;
         self.check_version(call, &mut object, found.revision)?;
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
+        let attempt = self.write(call, object, key, found, options).await;
+        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
+        attempt
+    }
+
+    async fn write(
+        &self,
+        call: &Call,
+        mut object: Value,
+        key: &str,
+        found: Current,
+        options: Option<&Value>,
+    ) -> Result<Attempt, Status> {
         self.before_update(call, &mut object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
         let request = Request { call, operation: Operation::Update, old: Some(&found.object), options };
         self.admission.validate(request, &object).await?;
 
         if self.vanishes(&object, &found.object) {
-            reservation.commit();
             return self.delete_emptied(call, key, object, &found).await;
         }
         if object == found.object && !found.stale {
-            reservation.commit();
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let bytes = self.encode(&object).await?;
@@ -147,7 +170,6 @@ impl Resource {
         let expect = Expect::At(kubelith_store::Revision(found.revision));
         match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
             Ok(revision) => {
-                reservation.commit();
                 set_resource_version(&mut object, revision.0);
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))
             }

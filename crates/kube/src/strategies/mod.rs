@@ -7,14 +7,17 @@ mod kind;
 mod other;
 mod pod_warnings;
 
-pub use kind::Kind;
+pub use kind::{Bound, Kind};
 
+use crate::services::Services;
 use kubelith_registry::{GarbageCollection, Generation, Strategy};
 use std::sync::Arc;
 
 /// The strategy of a built-in resource.
-pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural))
+pub fn of(group: &str, plural: &str, services: &Arc<Services>) -> Arc<dyn Strategy> {
+    let kind = kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural);
+    let services = (group.is_empty() && plural == "services").then(|| services.clone());
+    Arc::new(Bound { kind, services })
 }
 
 /// What sets a kind apart.
@@ -26,7 +29,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("", "namespaces") => namespace::NAMESPACE,
         ("", "persistentvolumes") => storage::PERSISTENT_VOLUME,
         ("", "persistentvolumeclaims") => storage::PERSISTENT_VOLUME_CLAIM,
-        ("", "services") => P.upserts().returned(),
+        ("", "services") => crate::services::SERVICE,
         ("", "endpoints") => objects::ENDPOINTS,
         ("", "limitranges") => objects::LIMIT_RANGE,
         ("" | "events.k8s.io", "events") => P.upserts().collects(GarbageCollection::Unsupported),
@@ -60,9 +63,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             P.generation(Member("webhooks")).guarded()
         }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
-            other::sealed(P.generation(Spec).guarded())
-        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => other::sealed(P.generation(Spec).guarded()),
         ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
         ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),

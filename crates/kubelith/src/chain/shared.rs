@@ -3,7 +3,9 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
+use kubelith_kube::services::{PortRange, ServiceNetwork};
 use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
@@ -62,8 +64,7 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
         };
-        let admission: Arc<dyn Admission> =
-            Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
+        let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
         let catalog = kubelith_catalog::builtin();
@@ -73,6 +74,18 @@ impl<'a> Shared<'a> {
             hub: hub.clone(),
             admission: admission.clone(),
             objects,
+            service_network: ServiceNetwork {
+                ranges: options
+                    .network
+                    .service_ranges
+                    .iter()
+                    .map(|r| Cidr { address: r.base, prefix: r.prefix })
+                    .collect(),
+                node_ports: PortRange {
+                    base: options.network.service_node_ports.base,
+                    size: options.network.service_node_ports.size,
+                },
+            },
             clock: clock.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,

@@ -21,9 +21,7 @@ impl AdmissionOptions {
         let switches =
             Switches { enabled: names("enable-admission-plugins"), disabled: names("disable-admission-plugins") };
         if let Some(both) = switches.enabled.iter().find(|name| switches.disabled.contains(name)) {
-            errors.push(format!(
-                "[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"
-            ));
+            errors.push(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
         }
         AdmissionOptions {
             switches,

@@ -10,13 +10,13 @@ use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Value};
 use kubelith_registry::admission::Admission;
-use kubelith_registry::{Conversion, Objects, Resource, Resources, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Plain, Resource, Resources, Strategy, TypedCodec, Working};
 use kubelith_schema::Descriptor;
-use kubelith_server::api::{Routes, Served};
+use kubelith_server::api::{Action, Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_server::handlers::fields::ResourceFields;
 use kubelith_server::handlers::typed::TypedDecoder;
-use kubelith_server::handlers::{Endpoint, Limits, ListItems};
+use kubelith_server::handlers::{Endpoint, FieldTracker, Limits, ListItems};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
+                action: action(&config, descriptor, index),
                 actions: HashMap::new(),
                 subresources: HashMap::new(),
             };
@@ -99,6 +99,26 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
     });
     config.objects.fill(resources.clone());
     Ok(Installed { discovery: discovery.collect(), routes, resources })
+}
+
+/// What a resource does of which nothing is stored.
+fn action(config: &Install, descriptor: &Arc<Descriptor>, index: usize) -> Option<Arc<dyn Action>> {
+    if descriptor.storage.keeps_objects() {
+        return None;
+    }
+    let kind = descriptor.gvk(&descriptor.versions[index].name);
+    let fields = fields(descriptor, kind, Arc::new(Plain));
+    crate::actions::of(&config.access, &config.hub, &descriptor.group, &descriptor.plural, fields)
+}
+
+/// Who owns which field of a kind.
+fn fields(
+    descriptor: &Arc<Descriptor>,
+    kind: GroupVersionKind,
+    strategy: Arc<dyn Strategy>,
+) -> Arc<dyn FieldTracker> {
+    let convert = Arc::new(|object, to: &GroupVersionKind| convert(object, to).map_err(|e| e.to_string()));
+    Arc::new(ResourceFields::new(descriptor.clone(), kind, strategy, convert))
 }
 
 async fn resource(
@@ -136,12 +156,7 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
         formats: BUILT_IN,
         items: ListItems::WithoutType,
         decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
-        fields: Some(Arc::new(ResourceFields::new(
-            resource.descriptor.clone(),
-            kind.clone(),
-            resource.strategy.clone(),
-            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
-        ))),
+        fields: Some(fields(&resource.descriptor, kind, resource.strategy.clone())),
         strategic: true,
         cells: Arc::new(BuiltinCells),
         limits: config.limits,

@@ -13,6 +13,7 @@ use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
 use kubelith_auth::authz::union::AuthorizerUnion;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer};
+use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::tls::server_config::RELOAD_INTERVAL;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,15 @@ impl ClientCas {
 
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// What extension servers are told: the authorities as they are on disk when asked for.
+    pub fn published(&self) -> Arc<dyn Fn() -> AuthenticationInfo + Send + Sync> {
+        let files = self.files.clone();
+        Arc::new(move || {
+            let pem = read_all(&files).unwrap_or_default();
+            AuthenticationInfo { client_ca: String::from_utf8(pem).unwrap_or_default(), request_header: None }
+        })
     }
 }
 

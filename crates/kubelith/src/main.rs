@@ -24,6 +24,9 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    for message in flags.deprecations() {
+        eprintln!("{message}");
+    }
     if flags.bool("help") {
         print!("{}", flags::help());
         return ExitCode::SUCCESS;

@@ -75,8 +75,13 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone())
         .routes(|routes| debug_routes(routes, &options, flags));
     let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics };
-    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access).await?;
-    let builder = builder.delegate(chain::build(&shared, builtin)).at_end(move || async move { store.close().await });
+    let (shared, builtin) = chain::Shared::open(&options, frame, store.clone(), access, client_cas.published()).await?;
+    let builder = builder.delegate(chain::build(&shared, builtin));
+    let hub = shared.hub.clone();
+    let builder = builder.at_end(move || async move {
+        hub.stop();
+        store.close().await;
+    });
     roles::follow(&roles, &shared.resources, &builder.tasks());
     keep_certificates(&builder.tasks(), pki.clone(), &options);
     client_cas.follow(&builder.tasks());

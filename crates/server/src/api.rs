@@ -3,16 +3,17 @@
 
 use crate::handlers::context::negotiation_error;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
-use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
+use crate::handlers::{self, By, Context, Endpoint, FieldTracker, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
@@ -59,6 +60,15 @@ impl ActionCall {
         let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
         handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
         Ok(decoded.object)
+    }
+
+    /// Notes the client's fields in an object that is answered and not stored.
+    pub fn track(&self, fields: &dyn FieldTracker, object: Value) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let agent = self.headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+        let manager = handlers::context::manager_of(&options.field_manager, agent);
+        let by = By { manager: &manager, subresource: &self.info.subresource, now: SystemClock.now() };
+        Ok(fields.update(&by, None, object))
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.

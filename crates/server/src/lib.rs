@@ -17,6 +17,7 @@ pub mod filters;
 pub mod handlers;
 pub mod health;
 pub mod http;
+pub mod identity;
 pub mod lifecycle;
 pub mod listen;
 pub mod logging;

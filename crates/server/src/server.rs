@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// With `--shutdown-send-retry-after`, at least this long every connection that speaks is sent elsewhere: one that is
+/// closed while a request is on its way would lose it.
+const LAST_CALL: Duration = Duration::from_secs(1);
 /// For connections to close once their requests are done.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// For tasks to end after the last request.
@@ -265,7 +268,8 @@ impl Server {
         if !self.stopping.send_retry_after {
             stop_listening.gracefully.cancel();
         }
-        self.drain().await;
+        let last_call = if self.stopping.send_retry_after { LAST_CALL } else { Duration::ZERO };
+        tokio::join!(self.drain(), tokio::time::sleep(last_call));
         self.lifecycle.drained.cancel();
         stop_listening.gracefully.cancel();
         if tokio::time::timeout(CLOSE_LIMIT, &mut serving).await.is_err() {

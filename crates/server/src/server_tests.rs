@@ -428,3 +428,26 @@ async fn a_connection_can_be_taken_over() {
     );
     assert_eq!(server.get("/x", ADMIN_TOKEN).await.text(), "no upgrade");
 }
+
+/// Whoever sends a request's head byte by byte holds no connection for long; whoever is idle between requests does.
+#[tokio::test]
+async fn slow_heads_are_cut() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = TestServer::start(|b| b.delegate(echo())).await;
+    let mut slow = server.connect(b"http/1.1", false).await.unwrap();
+    slow.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    slow.flush().await.unwrap();
+    let mut idle = server.connect(b"http/1.1", false).await.unwrap();
+    let get = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut buffer = [0; 4096];
+    idle.write_all(get).await.unwrap();
+    assert!(idle.read(&mut buffer).await.unwrap() > 0);
+    // By now the server has read what the slow one sent: both are served by this thread, in turn.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(40)).await;
+    let end = slow.read(&mut buffer).await;
+    assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+    tokio::time::resume();
+    idle.write_all(get).await.unwrap();
+    assert!(idle.read(&mut buffer).await.unwrap() > 0);
+}

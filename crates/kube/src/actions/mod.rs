@@ -1,10 +1,13 @@
-//! What is not a verb on a stored object: reviews of who may do what.
+//! What is not a verb on a stored object: reviews of who may do what, and how components are.
 
+mod components;
 mod reviews;
 
 use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_meta::Str;
 use kubelith_server::api::Action;
+use kubelith_server::handlers::FieldTracker;
+use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
 /// Whom reviews ask.
@@ -17,6 +20,12 @@ pub struct Access {
 }
 
 /// The action of a resource of which nothing is stored.
-pub fn of(access: &Access, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
-    reviews::of(access, group, plural)
+pub fn of(
+    access: &Access,
+    hub: &Arc<Hub>,
+    group: &str,
+    plural: &str,
+    fields: Arc<dyn FieldTracker>,
+) -> Option<Arc<dyn Action>> {
+    reviews::of(access, group, plural, fields).or_else(|| components::of(hub, group, plural))
 }

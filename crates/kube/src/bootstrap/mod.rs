@@ -1,16 +1,83 @@
 //! Objects that every server has: made after the start, kept as they must be, through the server's own front door.
+//!
+//! | file | keeps |
+//! |---|---|
+//! | namespaces | the system namespaces |
+//! | peers | where other servers reach this one, in the store |
+//! | authentication | what extension servers must know to trust this one |
+//! | identity | a Lease for this server; Leases of servers that are gone |
+//! | token_tracking | since when uses of legacy tokens are recorded |
+//! | roles | RBAC's default policy |
+//! | priority | the system priority classes |
+//! | flow_control | default flow schemas and priority levels |
+//! | kubernetes_service | the service of this server, its endpoints and slice |
+//! | service_cidr | the default range of service addresses |
 
+pub mod authentication;
+mod endpoints;
+mod flow_control;
+mod identity;
+mod kubernetes_service;
 mod namespaces;
+mod peers;
 mod priority;
 mod roles;
+mod service_cidr;
+mod store_leases;
+mod token_tracking;
 
+pub use endpoints::EndpointReconciler;
+pub use kubernetes_service::KubernetesService;
+
+use crate::Resources;
+use authentication::AuthenticationInfo;
+use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_server::Delegate;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_store::cache::{Hub, ResourceCache};
+use std::sync::Arc;
 
-/// The post-start hooks of the built-in groups, in the order in which health lists them.
-pub fn hooks() -> Vec<PostStartHook> {
-    vec![namespaces::hook(), roles::hook(), priority::hook()]
+/// What the objects are made from.
+#[derive(Clone)]
+pub struct Bootstrap {
+    pub client: LoopbackClient,
+    pub hub: Arc<Hub>,
+    pub resources: Arc<Resources>,
+    pub clock: Arc<dyn Clock>,
+    pub identity: ServerIdentity,
+    /// Under which other servers reach this one: `host:port`.
+    pub peer_address: String,
+    pub service: KubernetesService,
+    /// `--service-cluster-ip-range`, the first of the cluster's main family.
+    pub service_ranges: Vec<String>,
+    /// What clients' credentials are checked against, as it is now.
+    pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
+}
+
+impl Bootstrap {
+    /// Adds the hooks to the kube server, in the order in which health lists them.
+    pub fn install(self, kube: Delegate) -> Delegate {
+        let config = Arc::new(self);
+        let kube = kube.post_start_hook(namespaces::hook());
+        let kube = peers::install(&config, kube);
+        let kube = kube.post_start_hook(authentication::hook(&config));
+        let kube = identity::install(&config, kube)
+            // The watch caches were filled before anything could be asked.
+            .post_start_hook(PostStartHook::new("storage-readiness", |_| async { Ok(()) }))
+            .post_start_hook(token_tracking::hook(&config))
+            .post_start_hook(roles::hook())
+            .post_start_hook(priority::hook())
+            .post_start_hook(flow_control::hook(&config));
+        kubernetes_service::install(&config, kube).post_start_hook(service_cidr::hook(&config))
+    }
+
+    /// The watch cache of a resource that is always served.
+    fn cache(&self, group: &str, plural: &str) -> Option<Arc<ResourceCache>> {
+        self.resources.get(&(group.into(), plural.into())).map(|r| r.cache.clone())
+    }
 }
 
 /// Creates an object unless there is one of its name.
@@ -26,3 +93,20 @@ pub(crate) async fn ensure(
         _ => Ok(()),
     }
 }
+
+/// Makes a namespace unless it is there: what lives in it may be needed before the namespaces' own hook is done.
+async fn ensure_namespace(client: &LoopbackClient, name: &str) -> Result<(), Status> {
+    let object = Value::from([("metadata", Value::from([("name", name)]))]);
+    ensure(client, &GroupVersionResource::new("", "v1", "namespaces"), &object).await
+}
+
+/// Reads an object; `None` if there is none.
+async fn find(client: &LoopbackClient, target: &ResourceRef<'_>) -> Result<Option<Value>, Status> {
+    match client.get(target).await {
+        Ok(found) => Ok(Some(found)),
+        Err(status) if status.is_not_found() => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+const KUBE_SYSTEM: &str = "kube-system";

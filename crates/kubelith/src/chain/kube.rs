@@ -1,14 +1,43 @@
 //! The kube server: the built-in groups and the objects that every cluster has.
 
 use super::{Builtin, Shared};
-use kubelith_kube::bootstrap;
+use crate::options::NetworkOptions;
+use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::Source;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::openapi::Subject;
+use kubelith_server::tls::local_names;
 
 pub fn server(shared: &Shared<'_>, builtin: Builtin, next: Delegate) -> Delegate {
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(Subject::of_routes(&builtin.routes));
-    next.behind(|next| Api::new(builtin.routes, next)).post_start_hooks(bootstrap::hooks())
+    bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next)))
+}
+
+fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
+    let network = &shared.options.network;
+    let port = shared.options.serving.bind.port;
+    Bootstrap {
+        client: shared.frame.client.clone(),
+        hub: shared.hub.clone(),
+        resources: shared.resources.clone(),
+        clock: shared.clock.clone(),
+        identity: ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into())),
+        peer_address: network.peer_address(port).to_string(),
+        service: kubernetes_service(network, port),
+        service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),
+        authentication: shared.authentication.clone(),
+    }
+}
+
+fn kubernetes_service(network: &NetworkOptions, port: u16) -> KubernetesService {
+    KubernetesService {
+        address: network.kubernetes_service_address(),
+        node_port: network.kubernetes_service_node_port as u16,
+        server_address: network.advertise_address,
+        server_port: port,
+        reconciler: network.endpoint_reconciler,
+    }
 }

@@ -3,6 +3,7 @@
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
+use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork};
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::names::Cidr;
@@ -45,6 +46,8 @@ pub struct Shared<'a> {
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
     pub access: Access,
+    /// What clients' credentials are checked against, as it is now, to be told to extension servers.
+    pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
 }
@@ -56,6 +59,7 @@ impl<'a> Shared<'a> {
         frame: Frame,
         store: Arc<dyn Store>,
         access: Access,
+        authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
         let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
         let objects = Objects::new();
@@ -104,6 +108,7 @@ impl<'a> Shared<'a> {
             openapi: OpenApi::new(library()),
             admission,
             access,
+            authentication,
             clock,
             limits,
         };

@@ -14,8 +14,11 @@ pub fn help() -> String {
          Usage:\n  kubelith [flags]\n",
     );
     for section in SECTIONS {
-        let _ = writeln!(out, "\n{}:\n", section.title);
-        for flag in section.flags {
+        let shown: Vec<&Flag> = section.flags.iter().filter(|f| f.deprecated.is_none()).collect();
+        if !shown.is_empty() {
+            let _ = writeln!(out, "\n{}:\n", section.title);
+        }
+        for flag in shown {
             write_flag(&mut out, flag);
         }
     }

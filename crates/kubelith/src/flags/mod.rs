@@ -27,6 +27,8 @@ pub struct Flag {
     pub default: &'static str,
     pub effect: Effect,
     pub help: &'static str,
+    /// On its way out: not in the help, and this is said when it is given.
+    pub deprecated: Option<&'static str>,
 }
 
 /// What giving the flag does.

@@ -131,6 +131,13 @@ impl Flags {
         SECTIONS.iter().flat_map(|s| s.flags).filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))
     }
 
+    /// What to say about deprecated flags that were given.
+    pub fn deprecations(&self) -> impl Iterator<Item = String> {
+        let given = |f: &&Flag| self.given.contains_key(f.name);
+        let message = |f: &Flag| Some(format!("Flag --{} has been deprecated, {}", f.name, f.deprecated?));
+        SECTIONS.iter().flat_map(|s| s.flags).filter(given).filter_map(message)
+    }
+
     /// The value given, else the default. Asking for a flag that is not in the table is a mistake in the program.
     pub fn value(&self, name: &str) -> Value {
         let flag = find(name).unwrap_or_else(|| panic!("--{name} is not in the table"));

@@ -19,6 +19,9 @@ pub struct GenericOptions {
     pub shutdown_send_retry_after: bool,
     pub shutdown_watch_termination_grace_period: Span,
     pub hsts_directives: Vec<String>,
+    /// For the health checks of the store.
+    pub etcd_health_timeout: Span,
+    pub etcd_ready_timeout: Span,
 }
 
 /// Ends both messages about `--cors-allowed-origins`.
@@ -91,6 +94,8 @@ impl GenericOptions {
             shutdown_send_retry_after: flags.bool("shutdown-send-retry-after"),
             shutdown_watch_termination_grace_period,
             hsts_directives,
+            etcd_health_timeout: flags.duration("etcd-healthcheck-timeout").into(),
+            etcd_ready_timeout: flags.duration("etcd-readycheck-timeout").into(),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::flags::Flags;
 use crate::flags::kind::PortRange;
+use kubelith_kube::bootstrap::EndpointReconciler;
 use kubelith_server::tls::local_names;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 #[derive(Debug, Clone)]
 pub struct NetworkOptions {
@@ -14,8 +15,9 @@ pub struct NetworkOptions {
     pub service_node_ports: PortRange,
     /// 0: the kubernetes service is of type ClusterIP.
     pub kubernetes_service_node_port: i64,
-    /// lease, master-count or none.
-    pub endpoint_reconciler: String,
+    pub endpoint_reconciler: EndpointReconciler,
+    /// Under which other servers reach this one, if not under the address above.
+    pub peer: Option<SocketAddr>,
 }
 
 /// A block of addresses.
@@ -74,13 +76,19 @@ impl NetworkOptions {
             service_ranges,
             service_node_ports: PortRange::parse(&flags.text("service-node-port-range"))?,
             kubernetes_service_node_port: flags.int("kubernetes-service-node-port"),
-            endpoint_reconciler: flags.text("endpoint-reconciler-type"),
+            endpoint_reconciler: endpoint_reconciler(flags),
+            peer: peer(flags),
         })
     }
 
     /// The address of the kubernetes service: the first of the first range.
     pub fn kubernetes_service_address(&self) -> IpAddr {
         self.service_ranges[0].nth(1)
+    }
+
+    /// `--peer-advertise-ip` and `--peer-advertise-port`, or where everybody reaches this server.
+    pub fn peer_address(&self, secure_port: u16) -> SocketAddr {
+        self.peer.unwrap_or_else(|| SocketAddr::new(self.advertise_address, secure_port))
     }
 
     pub fn check(&self, errors: &mut Vec<String>) {
@@ -107,7 +115,9 @@ impl NetworkOptions {
             errors.push(format!("kubernetes service node port range {base}-{last} doesn't contain {port}"));
         }
         let first = ranges[0];
-        if self.endpoint_reconciler != "none" && first.base.is_ipv4() != self.advertise_address.is_ipv4() {
+        if self.endpoint_reconciler != EndpointReconciler::None
+            && first.base.is_ipv4() != self.advertise_address.is_ipv4()
+        {
             errors.push(format!(
                 "service IP family \"{first}\" must match public address family \"{}\"",
                 self.advertise_address
@@ -123,4 +133,21 @@ fn advertise_address(flags: &Flags) -> IpAddr {
         .or_else(local_names::primary_address)
         .or_else(|| given("bind-address"))
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+/// The flag's kind has checked the name.
+fn endpoint_reconciler(flags: &Flags) -> EndpointReconciler {
+    match flags.text("endpoint-reconciler-type").as_str() {
+        "none" => EndpointReconciler::None,
+        "master-count" => {
+            EndpointReconciler::MasterCount(usize::try_from(flags.int("apiserver-count")).unwrap_or(1).max(1))
+        }
+        _ => EndpointReconciler::Lease,
+    }
+}
+
+fn peer(flags: &Flags) -> Option<SocketAddr> {
+    let address = flags.text("peer-advertise-ip").parse().ok()?;
+    let port = flags.text("peer-advertise-port").parse().ok()?;
+    Some(SocketAddr::new(address, port))
 }

@@ -113,8 +113,10 @@ struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        // One slash in front, at most one behind: `//api` is no document.
         let path = request.uri().path();
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
         let merged = self.discovery.merged.load_full();
         let group = |name: &str| merged.groups.iter().find(|g| g.name == name);
         let found = match parts.as_slice() {

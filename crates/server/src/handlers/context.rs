@@ -66,11 +66,13 @@ impl Context {
 
     /// The field manager of a write: as given, else the client's program name.
     pub fn manager(&self, given: &str) -> Str {
-        if !given.is_empty() {
-            return given.into();
-        }
-        prefix_of_user_agent(self.header(USER_AGENT))
+        manager_of(given, self.header(USER_AGENT))
     }
+}
+
+/// The field manager of a write by a client that calls itself `agent`.
+pub fn manager_of(given: &str, agent: &str) -> Str {
+    if given.is_empty() { prefix_of_user_agent(agent) } else { given.into() }
 }
 
 /// `kubectl/v1.36.0 (linux/amd64)` is `kubectl`; cut at the length limit of manager names, at a printable prefix.

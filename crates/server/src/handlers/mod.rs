@@ -20,11 +20,12 @@ mod watch;
 
 pub use body::{Decoded, Decoder};
 pub use context::Context;
-pub use endpoint::{Endpoint, Limits, ListItems};
+pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
 
 use crate::http::{RequestBody, Response};
+use kubelith_schema::canonical::Empties;
 use kubelith_meta::{Status, Value};
 use std::sync::Arc;
 
@@ -58,11 +59,11 @@ pub(crate) async fn run_to_end<T: Send + 'static>(
 }
 
 impl Context {
-    /// The form that decoding and encoding an object of this kind gives it.
+    /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
+    /// ones: who sends one owns it, although the store forgets it.
     pub fn canonicalize(&self, object: &mut Value) {
         let schema = &self.endpoint.version().schema;
-        let empties = self.endpoint.resource.empties();
-        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties);
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
     }
 
     pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {

@@ -1,6 +1,7 @@
 //! Serving certificates: the server's own authority on first start, loading, reloading and choosing by
 //! server name, and client certificates that are only read here and judged by an authenticator.
 
+pub mod bundle;
 pub mod client_certs;
 pub mod files;
 pub mod kubeconfig;

@@ -20,8 +20,7 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Call aggregated APIs at their endpoints instead of their cluster address.",
     ),
-    later("enable-logs-handler", Bool, "", "Deprecated: serve /var/log under /logs."),
-    later(
+    flag(
         "endpoint-reconciler-type",
         Text,
         "lease",
@@ -38,15 +37,10 @@ pub const FLAGS: &[Flag] = &[
         "Kinds of node addresses to reach kubelets by, best first.",
     ),
     later("kubelet-timeout", Duration, "5s", "Time for requests to kubelets."),
-    later(
-        "kubernetes-service-node-port",
-        Int,
-        "",
-        "Node port of the kubernetes service; 0 makes it of type ClusterIP.",
-    ),
+    flag("kubernetes-service-node-port", Int, "", "Node port of the kubernetes service; 0 makes it of type ClusterIP."),
     no_use("max-connection-bytes-per-sec", Int, "", "Bandwidth of a client's connection."),
-    later("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
-    later("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
+    flag("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
+    flag("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
     later("peer-ca-file", Text, "", "Authorities of other API servers' certificates."),
     later(
         "proxy-client-cert-file",

@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod audit;
+mod deprecated;
 mod etcd;
 mod generic;
 mod misc;
@@ -35,6 +36,7 @@ pub const SECTIONS: &[Section] = &[
     Section { title: "Logs flags", flags: observe::LOGS },
     Section { title: "Traces flags", flags: observe::TRACES },
     Section { title: "Misc flags", flags: misc::FLAGS },
+    Section { title: "Deprecated flags", flags: deprecated::FLAGS },
     Section { title: "Global flags", flags: own::GLOBAL },
 ];
 
@@ -49,15 +51,15 @@ pub fn find(name: &str) -> Option<&'static Flag> {
 
 /// A flag that does what its help says.
 const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, effect: Effect::Applies, help }
+    Flag { name, kind, default, effect: Effect::Applies, help, deprecated: None }
 }
 
 /// A flag without effect in this release.
 const fn later(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, effect: Effect::NotYet, help }
+    Flag { name, kind, default, effect: Effect::NotYet, help, deprecated: None }
 }
 
 /// A flag for something that this program does another way.
 const fn no_use(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, effect: Effect::NoUse, help }
+    Flag { name, kind, default, effect: Effect::NoUse, help, deprecated: None }
 }

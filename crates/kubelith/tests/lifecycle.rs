@@ -1,0 +1,101 @@
+//! The program as an operator meets it: started, signalled, watched by systemd.
+
+mod support;
+
+use std::os::unix::net::UnixDatagram;
+use support::client::{Connection, Protocol};
+use support::{LIMIT, Server};
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    let mut server = Server::start(&["--shutdown-delay-duration=1s"]);
+    server.signal("TERM");
+    // Still serving, and telling load balancers to turn away.
+    server.wait_for("red", || server.get("/readyz/shutdown").is_ok_and(|r| r.status == 500));
+    assert_eq!(server.get("/livez").unwrap().status, 200);
+    assert_eq!(server.get("/api/v1/namespaces/default").unwrap().status, 200);
+    assert_eq!(server.ended().code(), Some(0), "{}", server.log());
+}
+
+#[test]
+fn it_takes_itself_out_of_the_endpoints() {
+    let etcd = support::etcd();
+    let etcd = format!("--etcd-servers={}", etcd.url);
+    let addresses = |server: &Server| {
+        let answer = server.get("/api/v1/namespaces/default/endpoints/kubernetes").unwrap();
+        let endpoints: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        endpoints["subsets"][0]["addresses"].as_array().map_or(0, Vec::len)
+    };
+    // The second server sees what the first one leaves behind.
+    let other = Server::start(&[&etcd, "--endpoint-reconciler-type=none"]);
+    let mut server = Server::start(&[&etcd]);
+    server.wait_for("in the endpoints", || addresses(&other) == 1);
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0), "{}", server.log());
+    assert_eq!(addresses(&other), 0);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut server = Server::start(&["--shutdown-delay-duration=1h"]);
+    server.signal("INT");
+    server.wait_for("red", || server.get("/readyz/shutdown").is_ok_and(|r| r.status == 500));
+    assert!(!server.has_ended());
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(1));
+}
+
+#[test]
+fn systemd_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut server = Server::launch(&[], &[("NOTIFY_SOCKET", path.to_str().unwrap())]);
+    let received = || {
+        let mut buffer = [0; 256];
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert!(received().contains("READY=1"));
+    // Whoever is told so can connect.
+    assert!(server.get("/livez").is_ok());
+    server.signal("TERM");
+    assert!(received().contains("STOPPING=1"));
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+/// A request under way is answered, a watch ends, though the server was told to stop.
+#[tokio::test]
+async fn what_is_under_way_is_finished() {
+    let mut server = Server::start(&["--shutdown-watch-termination-grace-period=2s"]);
+    let mut watcher = Connection::open(server.address(), Protocol::Http2).await.unwrap();
+    let watch = watcher.start("GET", "/api/v1/namespaces?watch=true", "").await.unwrap();
+    assert_eq!(watch.status(), 200);
+    server.signal("TERM");
+    let body = http_body_util::BodyExt::collect(watch.into_body());
+    tokio::time::timeout(LIMIT, body).await.expect("the watch ends").expect("it ends well");
+    assert_eq!(server.ended().code(), Some(0), "{}", server.log());
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_explained() {
+    let run = |args: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_kubelith")).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = run(&["--secure-port=x"]);
+    assert_eq!(code, Some(1));
+    assert!(text.starts_with("Error: invalid argument \"x\" for \"--secure-port\" flag:"), "{text}");
+    let (code, text) = run(&["--feature-gates=NoSuch=true"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("unrecognized feature gate: NoSuch"), "{text}");
+    let (code, text) = run(&["--apiserver-count=1", "--help"]);
+    assert_eq!(
+        (code, text.trim()),
+        (
+            Some(0),
+            "Flag --apiserver-count has been deprecated, apiserver-count is deprecated and will be removed in a future version."
+        )
+    );
+}

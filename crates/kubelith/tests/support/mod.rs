@@ -1,0 +1,127 @@
+//! The real program as a child process, and clients for it.
+
+pub mod client;
+
+use kubelith_conformance::http::{Address, Client, Request, Response};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub const TOKEN: &str = "admintoken";
+/// Longer than anything here takes on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(5);
+
+/// A running server; killed when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    pub dir: TempDir,
+    /// Keeps the port ours between starts: bound, never listening.
+    _reserved: socket2::Socket,
+}
+
+impl Server {
+    /// Starts the program with a store in memory and waits until it is ready.
+    pub fn start(flags: &[&str]) -> Server {
+        let server = Server::launch(flags, &[]);
+        server.wait_for("ready", || server.get("/readyz").is_ok_and(|r| r.status == 200));
+        server
+    }
+
+    /// Starts the program and does not wait.
+    pub fn launch(flags: &[&str], environment: &[(&str, &str)]) -> Server {
+        let dir = TempDir::new().unwrap();
+        std::fs::write(dir.path().join("tokens.csv"), format!("{TOKEN},admin,u,\"system:masters\"\n")).unwrap();
+        let (port, reserved) = reserve();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubelith"));
+        command
+            .arg(format!("--data-dir={}", dir.path().join("data").display()))
+            .arg(format!("--token-auth-file={}", dir.path().join("tokens.csv").display()))
+            .args(["--bind-address=127.0.0.1", "--permit-port-sharing", "--authorization-mode=Node,RBAC"])
+            .arg(format!("--secure-port={port}"));
+        if !flags.iter().any(|f| f.starts_with("--etcd-servers") || f.starts_with("--storage-backend")) {
+            command.arg("--storage-backend=memory");
+        }
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        command.args(flags).envs(environment.iter().copied());
+        command.stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
+        Server { child: command.spawn().unwrap(), port, dir, _reserved: reserved }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// GET as the administrator, on a connection of its own.
+    pub fn get(&self, path: &str) -> std::io::Result<Response> {
+        let address = Address::parse(&format!("https://127.0.0.1:{}", self.port)).unwrap();
+        Client::new(address).send(&Request {
+            method: "GET".into(),
+            path: path.into(),
+            headers: vec![("Authorization".into(), format!("Bearer {TOKEN}"))],
+            body: None,
+        })
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the process to end.
+    pub fn ended(&mut self) -> ExitStatus {
+        let end = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "still running; its log:\n{}", self.log());
+            std::thread::sleep(POLL);
+        }
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    pub fn wait_for(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = Instant::now() + LIMIT;
+        while !condition() {
+            assert!(Instant::now() < end, "not {what}; its log:\n{}", self.log());
+            std::thread::sleep(POLL);
+        }
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody else gets while the socket lives, and that a server may share.
+fn reserve() -> (u16, socket2::Socket) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_reuse_port(true).unwrap();
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    (socket.local_addr().unwrap().as_socket().unwrap().port(), socket)
+}
+
+/// The program that `KUBELITH_ETCD` names, or the one that `cargo xtask tools` installs.
+pub fn etcd() -> kubelith_conformance::harness::Etcd {
+    let installed = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/bin/etcd"));
+    let program = std::env::var_os("KUBELITH_ETCD").map_or_else(installed, PathBuf::from);
+    kubelith_conformance::harness::Etcd::start(&program).unwrap()
+}

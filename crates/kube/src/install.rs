@@ -112,11 +112,7 @@ fn action(config: &Install, descriptor: &Arc<Descriptor>, index: usize) -> Optio
 }
 
 /// Who owns which field of a kind.
-fn fields(
-    descriptor: &Arc<Descriptor>,
-    kind: GroupVersionKind,
-    strategy: Arc<dyn Strategy>,
-) -> Arc<dyn FieldTracker> {
+fn fields(descriptor: &Arc<Descriptor>, kind: GroupVersionKind, strategy: Arc<dyn Strategy>) -> Arc<dyn FieldTracker> {
     let convert = Arc::new(|object, to: &GroupVersionKind| convert(object, to).map_err(|e| e.to_string()));
     Arc::new(ResourceFields::new(descriptor.clone(), kind, strategy, convert))
 }

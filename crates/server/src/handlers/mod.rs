@@ -25,8 +25,8 @@ pub use options::Query;
 pub use patch::patch_types;
 
 use crate::http::{RequestBody, Response};
-use kubelith_schema::canonical::Empties;
 use kubelith_meta::{Status, Value};
+use kubelith_schema::canonical::Empties;
 use std::sync::Arc;
 
 /// Runs a verb on a stored resource.

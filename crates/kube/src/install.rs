@@ -8,15 +8,16 @@ use futures::future::BoxFuture;
 use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
-use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Value};
+use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Admission;
-use kubelith_registry::{Conversion, Objects, Plain, Resource, Resources, Strategy, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
 use kubelith_schema::Descriptor;
-use kubelith_server::api::{Action, Routes, Served};
+use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_server::handlers::fields::ResourceFields;
+use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
-use kubelith_server::handlers::{Endpoint, FieldTracker, Limits, ListItems};
+use kubelith_server::handlers::{Endpoint, Limits, ListItems};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
@@ -36,6 +37,8 @@ pub struct Install {
     pub access: Access,
     /// `--runtime-config`.
     pub runtime_config: RuntimeConfig,
+    /// Strategies of kinds that a layer above looks after, by group and plural.
+    pub strategies: HashMap<(Str, Str), Arc<dyn Strategy>>,
     /// Whether a feature gate is on.
     pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
@@ -78,9 +81,9 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: action(&config, descriptor, index),
-                actions: HashMap::new(),
-                subresources: HashMap::new(),
+                action: crate::actions::of(&config.access, &config.hub, &descriptor.group, &descriptor.plural),
+                actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
+                subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
             routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
         }
@@ -88,6 +91,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             resources.insert((descriptor.group.clone(), descriptor.plural.clone()), resource);
         }
     }
+    crate::actions::install(&mut routes);
     let discovery = config.catalog.apis().iter().filter_map(|api| {
         let found = discovered.remove(&api.gv)?;
         Some(Entry {
@@ -101,40 +105,29 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
     Ok(Installed { discovery: discovery.collect(), routes, resources })
 }
 
-/// What a resource does of which nothing is stored.
-fn action(config: &Install, descriptor: &Arc<Descriptor>, index: usize) -> Option<Arc<dyn Action>> {
-    if descriptor.storage.keeps_objects() {
-        return None;
-    }
-    let kind = descriptor.gvk(&descriptor.versions[index].name);
-    let fields = fields(descriptor, kind, Arc::new(Plain));
-    crate::actions::of(&config.access, &config.hub, &descriptor.group, &descriptor.plural, fields)
-}
-
-/// Who owns which field of a kind.
-fn fields(descriptor: &Arc<Descriptor>, kind: GroupVersionKind, strategy: Arc<dyn Strategy>) -> Arc<dyn FieldTracker> {
-    let convert = Arc::new(|object, to: &GroupVersionKind| convert(object, to).map_err(|e| e.to_string()));
-    Arc::new(ResourceFields::new(descriptor.clone(), kind, strategy, convert))
-}
-
 async fn resource(
     config: &Install,
     services: &Arc<Services>,
     descriptor: &Arc<Descriptor>,
 ) -> Result<Arc<Resource>, StoreError> {
-    let strategy = strategies::of(&descriptor.group, &descriptor.plural, services);
+    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
+    let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
+        ("", "services") => strategies::of_services(services),
+        (group, plural) => strategies::of(group, plural),
+    });
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");
-    let cache = config.hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
+    let hub = config.hub.of(&descriptor.storage.prefix);
+    let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
     Ok(Arc::new(Resource {
         descriptor: descriptor.clone(),
         strategy,
         conversion: Arc::new(BuiltinConversion),
         encoder: codec.clone(),
         renderer: codec,
-        admission: config.admission.clone(),
-        hub: config.hub.clone(),
+        admission: admission(config, descriptor),
+        hub,
         cache,
         clock: config.clock.clone(),
         working: Working::Storage,
@@ -142,21 +135,48 @@ async fn resource(
     }))
 }
 
+fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
+    let access = &config.access;
+    let (group, plural) = (&descriptor.group, &descriptor.plural);
+    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
+}
+
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {
     let version = &resource.descriptor.versions[index];
     let kind = resource.descriptor.gvk(&version.name);
     Endpoint {
         resource: resource.clone(),
+        facet: None,
         version_index: index,
         kind: kind.clone(),
         formats: BUILT_IN,
         items: ListItems::WithoutType,
         decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
-        fields: Some(fields(&resource.descriptor, kind, resource.strategy.clone())),
+        fields: Some(Arc::new(ResourceFields::new(
+            resource.descriptor.clone(),
+            kind.clone(),
+            resource.strategy.clone(),
+            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+        ))),
         strategic: true,
         cells: Arc::new(BuiltinCells),
         limits: config.limits,
     }
+}
+
+/// The scale subresource of a resource that has one.
+fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(Str, Arc<Endpoint>)> {
+    let kind = scale_kind();
+    let schema = config.catalog.kind_schema(&kind)?;
+    let scale = Scale::of(&resource.descriptor, index, schema.clone())?;
+    let endpoint = Endpoint {
+        facet: Some(Arc::new(scale)),
+        kind: kind.clone(),
+        decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
+        fields: Some(Arc::new(ScaleFields { schema })),
+        ..endpoint(config, resource, index)
+    };
+    Some(("scale".into(), Arc::new(endpoint)))
 }
 
 /// Conversion between the built-in versions of a kind.

@@ -1,12 +1,14 @@
-//! The kubelith program: flags, then options, then the server.
+//! The kubelith program: flags, then options, then the server; or a command on the store.
 
 mod access;
+mod audit;
 mod chain;
 mod flags;
+mod flow_control;
 mod options;
-mod roles;
 mod run;
 mod storage;
+mod store_command;
 mod version;
 
 use options::Options;
@@ -17,6 +19,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("store", words)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match store_command::run(words) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("Error: {}", error.trim_end());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let flags = match flags::parse(&args).and_then(flags::with_config_file) {
         Ok(flags) => flags,
         Err(error) => {

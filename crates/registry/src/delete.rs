@@ -6,9 +6,10 @@ use crate::error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, set_resource_version};
 use crate::strategy::{DeleteStep, GarbageCollection};
+use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
-use kubelith_meta::{GroupResource, Str, Value};
+use kubelith_meta::{GroupKind, GroupResource, Str, Value};
 use kubelith_store::{Expect, Revision, StoreError};
 
 const ORPHAN: &str = "orphan";
@@ -17,7 +18,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// What a delete did.
 #[derive(Debug)]
 pub struct DeleteResult {
-    /// The object as it was deleted, or as it is marked for deletion.
+    /// The object as it was deleted, or as it is marked for deletion; null if nobody could read it.
     pub object: Value,
     pub outcome: DeleteOutcome,
 }
@@ -28,6 +29,15 @@ pub enum DeleteOutcome {
     Gone,
     /// It waits for a grace period or finalizers.
     Pending,
+}
+
+/// On whose behalf an object is deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum DeleteBy<'a> {
+    /// A client's, with the options object of its request: admission judges it.
+    Client(&'a Value),
+    /// The server's own.
+    Server,
 }
 
 /// How a delete proceeds, given the stored object.
@@ -41,26 +51,21 @@ enum Plan {
 }
 
 impl Resource {
-    pub async fn delete(
-        &self,
-        call: &Call,
-        options: &DeleteOptions,
-        options_object: Option<&Value>,
-    ) -> Result<DeleteResult, Status> {
+    pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
-        let mut current = match self.current(call, &key).await {
-            Err(_) if options.ignore_read_error => return self.delete_unreadable(call, &key).await,
-            read => read?,
-        };
+        if options.ignore_read_error {
+            return self.delete_unreadable(call, &key).await;
+        }
+        let mut current = self.current(call, &key).await?;
         loop {
             let Some(found) = current else { return Err(Status::not_found(&call.resource, &call.name)) };
             let mut options = options.clone();
             let mut object = found.object.clone();
             let plan = self.plan(call, &mut object, &mut options)?;
-            if !matches!(plan, Plan::Already) {
+            if let (DeleteBy::Client(options), false) = (by, matches!(plan, Plan::Already)) {
                 // Admission judges the stored object, once for each attempt.
                 let request =
-                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: options_object };
+                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: Some(options) };
                 self.admission.admit(request, &mut Value::Null).await?;
                 self.admission.validate(request, &Value::Null).await?;
             }
@@ -79,6 +84,7 @@ impl Resource {
         found: Current,
         plan: Plan,
     ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        let marked = matches!(plan, Plan::Mark(..));
         let (mut object, outcome) = match plan {
             Plan::Already => {
                 return Ok(Ok(DeleteResult { object: found.object, outcome: DeleteOutcome::Pending }));
@@ -89,45 +95,74 @@ impl Resource {
         if call.dry_run() {
             return Ok(Ok(DeleteResult { object, outcome }));
         }
-        let expect = Expect::At(Revision(found.revision));
-        let overtaken = match outcome {
-            DeleteOutcome::Pending => {
-                let bytes = self.encode(&object).await?;
-                let ttl = self.strategy.time_to_live(&object);
-                match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
-                    Ok(revision) => {
-                        set_resource_version(&mut object, revision.0);
-                        None
-                    }
-                    Err(e) => Some(e),
-                }
+        let mut revision = Revision(found.revision);
+        if marked {
+            // Also an object that goes at once is marked first: watchers see it go.
+            match self.put_marked(key, &mut object, revision).await? {
+                Ok(written) => revision = written,
+                Err(e) => return self.delete_overtaken(call, e).await,
             }
-            DeleteOutcome::Gone => match self.hub.store().delete(self.store_key(key), expect).await {
-                Ok(deleted) => {
-                    set_resource_version(&mut object, deleted.revision.0);
-                    self.strategy.after_delete(call, &object).await;
-                    None
-                }
-                Err(e) => Some(e),
-            },
-        };
-        match overtaken {
-            None => Ok(Ok(DeleteResult { object, outcome })),
-            Some(StoreError::Conflict { current: Some(kv) }) => Ok(Err(Some(self.current_of_kv(call, &kv).await?))),
-            Some(StoreError::Conflict { current: None }) => Ok(Err(None)),
-            Some(e) => Err(error::from_store(e, &call.resource, &call.name)),
+        }
+        if outcome == DeleteOutcome::Gone {
+            match self.hub.store().delete(self.store_key(key), Expect::At(revision)).await {
+                Ok(deleted) => set_resource_version(&mut object, deleted.revision.0),
+                // Somebody else, a kubelet perhaps, was faster.
+                Err(StoreError::Conflict { current: None }) if marked => {}
+                Err(e) => return self.delete_overtaken(call, e).await,
+            }
+            self.strategy.after_delete(call, &object).await;
+        }
+        Ok(Ok(DeleteResult { object, outcome }))
+    }
+
+    async fn put_marked(
+        &self,
+        key: &str,
+        object: &mut Value,
+        revision: Revision,
+    ) -> Result<Result<Revision, StoreError>, Status> {
+        let bytes = self.encode(object).await?;
+        let ttl = self.time_to_live(object);
+        let put = self.hub.store().put(self.store_key(key), bytes, Expect::At(revision), ttl).await;
+        if let Ok(written) = &put {
+            set_resource_version(object, written.0);
+        }
+        Ok(put)
+    }
+
+    async fn delete_overtaken(
+        &self,
+        call: &Call,
+        error: StoreError,
+    ) -> Result<Result<DeleteResult, Option<Current>>, Status> {
+        match error {
+            StoreError::Conflict { current: Some(kv) } => Ok(Err(Some(self.current_of_kv(call, &kv).await?))),
+            StoreError::Conflict { current: None } => Ok(Err(None)),
+            e => Err(error::from_store(e, &call.resource, &call.name)),
         }
     }
 
-    /// Deletes what cannot be read, because the client insists.
+    /// Deletes what cannot be read, because the client insists: no preconditions, finalizers or admission.
     async fn delete_unreadable(&self, call: &Call, key: &str) -> Result<DeleteResult, Status> {
-        if !call.dry_run() {
-            let deleted = self.hub.store().delete(self.store_key(key), Expect::Any).await;
-            deleted.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        self.hub.fresh().await.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
+        let unreadable = self.cache.get(key).is_some_and(|found| found.broken.is_some());
+        if !unreadable {
+            let mut errors = ErrorList::default();
+            errors.push(Error::invalid(
+                &Path::new("ignoreStoreReadErrorWithClusterBreakingPotential"),
+                Value::Bool(true),
+                "is exclusively used to delete corrupt object(s), try again by removing this option",
+            ));
+            // The resource stands where the kind should.
+            let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
+            return Err(Status::invalid(&kind, &call.name, &errors));
         }
-        let mut object = Value::object();
-        object.set_at(&["metadata", "name"], Value::String(call.name.clone()));
-        Ok(DeleteResult { object, outcome: DeleteOutcome::Gone })
+        match self.hub.store().delete(self.store_key(key), Expect::Any).await {
+            Ok(_) | Err(StoreError::Conflict { .. }) => {}
+            Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),
+        }
+        tracing::info!(resource = %call.resource, namespace = %call.namespace, name = %call.name, "deleted an unreadable object");
+        Ok(DeleteResult { object: Value::Null, outcome: DeleteOutcome::Gone })
     }
 
     fn plan(&self, call: &Call, object: &mut Value, options: &mut DeleteOptions) -> Result<Plan, Status> {

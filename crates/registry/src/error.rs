@@ -1,8 +1,12 @@
 //! The one place where errors of the store become Statuses.
 
 use kubelith_meta::GroupResource;
-use kubelith_meta::status::Status;
+use kubelith_meta::status::{Cause, Status};
 use kubelith_store::StoreError;
+use kubelith_store::cache::{Broken, Malformed, Problem};
+
+/// Unreadable objects that the error of a list names.
+const MAX_BROKEN_LISTED: usize = 100;
 
 /// An error of a write, or of the read before it.
 pub(crate) fn from_store(error: StoreError, resource: &GroupResource, name: &str) -> Status {
@@ -34,8 +38,50 @@ pub(crate) fn list_expired() -> Status {
     Status::expired("The resourceVersion for the provided list is too old.")
 }
 
-pub(crate) fn broken(why: &str) -> Status {
-    Status::internal_error(format!("unable to decode a stored object: {why}"))
+/// 500 for an object that cannot be decrypted or decoded.
+pub(crate) fn broken(malformed: Malformed, key: &str, broken: &Broken) -> Status {
+    match malformed {
+        Malformed::Reported => Status::internal_error(&broken.why),
+        Malformed::Deletable => Status::internal_error(corrupt(key, broken)),
+    }
+}
+
+/// 500 for a list with such objects, by their full keys: the first, or, where they can be deleted, all of them.
+pub(crate) fn broken_list<'a>(
+    malformed: Malformed,
+    resource: &GroupResource,
+    mut broken: impl Iterator<Item = (String, &'a Broken)>,
+) -> Result<(), Status> {
+    let mut causes = Vec::new();
+    for (key, problem) in broken.by_ref() {
+        if malformed == Malformed::Reported {
+            return Err(match problem.problem {
+                Problem::Untransformable => {
+                    Status::internal_error(format!("unable to transform key {key:?}: {}", problem.why))
+                }
+                Problem::Undecodable => Status::unknown(&*problem.why),
+            });
+        }
+        if causes.len() == MAX_BROKEN_LISTED {
+            causes.push(Cause::new("FieldValueTooMany", "too many errors, the list is truncated", ""));
+            break;
+        }
+        causes.push(Cause::new("UnexpectedServerResponse", corrupt(&key, problem), key));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Status::store_read_error(resource, "list", causes)) }
+}
+
+/// The reference's storage error, code and all.
+fn corrupt(key: &str, broken: &Broken) -> String {
+    let problem = match broken.problem {
+        Problem::Untransformable => "data from the storage is not transformable",
+        Problem::Undecodable => "object not decodable",
+    };
+    format!(
+        "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem} \
+         revision=0: {}",
+        broken.why
+    )
 }
 
 /// What strconv.ParseUint says inside the reference's 500.

@@ -15,6 +15,7 @@ use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::cache::{CachedObject, Hub, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Brings objects from one version of their kind to another.
 pub trait Conversion: Send + Sync + 'static {
@@ -105,12 +106,27 @@ impl Resource {
         Bytes::from(format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix)))
     }
 
+    /// How long the object lives from this write on: as the strategy says, or the operator.
+    pub(crate) fn time_to_live(&self, object: &Value) -> Option<Duration> {
+        self.strategy.time_to_live(object).or_else(|| self.hub.lifetime(&self.descriptor.storage.prefix))
+    }
+
     /// Stored bytes of an object at the working version.
     pub(crate) async fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         let mut object = self.convert(object.clone(), &self.descriptor.storage.kind).await?;
         object.remove_at(&["metadata", "resourceVersion"]);
         object.remove_at(&["metadata", "selfLink"]);
         self.encoder.encode(&object)
+    }
+
+    /// What was written, as a reader finds it: a version that the object is not stored in shows what is left of it there.
+    pub(crate) async fn as_stored(&self, call: &Call, object: Value) -> Result<Value, Status> {
+        let working = self.working_kind(call);
+        if working == self.descriptor.storage.kind || self.working == Working::Storage {
+            return Ok(object);
+        }
+        let stored = self.convert(object, &self.descriptor.storage.kind).await?;
+        self.convert(stored, &working).await
     }
 
     /// The newest state of one object.
@@ -125,21 +141,41 @@ impl Resource {
         let revision = kv.mod_revision.0;
         let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal_error)?;
         let mut current = self.parse(call, &rendered.json, revision).await?;
-        current.stale = kv.stale;
+        current.stale |= kv.stale;
         Ok(current)
     }
 
     async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
-        if let Some(why) = &cached.broken {
-            return Err(error::broken(why));
-        }
+        self.readable(cached)?;
         self.parse(call, &cached.json(), cached.revision).await
+    }
+
+    /// An error for an object that cannot be decrypted or decoded.
+    pub fn readable(&self, cached: &CachedObject) -> Result<(), Status> {
+        match &cached.broken {
+            None => Ok(()),
+            Some(broken) => {
+                // Without the root, as the reference's registry knows its keys.
+                let key = format!("/{}/{}", self.descriptor.storage.prefix, cached.key);
+                Err(error::broken(self.hub.malformed(), &key, broken))
+            }
+        }
+    }
+
+    /// An error for a list that has such objects in it.
+    pub fn all_readable<'a>(&self, objects: impl Iterator<Item = &'a Arc<CachedObject>>) -> Result<(), Status> {
+        let root = self.hub.key_prefix(&self.descriptor.storage.prefix);
+        let broken = objects.filter_map(|o| Some((format!("{root}{}", o.key), &**o.broken.as_ref()?)));
+        error::broken_list(self.hub.malformed(), &self.descriptor.group_resource(), broken)
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
         let object = kubelith_codec::json::parse(json).map_err(Status::internal_error)?;
+        // An object that is stored in another version is written even if it does not change.
+        let stale = self.working == Working::Request
+            && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
-        Ok(Current { object, revision, stale: false })
+        Ok(Current { object, revision, stale })
     }
 
     /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is
@@ -186,23 +222,19 @@ impl Resource {
         let prefix = self.hub.key_prefix(&self.descriptor.storage.prefix);
         let skip = prefix.len();
         let request = RangeRequest::new(KeyRange::prefix(prefix)).at(Revision(revision));
-        let response = match self.hub.store().range(request).await {
+        let response = match self.hub.range_as_stored(request).await {
             Ok(response) => response,
             Err(StoreError::Compacted { .. }) => return Err(error::list_expired()),
             Err(e) => return Err(error::from_read(e)),
         };
         let mut objects = kubelith_store::cache::Objects::new();
+        let mut broken = 0;
         for kv in response.items {
-            let Ok(key) = std::str::from_utf8(&kv.key) else { continue };
-            let key: Arc<str> = key[skip..].into();
-            let revision = kv.mod_revision.0;
-            let object = match self.renderer.render(&kv.value, revision) {
-                Ok(r) => CachedObject::new(key.clone(), revision, kubelith_store::cache::EventKind::Added, r),
-                Err(why) => CachedObject::broken(key.clone(), revision, why),
-            };
-            objects.insert(key, Arc::new(object));
+            let Some(object) = self.hub.read(&*self.renderer, skip, &kv).await else { continue };
+            broken += usize::from(object.broken.is_some());
+            objects.insert(object.key.clone(), Arc::new(object));
         }
-        Ok(Snapshot { objects, revision })
+        Ok(Snapshot { objects, revision, broken })
     }
 }
 

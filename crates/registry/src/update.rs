@@ -29,6 +29,26 @@ pub trait Change: Send {
 
     /// The new object at the working version, given the stored one (`None`: it is to be created).
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Asked before an absent object is created: whether the client may create, too.
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What validating admission judges, given the new object and the stored one.
+    fn judged(&self, _object: &Value, _old: &Value) -> Result<Judged, Status> {
+        Ok(Judged::Object)
+    }
+}
+
+/// What validating admission looks at.
+#[derive(Debug)]
+pub enum Judged {
+    Object,
+    /// A view of the object that has a kind of its own, as it is and as it was.
+    View(Box<(Value, Value)>),
+    /// Nothing: the server itself writes.
+    Nothing,
 }
 
 /// What an update did.
@@ -92,7 +112,7 @@ impl Resource {
         let revision = resource_version_of(&object)?;
         let _: Generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
-        let attempt = self.create_absent(call, object, revision, key, options).await;
+        let attempt = self.create_absent(call, change, object, revision, key, options).await;
         reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
         attempt
     }
@@ -100,12 +120,14 @@ impl Resource {
     async fn create_absent(
         &self,
         call: &Call,
+        change: &mut dyn Change,
         mut object: Value,
         revision: i64,
         key: &str,
         options: Option<&Value>,
     ) -> Result<Attempt, Status> {
         self.before_create(call, &mut object)?;
+        change.may_create().await?;
         let request = Request { call, operation: Operation::Create, old: None, options };
         self.admission.validate(request, &object).await?;
         if revision != 0 {
@@ -115,10 +137,11 @@ impl Resource {
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
@@ -138,7 +161,7 @@ impl Resource {
         let mut object = change.apply(Some(&found.object)).await?;
         self.check_version(call, &mut object, found.revision)?;
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
-        let attempt = self.write(call, object, key, found, options).await;
+        let attempt = self.write(call, change, object, key, found, options).await;
         reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
         attempt
     }
@@ -146,6 +169,7 @@ impl Resource {
     async fn write(
         &self,
         call: &Call,
+        change: &mut dyn Change,
         mut object: Value,
         key: &str,
         found: Current,
@@ -153,29 +177,60 @@ impl Resource {
     ) -> Result<Attempt, Status> {
         self.before_update(call, &mut object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
-        let request = Request { call, operation: Operation::Update, old: Some(&found.object), options };
-        self.admission.validate(request, &object).await?;
+        let judged = change.judged(&object, &found.object)?;
+        self.judge(call, judged, &object, &found.object, options).await?;
 
         if self.vanishes(&object, &found.object) {
             return self.delete_emptied(call, key, object, &found).await;
         }
-        if object == found.object && !found.stale {
+        if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let bytes = self.encode(&object).await?;
         if call.dry_run() {
+            let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
-        let ttl = self.strategy.time_to_live(&object);
+        let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
         match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
             Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
         }
+    }
+
+    /// Validating admission of an update.
+    async fn judge(
+        &self,
+        call: &Call,
+        judged: Judged,
+        object: &Value,
+        old: &Value,
+        options: Option<&Value>,
+    ) -> Result<(), Status> {
+        let operation = Operation::Update;
+        match judged {
+            Judged::View(views) => {
+                let (view, old) = *views;
+                let call = Call { kind: view.gvk(), ..call.clone() };
+                self.admission.validate(Request { call: &call, operation, old: Some(&old), options }, &view).await
+            }
+            Judged::Object => {
+                self.admission.validate(Request { call, operation, old: Some(old), options }, object).await
+            }
+            Judged::Nothing => Ok(()),
+        }
+    }
+
+    /// Whether the object must be written although nothing changes: its encryption is not today's.
+    async fn is_stale(&self, call: &Call, key: &str) -> Result<bool, Status> {
+        let stale = self.hub.is_stale(self.store_key(key)).await;
+        stale.map_err(|e| error::from_store(e, &call.resource, &call.name))
     }
 
     /// The object lost its last finalizer while it was being deleted: it goes, in place of the update.
@@ -281,13 +336,14 @@ impl Resource {
         self.normalize(call, object);
         self.count_generation(object, old);
         keep_system_metadata(object, old);
+        object.remove_at(&["metadata", "selfLink"]);
 
         let mut errors = self.validate_metadata(object);
         errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);

@@ -1,19 +1,23 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::audit::AuditContext;
+use crate::filters::authorization::Authorized;
 use crate::handlers::context::negotiation_error;
+use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
-use crate::handlers::{self, By, Context, Endpoint, FieldTracker, Limits, Query, output};
+use crate::handlers::{self, By, Context, Endpoint, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use http::header::{CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_auth::Authorizer;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
-use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
@@ -48,27 +52,47 @@ pub struct ActionCall {
 impl ActionCall {
     /// The request's body as an object of a built-in kind.
     pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
-        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        Ok(self.decode_create(std::slice::from_ref(kind)).await?.0)
+    }
+
+    /// The body of a create, which may be of any of `kinds` (the first is the usual one), and its options.
+    pub async fn decode_create(&mut self, kinds: &[GroupVersionKind]) -> Result<(Value, WriteOptions), Status> {
         let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
-        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
+        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
         let strictness = match options.field_validation {
             FieldValidation::Ignore => Strictness::Lenient,
             FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
         };
-        let decoded = handlers::typed::decode_builtin(&bytes, format, strictness, kind)?;
-        handlers::body::report_strict(&self.warnings, kind, &decoded.strict, options.field_validation)?;
-        Ok(decoded.object)
+        let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
+        let kind = decoded.object.gvk();
+        handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        if let Some(audit) = AuditContext::of(self.request.extensions()) {
+            audit.request_object(&decoded.object);
+        }
+        Ok((decoded.object, options))
     }
 
-    /// Notes the client's fields in an object that is answered and not stored.
-    pub fn track(&self, fields: &dyn FieldTracker, object: Value) -> Result<Value, Status> {
+    /// A Status that says how it went, as the answer itself.
+    pub fn status(&self, status: &Status) -> Response {
+        output::status(&self.headers, false, status)
+    }
+
+    /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
+    pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
         let options = WriteOptions::parse(&self.query, Write::Create)?;
-        let agent = self.headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
-        let manager = handlers::context::manager_of(&options.field_manager, agent);
-        let by = By { manager: &manager, subresource: &self.info.subresource, now: SystemClock.now() };
-        Ok(fields.update(&by, None, object))
+        let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
+        let manager = handlers::context::manager_of(&options.field_manager, &self.headers);
+        let by = By { manager: &manager, subresource: &self.info.subresource, now };
+        Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
+    }
+
+    /// Adds to the request's record in the audit log.
+    pub fn annotate(&self, annotations: impl IntoIterator<Item = (&'static str, String)>) {
+        let Some(audit) = AuditContext::of(self.request.extensions()) else { return };
+        annotations.into_iter().for_each(|(key, value)| audit.annotate(key, value));
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
@@ -162,6 +186,34 @@ impl Handler for Api {
 }
 
 async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
+    answer(request, |asked, request| async move {
+        match served {
+            None => Err(no_such_resource()),
+            Some(served) => dispatch(served, info, asked, request).await,
+        }
+    })
+    .await
+}
+
+/// What a request says besides its path and body.
+pub struct Asked {
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    /// For the client, with the answer.
+    pub warnings: Warnings,
+    /// Who decided that the request may pass.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
+}
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
+pub async fn answer<F>(request: Request, work: impl FnOnce(Asked, Request) -> F) -> Response
+where
+    F: Future<Output = Result<Response, Status>>,
+{
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
@@ -170,25 +222,17 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    let result = match served {
-        None => Err(no_such_resource()),
-        Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
-    };
+    let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
+    let audit = AuditContext::of(request.extensions()).cloned();
+    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let result = work(asked, request).await;
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
 }
 
-async fn dispatch(
-    served: &Served,
-    info: Arc<RequestInfo>,
-    user: Arc<User>,
-    query: Query,
-    headers: HeaderMap,
-    warnings: Warnings,
-    request: Request,
-) -> Result<Response, Status> {
+async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     if let Some(deprecation) = &served.version().deprecation {
@@ -196,7 +240,7 @@ async fn dispatch(
     }
     match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings });
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {
@@ -245,6 +289,9 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
         return Err(no_such_method());
     }
     if let Some(action) = &served.action {
+        if named && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v)) {
+            return Err(no_such_resource());
+        }
         if !served.version().allows(verb) {
             return Err(no_such_method());
         }
@@ -269,14 +316,15 @@ fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Re
         ref other if subresource.name == "proxy" && matches!(other.as_str(), "HEAD" | "OPTIONS") => "get",
         _ => return Err(no_such_method()),
     };
+    // Only proxies lead further.
+    if info.parts.len() > 3 && subresource.name != "proxy" {
+        return Err(no_such_resource());
+    }
     if let Some(action) = served.actions.get(&info.subresource) {
         if !subresource.verbs.iter().any(|v| v == verb) {
             return Err(no_such_method());
         }
         return Ok(Route::Action(action.clone()));
-    }
-    if info.parts.len() > 3 {
-        return Err(no_such_resource());
     }
     if !subresource.verbs.iter().any(|v| v == verb) {
         return Err(no_such_method());

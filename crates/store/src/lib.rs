@@ -12,6 +12,7 @@ mod error;
 pub mod etcd;
 mod grpc;
 mod hub;
+mod layout;
 mod limits;
 mod memory;
 mod model;
@@ -22,6 +23,7 @@ pub use embedded::{EmbeddedOptions, EmbeddedStore};
 pub use error::{Result, StoreError};
 pub use etcd::{EtcdOptions, EtcdStore};
 pub use grpc::TlsFiles;
+pub use layout::KeyLayout;
 pub use limits::HistoryLimits;
 pub use memory::MemoryStore;
 pub use model::{

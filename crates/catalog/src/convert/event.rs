@@ -14,6 +14,17 @@ const NAMES: [(&str, &str); 7] = [
     ("source", "deprecatedSource"),
 ];
 
+/// The label by which stored events are selected, for a label of a group: `regarding.name` of events.k8s.io is
+/// `involvedObject.name` in core/v1.
+pub fn stored_label(group: &str, label: &str) -> String {
+    if group != "events.k8s.io" {
+        return label.into();
+    }
+    let (first, rest) = label.split_once('.').map_or((label, None), |(first, rest)| (first, Some(rest)));
+    let first = NAMES.iter().find(|(_, other)| *other == first).map_or(first, |(core, _)| core);
+    rest.map_or_else(|| first.into(), |rest| format!("{first}.{rest}"))
+}
+
 pub fn to_core(event: &mut Value) {
     if let Some(map) = event.as_object_mut() {
         NAMES.iter().for_each(|(core, other)| rename(map, other, core));

@@ -17,6 +17,7 @@ mod removed;
 mod tests;
 mod values;
 
+pub use event::stored_label;
 pub use normal::normalize;
 
 use crate::catalog::{Catalog, builtin};

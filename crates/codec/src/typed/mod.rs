@@ -9,11 +9,14 @@
 
 mod context;
 mod decoder;
+mod from_value;
 mod go_names;
 mod merge;
 mod special;
 #[cfg(test)]
 mod tests;
+
+pub use from_value::from_value;
 
 use crate::error::DecodeError;
 use crate::json::{Decoded, Strictness};

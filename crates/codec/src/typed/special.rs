@@ -55,6 +55,22 @@ impl Special {
     }
 }
 
+impl Special {
+    /// Reads a string that was parsed already. `None` stands for nothing, which the zero time is.
+    pub fn read_text(self, text: &str) -> Result<Option<Value>, String> {
+        match self {
+            Special::Time => time(text),
+            Special::MicroTime => micro_time(text),
+            Special::Duration => duration(text),
+            Special::IntOrString => Ok(Some(text.into())),
+            Special::Quantity => match Quantity::parse(text.trim()) {
+                Ok(q) => Ok(Some(Value::String(Str::from(q.to_string())))),
+                Err(e) => Err(e.to_string()),
+            },
+        }
+    }
+}
+
 fn text(token: &Token<'_>, read: fn(&str) -> Result<Option<Value>, String>) -> Read {
     match token {
         Token::String(s) => read(s).map_err(SpecialError::Malformed),

@@ -9,7 +9,6 @@ use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_server::Response;
 use kubelith_server::api::{Action, ActionCall};
-use kubelith_server::handlers::FieldTracker;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +23,9 @@ struct ReviewAction {
     review: Review,
     kind: &'static str,
     access: Access,
-    fields: Arc<dyn FieldTracker>,
 }
 
-pub fn of(access: &Access, group: &str, plural: &str, fields: Arc<dyn FieldTracker>) -> Option<Arc<dyn Action>> {
+pub fn of(access: &Access, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
     let (review, kind) = match (group, plural) {
         ("authorization.k8s.io", "subjectaccessreviews") => {
             (Review::Access(AccessReviewKind::Subject), "SubjectAccessReview")
@@ -43,29 +41,25 @@ pub fn of(access: &Access, group: &str, plural: &str, fields: Arc<dyn FieldTrack
         ("authentication.k8s.io", "selfsubjectreviews") => (Review::Myself, "SelfSubjectReview"),
         _ => return None,
     };
-    Some(Arc::new(ReviewAction { review, kind, access: access.clone(), fields }))
+    Some(Arc::new(ReviewAction { review, kind, access: access.clone() }))
 }
 
 impl Action for ReviewAction {
     fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>> {
         let kind = GroupVersionKind::new(call.info.group.clone(), call.info.version.clone(), self.kind);
-        let (review, access, fields) = (self.review, self.access.clone(), self.fields.clone());
-        Box::pin(async move { run(call, kind, review, access, &*fields).await })
+        let (review, access) = (self.review, self.access.clone());
+        Box::pin(run(call, kind, review, access))
     }
 }
 
-async fn run(
-    mut call: ActionCall,
-    kind: GroupVersionKind,
-    review: Review,
-    to: Access,
-    fields: &dyn FieldTracker,
-) -> Result<Response, Status> {
+async fn run(mut call: ActionCall, kind: GroupVersionKind, review: Review, to: Access) -> Result<Response, Status> {
     let mut object = call.decode(&kind).await?;
+    if review != Review::Myself {
+        object = call.track_create(&kind, object, SystemClock.now())?;
+    }
     match review {
         Review::Access(which) => {
             access::validate(which, &object, &call.info.namespace)?;
-            object = call.track(fields, object)?;
             access::evaluate(which, &mut object, &call.user, &*to.authorizer).await;
         }
         Review::Rules => {
@@ -74,7 +68,6 @@ async fn run(
         }
         Review::Token => {
             token::validate(&object)?;
-            object = call.track(fields, object)?;
             token::evaluate(&mut object, &*to.authenticator, &to.audiences).await?;
         }
         Review::Myself => object = reviews::self_subject_review(&object, &call.user, &SystemClock.now().rfc3339()),

@@ -4,7 +4,7 @@ use super::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Status, Value, random};
-use kubelith_registry::{DeleteOptions, Objects};
+use kubelith_registry::{DeleteBy, DeleteOptions, Objects};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Addresses {
     pub async fn release(&self, address: IpAddr) {
         let Some(resource) = self.objects.resource(GROUP, "ipaddresses") else { return };
         let call = self.objects.own_call(resource, "", &address.to_string());
-        match resource.delete(&call, &DeleteOptions::default(), None).await {
+        match resource.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
             Err(why) if !why.is_not_found() => tracing::error!(why = why.message, %address, "release of an address"),
             _ => {}
         }

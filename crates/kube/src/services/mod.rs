@@ -17,7 +17,7 @@ pub use ports::{NodePorts, PortRange};
 
 use kubelith_meta::names::Cidr;
 use kubelith_meta::{Status, Value};
-use kubelith_registry::{Begun, Call, DeleteOptions, Objects};
+use kubelith_registry::{Begun, Call, DeleteBy, DeleteOptions, Objects};
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 use transaction::Transaction;
@@ -74,7 +74,7 @@ impl Services {
         let meta = service.meta();
         if let Some(endpoints) = self.objects.resource("", "endpoints") {
             let call = self.objects.own_call(endpoints, meta.namespace(), meta.name());
-            match endpoints.delete(&call, &DeleteOptions::default(), None).await {
+            match endpoints.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
                 Err(why) if !why.is_not_found() => {
                     tracing::error!(why = why.message, name = meta.name(), "endpoints of a deleted service");
                 }

@@ -1,7 +1,9 @@
 //! Strategies by resource: `<group>/<kind>.rs` for kinds with behaviour, a line here for the others.
 
+mod apiregistration;
 mod apps;
 mod batch;
+mod certificates;
 mod core;
 mod kind;
 mod other;
@@ -14,10 +16,17 @@ use kubelith_registry::{GarbageCollection, Generation, Strategy};
 use std::sync::Arc;
 
 /// The strategy of a built-in resource.
-pub fn of(group: &str, plural: &str, services: &Arc<Services>) -> Arc<dyn Strategy> {
-    let kind = kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural);
-    let services = (group.is_empty() && plural == "services").then(|| services.clone());
-    Arc::new(Bound { kind, services })
+pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
+    Arc::new(Bound { kind: complete(group, plural), services: None })
+}
+
+/// The strategy of services, which get their addresses and ports from these pools.
+pub fn of_services(services: &Arc<Services>) -> Arc<dyn Strategy> {
+    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()) })
+}
+
+fn complete(group: &str, plural: &str) -> Kind {
+    kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural)
 }
 
 /// What sets a kind apart.
@@ -46,7 +55,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("apps", "statefulsets") => apps::STATEFUL_SET,
         ("batch", "jobs") => batch::JOB,
         ("batch", "cronjobs") => batch::CRON_JOB,
-        ("certificates.k8s.io", "certificatesigningrequests") => other::CERTIFICATE_SIGNING_REQUEST,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::signing_request::SIGNING_REQUEST,
         ("certificates.k8s.io", "podcertificaterequests") => other::sealed(P.guarded()),
         ("certificates.k8s.io", "clustertrustbundles") => P.guarded(),
         ("coordination.k8s.io", _) => P.upserts().guarded(),
@@ -76,7 +85,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("storage.k8s.io", "volumeattachments") => other::sealed(P.guarded().returned()),
         ("storage.k8s.io", "csistoragecapacities") => other::CSI_STORAGE_CAPACITY,
         ("internal.apiserver.k8s.io" | "storagemigration.k8s.io", _) => other::sealed(P.guarded()),
-        ("apiregistration.k8s.io", "apiservices") => P.guarded(),
+        ("apiregistration.k8s.io", "apiservices") => apiregistration::API_SERVICE,
         _ => P,
     }
 }

@@ -15,12 +15,14 @@ use std::time::Duration;
 pub fn hooks(shared: &Shared<'_>, next: Delegate) -> Delegate {
     let store = || shared.hub.store().clone();
     let generic = &shared.options.generic;
-    next.check(store_check("etcd", store(), generic.etcd_health_timeout))
+    let next = next
+        .check(store_check("etcd", store(), generic.etcd_health_timeout))
         .readiness_check(store_check("etcd-readiness", store(), generic.etcd_ready_timeout))
         // Watch caches and admission are complete before anything is served, so there is nothing left to wait for.
         .readiness_check(Check::passing("informer-sync"))
         .post_start_hook(done("start-apiserver-admission-initializer"))
-        .post_start_hook(done("generic-apiserver-start-informers"))
+        .post_start_hook(done("generic-apiserver-start-informers"));
+    shared.frame.flow_control.hooks(&shared.resources, next)
 }
 
 fn done(name: &'static str) -> PostStartHook {

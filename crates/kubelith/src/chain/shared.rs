@@ -1,5 +1,6 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
@@ -16,7 +17,6 @@ use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi};
-use kubelith_store::Store;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.
@@ -53,15 +54,14 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// Opens the watch caches and makes the built-in resources.
+    /// Makes the built-in resources over the watch caches.
     pub async fn open(
         options: &'a Options,
         frame: Frame,
-        store: Arc<dyn Store>,
+        hub: Arc<Hub>,
         access: Access,
         authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
-        let hub = Hub::start(store, &root(&options.storage.etcd_prefix)).await.map_err(|e| e.to_string())?;
         let objects = Objects::new();
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
@@ -70,7 +70,11 @@ impl<'a> Shared<'a> {
         };
         let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let limits = Limits { min_request_timeout: options.generic.min_request_timeout, ..Limits::default() };
+        let limits = Limits {
+            min_request_timeout: options.generic.min_request_timeout,
+            delete_collection_workers: options.storage.delete_collection_workers,
+            ..Limits::default()
+        };
         let catalog = kubelith_catalog::builtin();
         let features = options.features.clone();
         let installed = install(Install {
@@ -95,6 +99,7 @@ impl<'a> Shared<'a> {
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
         let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
@@ -126,9 +131,4 @@ pub struct Builtin {
 fn library() -> Library {
     let version = crate::version::info();
     Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
-}
-
-/// `--etcd-prefix` with slashes at both ends.
-fn root(prefix: &str) -> String {
-    format!("/{}/", prefix.trim_matches('/'))
 }

@@ -1,6 +1,8 @@
 //! Options of storage.
 
 use crate::flags::Flags;
+use crate::storage::CountObjects;
+use kubelith_meta::GroupResource;
 use kubelith_meta::text::Quoted;
 use kubelith_store::TlsFiles;
 use std::collections::BTreeMap;
@@ -22,6 +24,18 @@ pub struct StorageOptions {
     pub etcd_tls: TlsFiles,
     /// `None` leaves compaction to others.
     pub etcd_compaction_interval: Option<Duration>,
+    /// `--etcd-servers-overrides`: sets of servers with the resources that live there.
+    pub etcd_overrides: Vec<(Vec<String>, Vec<GroupResource>)>,
+    pub lease_reuse: Duration,
+    pub health_timeout: Duration,
+    pub ready_timeout: Duration,
+    /// Time between looks at the size of the store; zero for none.
+    pub size_interval: Duration,
+    pub count_objects: CountObjects,
+    pub event_ttl: Duration,
+    pub encryption_config: Option<PathBuf>,
+    pub encryption_reload: bool,
+    pub delete_collection_workers: usize,
     pub garbage_collector: bool,
     /// `--runtime-config`, as it was given.
     pub runtime_config: BTreeMap<String, String>,
@@ -61,6 +75,8 @@ impl StorageOptions {
             let (shown, allowed) = (Quoted(&media_type), media_types.join(", "));
             errors.push(format!("--storage-media-type {shown} invalid, allowed values: {allowed}"));
         }
+        let event_ttl = Duration::from(flags.duration("event-ttl"));
+        check_watch_cache_sizes(&flags.list("watch-cache-sizes"), errors);
         let file = |name: &str| Some(flags.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from);
         let interval = Duration::from(flags.duration("etcd-compaction-interval"));
         StorageOptions {
@@ -73,8 +89,69 @@ impl StorageOptions {
                 key: file("etcd-keyfile"),
             },
             etcd_compaction_interval: Some(interval).filter(|i| !i.is_zero()),
+            etcd_overrides: overrides(&flags.list("etcd-servers-overrides"), errors),
+            lease_reuse: Duration::from_secs(flags.int("lease-reuse-duration-seconds").max(0) as u64),
+            health_timeout: flags.duration("etcd-healthcheck-timeout").into(),
+            ready_timeout: flags.duration("etcd-readycheck-timeout").into(),
+            size_interval: flags.duration("etcd-db-metric-poll-interval").into(),
+            count_objects: match Duration::from(flags.duration("etcd-count-metric-poll-period")).is_zero() {
+                true => CountObjects::No,
+                false => CountObjects::Yes,
+            },
+            event_ttl,
+            encryption_config: file("encryption-provider-config"),
+            encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
+            delete_collection_workers: flags.int("delete-collection-workers").max(1) as usize,
             garbage_collector: flags.bool("enable-garbage-collector"),
             runtime_config: flags.pairs("runtime-config").into_iter().collect(),
+        }
+    }
+}
+
+/// Overrides by their servers, in whatever order these are named; the store of each set is opened once.
+fn overrides(given: &[String], errors: &mut Vec<String>) -> Vec<(Vec<String>, Vec<GroupResource>)> {
+    let mut sets: Vec<(Vec<String>, Vec<GroupResource>)> = Vec::new();
+    for one in given {
+        let Some((resource, servers)) = one_override(one) else {
+            errors.push(
+                "--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, \
+                 semicolon separated"
+                    .into(),
+            );
+            return Vec::new();
+        };
+        let sorted = |servers: &[String]| {
+            let mut sorted = servers.to_vec();
+            sorted.sort();
+            sorted
+        };
+        match sets.iter_mut().find(|(known, _)| sorted(known) == sorted(&servers)) {
+            Some((_, resources)) => resources.push(resource),
+            None => sets.push((servers, vec![resource])),
+        }
+    }
+    sets
+}
+
+fn one_override(text: &str) -> Option<(GroupResource, Vec<String>)> {
+    let (resource, servers) = text.split_once('#').filter(|(_, servers)| !servers.contains('#'))?;
+    let (group, resource) = resource.split_once('/').filter(|(_, resource)| !resource.contains('/'))?;
+    let servers: Vec<String> = servers.split(';').map(str::to_owned).collect();
+    let complete = servers.iter().all(|server| !server.is_empty());
+    complete.then(|| (GroupResource::new(group, resource), servers))
+}
+
+/// Caches size themselves here; what is given must make sense all the same.
+fn check_watch_cache_sizes(given: &[String], errors: &mut Vec<String>) {
+    for one in given {
+        let Some((_, size)) = one.split_once('#').filter(|(_, size)| !size.contains('#')) else {
+            errors.push(format!("invalid value of watch cache size: {one}"));
+            return;
+        };
+        match size.parse::<i64>() {
+            Err(_) => errors.push(format!("invalid size of watch cache size: {one}")),
+            Ok(size) if size < 0 => errors.push(format!("watch cache size cannot be negative: {one}")),
+            Ok(_) => {}
         }
     }
 }

@@ -188,6 +188,11 @@ impl Status {
         Status { outcome: Outcome::Success, code, ..Status::default() }
     }
 
+    /// The answer to a delete of what nobody could read: it tells the kind and nothing else.
+    pub fn deleted_unseen(kind: &str, name: &str) -> Status {
+        Status::success(200).with(Details { kind: kind.into(), name: name.into(), ..Details::default() })
+    }
+
     /// The answer to a delete that leaves nothing to show. It carries no code.
     pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Status {
         Status::success(0).with(Details { uid: uid.into(), ..about(resource, name) })

@@ -2,12 +2,15 @@
 
 use super::endpoint::Endpoint;
 use super::options::Query;
+use crate::audit::AuditContext;
 use crate::request_info::RequestInfo;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
+use kubelith_auth::forbidden::forbidden_detail;
+use kubelith_auth::{Attributes, Authorizer, Decision};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_meta::user::User;
-use kubelith_meta::{Status, Str};
+use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};
 use std::sync::Arc;
 
@@ -18,6 +21,10 @@ pub struct Context {
     pub query: Query,
     pub headers: HeaderMap,
     pub warnings: Warnings,
+    /// Whom to ask if the request wants more than its verb says.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
 }
 
 impl Context {
@@ -38,6 +45,13 @@ impl Context {
         kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
     }
 
+    /// Notes what was sent, for the audit log.
+    pub fn audit_request(&self, object: &Value) {
+        if let Some(audit) = &self.audit {
+            audit.request_object(object);
+        }
+    }
+
     /// How the client wants objects of this endpoint.
     pub fn negotiate(&self) -> Result<Output, Status> {
         let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };
@@ -55,7 +69,7 @@ impl Context {
         Call {
             user: self.user.clone(),
             resource: descriptor.group_resource(),
-            kind: self.endpoint.kind.clone(),
+            kind: self.endpoint.object_kind(),
             namespace: if namespaced { self.info.namespace.clone() } else { Str::default() },
             name: self.info.name.clone(),
             subresource: self.info.subresource.clone(),
@@ -64,15 +78,54 @@ impl Context {
         }
     }
 
+    /// Refuses a request whose user may not create as well.
+    pub(super) async fn authorize_create(&self) -> Result<(), Status> {
+        let Some((decision, attributes)) = self.decide("create").await else {
+            return Err(Status::internal_error("no authorizer provided, unable to authorize a create on update"));
+        };
+        if decision.allowed() {
+            return Ok(());
+        }
+        if let Some(why) = decision.error {
+            return Err(Status::internal_error(why));
+        }
+        let resource = GroupResource::new(attributes.group.clone(), attributes.resource.clone());
+        Err(Status::forbidden(&resource, &attributes.name, forbidden_detail(&attributes, &decision.reason)))
+    }
+
+    /// Whether the user may do `verb` to what the request is about. `None` if there is nobody to ask.
+    pub(super) async fn decide(&self, verb: &str) -> Option<(Decision, Attributes)> {
+        let authorizer = self.authorizer.as_ref()?;
+        let info = &self.info;
+        let attributes = Attributes {
+            user: self.user.clone(),
+            verb: verb.into(),
+            namespace: info.namespace.clone(),
+            group: info.group.clone(),
+            version: info.version.clone(),
+            resource: info.resource.clone(),
+            subresource: info.subresource.clone(),
+            name: info.name.clone(),
+            path: info.path.clone(),
+            resource_request: true,
+            ..Attributes::default()
+        };
+        let decision = authorizer.authorize(&attributes).await;
+        Some((decision, attributes))
+    }
+
     /// The field manager of a write: as given, else the client's program name.
     pub fn manager(&self, given: &str) -> Str {
-        manager_of(given, self.header(USER_AGENT))
+        manager_of(given, &self.headers)
     }
 }
 
-/// The field manager of a write by a client that calls itself `agent`.
-pub fn manager_of(given: &str, agent: &str) -> Str {
-    if given.is_empty() { prefix_of_user_agent(agent) } else { given.into() }
+/// The field manager of a write: as given, else the client's program name.
+pub fn manager_of(given: &str, headers: &HeaderMap) -> Str {
+    if !given.is_empty() {
+        return given.into();
+    }
+    prefix_of_user_agent(headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""))
 }
 
 /// `kubectl/v1.36.0 (linux/amd64)` is `kubectl`; cut at the length limit of manager names, at a printable prefix.

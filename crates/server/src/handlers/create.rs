@@ -18,8 +18,9 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let mut object = cx.decode(&bytes, options.field_validation)?;
     let mut call = cx.call(options.mode);
     call.name = Str::from(object.str_at(&["metadata", "name"]));
-    cx.endpoint.resource.strategy.default_object(cx.endpoint.version_name(), &mut object);
+    cx.default_object(&mut object);
     cx.canonicalize(&mut object);
+    cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
 
     // From here on the write runs to its end, whether or not the client waits for it.

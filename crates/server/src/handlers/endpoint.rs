@@ -1,18 +1,21 @@
 //! One resource at one version, as the verbs serve it.
 
 use super::body::Decoder;
+use super::facet::Facet;
 use crate::table::Cells;
 use kubelith_codec::negotiate::Format;
 use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Resource;
-use kubelith_schema::Version;
+use kubelith_schema::{TypedSchema, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub struct Endpoint {
     pub resource: Arc<Resource>,
+    /// Set if this is a view of the resource's objects, of the kind below.
+    pub facet: Option<Arc<dyn Facet>>,
     /// Index into the descriptor's versions.
     pub version_index: usize,
     pub kind: GroupVersionKind,
@@ -61,11 +64,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// `--min-request-timeout`: a watch without timeoutSeconds lasts this to twice this long.
     pub min_request_timeout: Duration,
+    /// Objects of a collection that are deleted at the same time.
+    pub delete_collection_workers: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800) }
+        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
     }
 }
 
@@ -76,6 +81,16 @@ impl Endpoint {
 
     pub fn version_name(&self) -> &Str {
         &self.version().name
+    }
+
+    /// Schema of what is sent and received here.
+    pub fn schema(&self) -> &TypedSchema {
+        self.facet.as_ref().map_or(&self.version().schema, |facet| facet.schema())
+    }
+
+    /// The kind of the stored object, at the version in the URL.
+    pub fn object_kind(&self) -> GroupVersionKind {
+        if self.facet.is_none() { self.kind.clone() } else { self.resource.descriptor.gvk(self.version_name()) }
     }
 
     pub fn list_kind(&self) -> &Str {

@@ -4,12 +4,12 @@ use super::context::Context;
 use super::endpoint::{By, FieldTracker};
 use super::options::WriteOptions;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
-use kubelith_merge::fieldset::{Filter, Set};
+use kubelith_merge::fieldset::{Filter, Matcher, PathElement, Pattern, Set};
 use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
-use kubelith_schema::Descriptor;
+use kubelith_schema::{Descriptor, TypedSchema};
 use std::sync::Arc;
 
 impl Context {
@@ -57,22 +57,39 @@ impl ResourceFields {
 
     /// The fields that a write cannot set, at every version.
     fn reset(&self, subresource: &str) -> Vec<(Str, Filter)> {
-        let fields = self.strategy.reset_fields(Part::of(subresource));
+        let part = Part::of(subresource);
+        let owned = self.strategy.owned_fields(part).iter().map(|path| matcher(path)).reduce(Matcher::or);
+        if let Some(owned) = owned {
+            return self.in_all_versions(Filter::Include(owned));
+        }
+        let fields = self.strategy.reset_fields(part);
         if fields.is_empty() {
             return Vec::new();
         }
         let paths: Vec<Vec<&str>> = fields.iter().map(|path| path.iter().map(Str::as_str).collect()).collect();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
-        let set = Set::of_fields(&paths);
+        self.in_all_versions(Filter::Exclude(Set::of_fields(&paths)))
+    }
+
+    fn in_all_versions(&self, filter: Filter) -> Vec<(Str, Filter)> {
         let version =
             |name: &Str| Str::from(GroupVersion::new(self.descriptor.group.clone(), name.clone()).to_string());
-        self.descriptor.versions.iter().map(|v| (version(&v.name), Filter::Exclude(set.clone()))).collect()
+        self.descriptor.versions.iter().map(|v| (version(&v.name), filter.clone())).collect()
     }
 
     fn with_manager<T>(&self, subresource: &str, run: impl FnOnce(&FieldManager<'_>) -> T) -> T {
         let reset = self.reset(subresource);
         run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })
     }
+}
+
+/// `*` matches any element.
+fn matcher(path: &[&str]) -> Matcher {
+    let pattern = |name: &&str| match *name {
+        "*" => Pattern::Any,
+        name => Pattern::Is(PathElement::field(name)),
+    };
+    Matcher::prefix(path.iter().map(pattern))
 }
 
 impl Versions for ResourceFields {
@@ -101,5 +118,32 @@ impl FieldTracker for ResourceFields {
     fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status> {
         let applied = self.with_manager(by.subresource, |m| m.apply(live, patch, by.manager, force, by.now));
         applied.map(|outcome| outcome.object).map_err(|e: ApplyError| e.into())
+    }
+}
+
+/// Field ownership of a kind of which nothing is stored: there is one version, and no field that cannot be set.
+pub struct KindFields<'a> {
+    pub kind: GroupVersionKind,
+    pub schema: &'a TypedSchema,
+}
+
+impl KindFields<'_> {
+    /// Notes the creator's fields.
+    pub fn create(&self, by: &By<'_>, object: Value) -> Value {
+        let manager = FieldManager { versions: self, kind: self.kind.clone(), subresource: by.subresource, reset: &[] };
+        manager.update(None, object, by.manager, by.now)
+    }
+}
+
+impl Versions for KindFields<'_> {
+    fn type_in(&self, version: &str) -> Option<Type<'_>> {
+        (version == self.kind.api_version()).then(|| Type::of(self.schema))
+    }
+
+    fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError> {
+        match self.type_in(version) {
+            Some(_) => Ok(object.clone()),
+            None => Err(ConvertError::MissingVersion),
+        }
     }
 }

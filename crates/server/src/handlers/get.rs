@@ -1,8 +1,9 @@
 //! GET of one object.
 
 use super::context::Context;
-use super::{options, output};
+use super::{options, output, views};
 use crate::http::Response;
+use http::StatusCode;
 use kubelith_meta::Status;
 use kubelith_registry::Mode;
 
@@ -12,5 +13,9 @@ pub async fn get(cx: &Context) -> Result<Response, Status> {
     let call = cx.call(Mode::Real);
     let found = cx.endpoint.resource.get(&call, at).await?;
     let object = found.ok_or_else(|| Status::not_found(&call.resource, &call.name))?;
+    if let Some(facet) = &cx.endpoint.facet {
+        let view = views::view_of(cx, &object, &**facet).await?;
+        return output::value(cx, &negotiated, StatusCode::OK, view);
+    }
     output::cached(cx, &negotiated, &object).await
 }

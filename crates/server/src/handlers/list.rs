@@ -62,6 +62,9 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     if limit > 0 {
         page.cut(limit);
     }
+    if page.snapshot.broken > 0 {
+        page.check_readable(cx)?;
+    }
     Ok(page)
 }
 
@@ -110,7 +113,9 @@ impl Page {
         let more = {
             items.extend(self.matching().take(limit).cloned());
             // What follows the page need not match: the reference looks at keys only.
-            match items.last().filter(|_| items.len() == limit) {
+            // A name selects one object, so nothing can follow.
+            let single = self.selection.single_key().is_some();
+            match items.last().filter(|_| items.len() == limit && !single) {
                 Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
                 None => 0,
             }
@@ -133,6 +138,15 @@ impl Page {
             .filter(|o| self.selection.matches(o))
     }
 
+    /// A list with an object in its range that cannot be read is an error: nobody knows whether it matches.
+    fn check_readable(&self, cx: &Context) -> Result<(), Status> {
+        let from = self.start.as_ref().map(|s| format!("{}{s}", self.selection.prefix));
+        let end = self.items.as_ref().filter(|_| self.continue_token.is_some()).and_then(|items| items.last());
+        let range = self.snapshot.range(&self.selection.prefix, None);
+        let range = range.skip_while(|o| from.as_ref().is_some_and(|from| *o.key < **from));
+        cx.endpoint.resource.all_readable(range.take_while(|o| end.is_none_or(|end| o.key <= end.key)))
+    }
+
     pub fn objects(&self) -> Vec<Arc<CachedObject>> {
         match &self.items {
             Some(items) => items.clone(),
@@ -141,10 +155,13 @@ impl Page {
     }
 
     /// metadata of the list.
-    pub fn meta(&self) -> Value {
+    pub fn meta(&self, cx: &Context) -> Value {
         let mut meta = Map::new();
-        if let Some(token) = &self.continue_token {
-            meta.insert("continue", token.as_str());
+        match (&self.continue_token, cx.endpoint.items) {
+            (Some(token), _) => drop(meta.insert("continue", token.as_str())),
+            // Lists that are no Go type always have it.
+            (None, ListItems::WithType) => drop(meta.insert("continue", "")),
+            (None, ListItems::WithoutType) => {}
         }
         if let Some(remaining) = self.remaining {
             meta.insert("remainingItemCount", remaining as i64);
@@ -167,7 +184,7 @@ fn list_header(cx: &Context, page: &Page) -> Vec<u8> {
     let version = cx.endpoint.kind.group_version();
     let mut out =
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":", cx.endpoint.list_kind()).into_bytes();
-    kubelith_codec::json::write(&mut out, &page.meta());
+    kubelith_codec::json::write(&mut out, &page.meta(cx));
     out.extend_from_slice(b",\"items\":[");
     out
 }
@@ -305,7 +322,7 @@ async fn protobuf(cx: &Context, page: Page) -> Result<Response, Status> {
         messages.push(enveloped.slice_ref(raw));
     }
     let meta = TypeMeta { api_version: cx.endpoint.kind.api_version().into(), kind: cx.endpoint.list_kind().clone() };
-    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(), messages)?, cx.wants_gzip());
+    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(cx), messages)?, cx.wants_gzip());
     let media_type = HeaderValue::from_static(Format::Protobuf.media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
     Ok(response)
@@ -335,13 +352,16 @@ async fn built(cx: &Context, negotiated: &Output, page: Page) -> Result<Response
     for object in page.objects() {
         objects.push(views::value_of(cx, &object).await?);
     }
-    let list = list_value(cx, negotiated, objects, page.meta())?;
+    let list = list_value(cx, negotiated, objects, page.meta(cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty() || negotiated.pretty)?;
     Ok(output::bytes(cx, StatusCode::OK, negotiated.format, body))
 }
 
 /// A list object of the kind that was asked for.
-pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: Value) -> Result<Value, Status> {
+pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, mut meta: Value) -> Result<Value, Status> {
+    if negotiated.convert.is_some() && meta.str_at(&["continue"]).is_empty() {
+        meta.remove_at(&["continue"]);
+    }
     match &negotiated.convert {
         None => {
             let strip = |mut object: Value| {

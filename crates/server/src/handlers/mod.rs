@@ -6,12 +6,14 @@ mod continue_token;
 mod create;
 mod delete;
 pub mod endpoint;
+pub mod facet;
 pub mod fields;
 mod get;
 pub mod list;
 pub mod options;
 pub mod output;
 mod patch;
+pub mod scale;
 mod selection;
 pub mod typed;
 mod update;
@@ -48,7 +50,7 @@ pub async fn serve(cx: Arc<Context>, verb: &str, body: RequestBody) -> Result<Re
 }
 
 /// A write that passed admission runs to its end even if the client goes away: it is a task of its own.
-pub(crate) async fn run_to_end<T: Send + 'static>(
+pub async fn run_to_end<T: Send + 'static>(
     task: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<T, Status> {
     match tokio::spawn(task).await {
@@ -62,11 +64,12 @@ impl Context {
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
     pub fn canonicalize(&self, object: &mut Value) {
-        let schema = &self.endpoint.version().schema;
+        let schema = self.endpoint.schema();
         kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
     }
 
+    /// The stored object, at the version in the URL.
     pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {
-        self.endpoint.resource.convert(object, &self.endpoint.kind).await
+        self.endpoint.resource.convert(object, &self.endpoint.object_kind()).await
     }
 }

@@ -5,6 +5,7 @@ use crate::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
 use kubelith_registry::{DeleteOptions, Mode, Preconditions, Propagation, ReadAt};
+use kubelith_store::cache::Malformed;
 
 /// Query parameters by name; the first value of each counts.
 pub struct Query(Vec<(String, String)>);
@@ -298,16 +299,26 @@ fn validate_dry_run(dry_run: &[Str], errors: &mut ErrorList) {
 fn validate_field_validation(validation: &str, errors: &mut ErrorList) {
     if !matches!(validation, "" | "Ignore" | "Warn" | "Strict") {
         let path = Path::new("fieldValidation");
-        errors.push(Error::not_supported(&path, validation, ["Ignore", "Strict", "Warn"]));
+        errors.push(Error::not_supported(&path, validation, ["", "Ignore", "Strict", "Warn"]));
     }
 }
 
+/// The option to delete even what cannot be read.
+pub const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
 /// Delete options from a decoded DeleteOptions body, or from the query if there was no body.
-pub fn delete_options(body: Option<&Value>, query: &Query) -> Result<(DeleteOptions, Mode, Value), Status> {
-    let object = match body {
+pub fn delete_options(
+    body: Option<&Value>,
+    query: &Query,
+    malformed: Malformed,
+) -> Result<(DeleteOptions, Mode, Value), Status> {
+    let mut object = match body {
         Some(body) => body.clone(),
         None => delete_options_from_query(query)?,
     };
+    if malformed == Malformed::Reported {
+        object.remove_at(&[IGNORE_READ_ERROR]);
+    }
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).map(Str::from);
     let dry_run: Vec<Str> = object
         .get("dryRun")
@@ -323,43 +334,61 @@ pub fn delete_options(body: Option<&Value>, query: &Query) -> Result<(DeleteOpti
         let value = Value::from(propagation.clone());
         errors.push(Error::invalid(&path, value, "orphanDependents and deletionPropagation cannot be both set"));
     }
-    let policy = match propagation.as_deref() {
-        None => None,
-        Some("Foreground") => Some(Propagation::Foreground),
-        Some("Background") => Some(Propagation::Background),
-        Some("Orphan") => Some(Propagation::Orphan),
-        Some(other) => {
-            errors.push(Error::not_supported(&path, other, ["Foreground", "Background", "Orphan", "nil"]));
-            None
-        }
-    };
+    if let Some(other) = propagation.as_deref().filter(|p| policy(p).is_none()) {
+        errors.push(Error::not_supported(&path, other, ["Foreground", "Background", "Orphan", "nil"]));
+    }
     validate_dry_run(&dry_run, &mut errors);
-    let ignore =
-        object.get("ignoreStoreReadErrorWithClusterBreakingPotential").and_then(Value::as_bool).unwrap_or(false);
-    if ignore {
+    if object.get(IGNORE_READ_ERROR).and_then(Value::as_bool) == Some(true) {
         validate_ignore_read_error(&object, &dry_run, &mut errors);
     }
     if !errors.is_empty() {
         let kind = GroupKind { group: "meta.k8s.io".into(), kind: "DeleteOptions".into() };
         return Err(Status::invalid(&kind, "", &errors));
     }
-    let options = DeleteOptions {
+    let options = typed_delete_options(&object);
+    let mode = if dry_run.is_empty() { Mode::Real } else { Mode::DryRun };
+    Ok((options, mode, object))
+}
+
+/// A DeleteOptions object as the registry takes it. What it cannot mean counts as not said.
+pub fn typed_delete_options(object: &Value) -> DeleteOptions {
+    let text = |path: &[&str]| object.at(path).and_then(Value::as_str).map(Str::from);
+    DeleteOptions {
         grace_period_seconds: object.get("gracePeriodSeconds").and_then(Value::as_i64),
         preconditions: Preconditions {
             uid: text(&["preconditions", "uid"]),
             resource_version: text(&["preconditions", "resourceVersion"]),
         },
-        orphan_dependents: orphan,
-        propagation: policy,
-        ignore_read_error: ignore,
-    };
-    let mode = if dry_run.is_empty() { Mode::Real } else { Mode::DryRun };
-    Ok((options, mode, object))
+        orphan_dependents: object.get("orphanDependents").and_then(Value::as_bool),
+        propagation: policy(object.str_at(&["propagationPolicy"])),
+        ignore_read_error: object.get(IGNORE_READ_ERROR).and_then(Value::as_bool).unwrap_or(false),
+    }
+}
+
+fn policy(text: &str) -> Option<Propagation> {
+    match text {
+        "Foreground" => Some(Propagation::Foreground),
+        "Background" => Some(Propagation::Background),
+        "Orphan" => Some(Propagation::Orphan),
+        _ => None,
+    }
+}
+
+/// 422 for a collection: each unreadable object must be named.
+pub fn not_for_collections() -> Status {
+    let mut errors = ErrorList::default();
+    errors.push(Error::invalid(
+        &Path::new(IGNORE_READ_ERROR),
+        Value::Bool(true),
+        "is not allowed with DELETECOLLECTION, try again after removing the option",
+    ));
+    let kind = GroupKind { group: "meta.k8s.io".into(), kind: "DeleteOptions".into() };
+    Status::invalid(&kind, "", &errors)
 }
 
 /// Deleting the unreadable goes together with no other option.
 fn validate_ignore_read_error(object: &Value, dry_run: &[Str], errors: &mut ErrorList) {
-    let path = Path::new("ignoreStoreReadErrorWithClusterBreakingPotential");
+    let path = Path::new(IGNORE_READ_ERROR);
     let mut refuse = |with: &str| {
         errors.push(Error::invalid(&path, Value::Bool(true), format!("cannot be set together with .{with}")));
     };
@@ -378,7 +407,7 @@ fn delete_options_from_query(query: &Query) -> Result<Value, Status> {
     if let Some(seconds) = query.int("gracePeriodSeconds")? {
         object.set_at(&["gracePeriodSeconds"], seconds.into());
     }
-    for key in ["orphanDependents", "ignoreStoreReadErrorWithClusterBreakingPotential"] {
+    for key in ["orphanDependents", IGNORE_READ_ERROR] {
         if let Some(flag) = query.bool(key) {
             object.set_at(&[key], flag.into());
         }

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::create::dedup_owners;
 use super::endpoint::Endpoint;
 use super::options::{FieldValidation, Write, WriteOptions};
-use super::update::{admit, code_of};
+use super::update::code_of;
 use super::{output, views};
 use crate::http::{RequestBody, Response};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{GroupKind, GroupResource, Status, Value};
-use kubelith_registry::{Call, Change, IfAbsent};
+use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -44,19 +44,35 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
     let write = if kind == Kind::Apply { Write::Apply } else { Write::Patch };
     let options = WriteOptions::parse(&cx.query, write)?;
     let call = cx.call(options.mode);
+    if let Some(audit) = &cx.audit {
+        audit.request_patch(|| patch_json(kind, &bytes));
+    }
 
     let task = {
         let cx = cx.clone();
         async move {
-            let if_absent = if kind == Kind::Apply { IfAbsent::Create } else { IfAbsent::Strategy };
+            // A subresource is never the way to create an object.
+            let creates = kind == Kind::Apply && call.subresource.is_empty();
+            let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
             let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options };
             let resource = &cx.endpoint.resource;
             let updated = resource.update(&call, &mut change, if_absent, Some(&options.object)).await?;
-            Ok((cx.to_request_version(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
     let (object, outcome) = super::run_to_end(task).await?;
     output::value(&cx, &negotiated, code_of(outcome), object)
+}
+
+/// A patch as JSON; an apply may come as YAML.
+fn patch_json(kind: Kind, bytes: &Bytes) -> Bytes {
+    match kind {
+        Kind::Apply if json::validate(bytes).is_err() => {
+            yaml::read(bytes).map_or_else(|_| Bytes::from_static(b"null"), |d| json::to_vec(&d.value).into())
+        }
+        _ if json::validate(bytes).is_err() => Bytes::from_static(b"null"),
+        _ => bytes.clone(),
+    }
 }
 
 fn kind_of(cx: &Context) -> Result<Kind, Status> {
@@ -93,24 +109,29 @@ struct Patch<'a> {
 impl Change for Patch<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
-            let object = match (existing, self.kind) {
-                (None, Kind::Apply) => self.apply_fields(None)?,
-                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
-                (Some(existing), kind) => {
-                    let live = self.cx.endpoint.resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
-                    match kind {
-                        Kind::Apply => self.apply_fields(Some(&live))?,
-                        Kind::Strategic => self.strategic(live)?,
-                        Kind::Json | Kind::Merge => self.generic(live)?,
-                    }
-                }
+            let met = match existing {
+                Some(existing) => Some(self.cx.meet(existing).await?),
+                None => None,
             };
-            let mut object = object;
+            let mut object = match (met.as_ref().map(|m| &m.live), self.kind) {
+                (live, Kind::Apply) => self.apply_fields(live)?,
+                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
+                (Some(live), Kind::Strategic) => self.strategic(live)?,
+                (Some(live), Kind::Json | Kind::Merge) => self.generic(live)?,
+            };
             self.check_identity(existing, &mut object)?;
-            let mut object = admit(self.cx, self.call, object, existing, &self.options.object).await?;
+            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
             dedup_owners(self.cx, &mut object);
             Ok(object)
         })
+    }
+
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(self.cx.authorize_create())
+    }
+
+    fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        self.cx.judged(object, old)
     }
 }
 
@@ -124,7 +145,7 @@ impl Patch<'_> {
     }
 
     /// JSON patch and merge patch: text in, text out, and the result is decoded.
-    fn generic(&self, live: Value) -> Result<Value, Status> {
+    fn generic(&self, live: &Value) -> Result<Value, Status> {
         let mut patched = live.clone();
         let mut strict = Vec::new();
         match self.kind {
@@ -142,10 +163,11 @@ impl Patch<'_> {
         }
         let text = views::object_json(&patched);
         let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
-        let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
+        let shown = || String::from_utf8_lossy(&text).into_owned();
+        let decoded = decoded.map_err(|status| invalid_patch(&shown(), decode_reason(&status)))?;
         strict.extend(decoded.strict);
-        self.report(&strict, &text)?;
-        self.finish(&live, decoded.object)
+        self.report(&strict, shown)?;
+        self.finish(live, decoded.object)
     }
 
     fn parse_patch(&self, strict: &mut Vec<String>) -> Result<Value, Status> {
@@ -161,28 +183,30 @@ impl Patch<'_> {
         })
     }
 
-    fn strategic(&self, live: Value) -> Result<Value, Status> {
+    fn strategic(&self, live: &Value) -> Result<Value, Status> {
         let decoded =
             json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
         let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
         let mut patched = live.clone();
-        strategic::apply(&mut patched, decoded.value, &self.cx.endpoint.version().schema).map_err(patch_status)?;
-        let text = views::object_json(&patched);
-        let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
-        let decoded = decoded.map_err(|status| invalid_patch(&text, decode_reason(&status)))?;
-        strict.extend(decoded.strict);
-        self.report(&strict, &text)?;
-        self.finish(&live, decoded.object)
+        // Errors show the patch; it is printed only then.
+        let shown = decoded.value.clone();
+        let shown = || kubelith_merge::go_value(&shown);
+        strategic::apply(&mut patched, decoded.value, self.cx.endpoint.schema()).map_err(patch_status)?;
+        let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
+        let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
+        strict.extend(taken.strict);
+        self.report(&strict, shown)?;
+        self.finish(live, taken.object)
     }
 
     /// Defaults, canonical form and field ownership of a patched object.
     fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
-        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.default_object(&mut object);
         self.cx.canonicalize(&mut object);
         Ok(self.cx.track_update(live, object, self.options))
     }
 
-    fn report(&self, problems: &[String], text: &[u8]) -> Result<(), Status> {
+    fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {
         if problems.is_empty() {
             return Ok(());
         }
@@ -190,7 +214,7 @@ impl Patch<'_> {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => problems.iter().for_each(|p| self.cx.warnings.add(p.as_str())),
             FieldValidation::Strict => {
-                return Err(invalid_patch(text, format!("strict decoding error: {}", problems.join(", "))));
+                return Err(invalid_patch(&shown(), format!("strict decoding error: {}", problems.join(", "))));
             }
         }
         Ok(())
@@ -201,24 +225,49 @@ impl Patch<'_> {
         let Some(fields) = &self.cx.endpoint.fields else {
             return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
         };
-        let decoded = yaml::read(&self.bytes).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+        let bad = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
+        let decoded = yaml::read(&self.bytes).map_err(|e| bad(&format!("error converting YAML to JSON: {e}")))?;
         let strict = decoded.strict_error();
+        let patch = match decoded.value {
+            Value::Object(_) => decoded.value,
+            // Nothing at all is an empty object.
+            Value::Null => Value::object(),
+            other => {
+                let kind = json_kind(&other);
+                return Err(bad(&format!(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+                     map[string]interface {{}}"
+                )));
+            }
+        };
         let force = if self.options.force == Some(true) { Force::Yes } else { Force::No };
         let by = self.cx.by(&self.options.field_manager);
-        let merged = fields.apply(&by, live, &decoded.value, force)?;
+        let merged = fields.apply(&by, live, &patch, force)?;
         // The merged object is decoded like any body: nulls go, types are checked.
-        let text = views::object_json(&merged);
-        let mut object = self.cx.endpoint.decoder.decode(&text, Format::Json, Strictness::Lenient)?.object;
+        let taken = self.cx.endpoint.decoder.take(merged, Strictness::Lenient);
+        let mut object = taken
+            .map_err(|why| {
+                let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
+                Status::unknown(format!(
+                    "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
+                     {}, Kind={}: {why}",
+                    kind.group_version(),
+                    kind.kind
+                ))
+            })?
+            .object;
         if let Some(problem) = strict {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => self.cx.warnings.add(problem.to_string()),
+                FieldValidation::Warn => problem.warnings().into_iter().for_each(|w| self.cx.warnings.add(w)),
                 FieldValidation::Strict => {
-                    return Err(Status::bad_request(format!("error strict decoding YAML: {problem}")));
+                    return Err(Status::bad_request(format!(
+                        "error strict decoding YAML: error converting YAML to JSON: {problem}"
+                    )));
                 }
             }
         }
-        self.cx.endpoint.resource.strategy.default_object(self.cx.endpoint.version_name(), &mut object);
+        self.cx.default_object(&mut object);
         self.cx.canonicalize(&mut object);
         Ok(object)
     }
@@ -236,8 +285,12 @@ impl Patch<'_> {
         self.cx.endpoint.resource.ensure_namespace(self.call, object)?;
         let name = object.str_at(&["metadata", "name"]);
         if name.is_empty() {
-            object.set_at(&["metadata", "name"], Value::String(self.call.name.clone()));
-        } else if name != self.call.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                self.call.name
+            )));
+        }
+        if name != self.call.name {
             return Err(Status::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
                 self.call.name
@@ -264,6 +317,18 @@ fn patch_status(error: PatchError) -> Status {
     }
 }
 
+/// What JSON calls a value of this kind.
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// What went wrong in decoding, without the words that decoding a body puts around it.
 fn decode_reason(status: &Status) -> String {
     match status.message.split_once("cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")) {
@@ -272,8 +337,8 @@ fn decode_reason(status: &Status) -> String {
     }
 }
 
-fn invalid_patch(text: &[u8], why: String) -> Status {
+fn invalid_patch(shown: &str, why: String) -> Status {
     let mut errors = ErrorList::default();
-    errors.push(Error::invalid(&Path::new("patch"), Value::from(&*String::from_utf8_lossy(text)), why));
+    errors.push(Error::invalid(&Path::new("patch"), Value::from(shown), why));
     Status::invalid(&GroupKind::default(), "", &errors)
 }

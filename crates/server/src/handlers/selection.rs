@@ -4,7 +4,7 @@ use super::context::Context;
 use super::options::ListOptions;
 use kubelith_meta::selector::Fields;
 use kubelith_meta::{FieldSelector, LabelSelector, Status, Str};
-use kubelith_schema::SelectableField;
+use kubelith_schema::{Descriptor, SelectableField};
 use kubelith_store::cache::{CachedObject, Scope};
 
 pub struct Selection {
@@ -12,7 +12,8 @@ pub struct Selection {
     pub prefix: String,
     pub labels: LabelSelector,
     pub fields: FieldSelector,
-    selectable: Vec<SelectableField>,
+    /// The fields beyond name and namespace that are selected by, and where the cache has them.
+    columns: Vec<(Str, usize)>,
     namespaced: bool,
 }
 
@@ -20,7 +21,7 @@ impl Selection {
     pub fn new(cx: &Context, options: &ListOptions) -> Result<Selection, Status> {
         let resource = &cx.endpoint.resource;
         let namespaced = resource.namespaced();
-        let selectable = cx.endpoint.version().selectable.clone();
+        let selectable = &cx.endpoint.version().selectable;
         let unselectable = &cx.endpoint.version().unselectable;
         let check = |field: Str, value: Str| {
             let known = match field.as_str() {
@@ -41,7 +42,8 @@ impl Selection {
         }
         let namespace = if namespaced { cx.info.namespace.as_str() } else { "" };
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        Ok(Selection { prefix, labels: options.labels.clone(), fields, selectable, namespaced })
+        let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
+        Ok(Selection { prefix, labels: options.labels.clone(), fields, columns, namespaced })
     }
 
     pub fn is_everything(&self) -> bool {
@@ -77,6 +79,22 @@ impl Selection {
     }
 }
 
+/// Objects are cached in the form in which they are stored, and so are their fields.
+fn columns(descriptor: &Descriptor, selectable: &[SelectableField]) -> Vec<(Str, usize)> {
+    let own = || selectable.iter().enumerate().map(|(i, field)| (field.name.clone(), i)).collect();
+    if descriptor.storage.kind.group == descriptor.group {
+        return own();
+    }
+    let catalog = kubelith_catalog::builtin();
+    let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
+    let Some(stored) = stored.and_then(|d| d.version(&descriptor.storage.kind.version)) else { return own() };
+    let find = |name: &Str| {
+        let label = kubelith_catalog::stored_label(&descriptor.group, name);
+        stored.selectable.iter().position(|field| field.name == label)
+    };
+    selectable.iter().filter_map(|field| Some((field.name.clone(), find(&field.name)?))).collect()
+}
+
 struct Selectable<'a> {
     selection: &'a Selection,
     object: &'a CachedObject,
@@ -88,8 +106,8 @@ impl Fields for Selectable<'_> {
             "metadata.name" => self.object.name(),
             "metadata.namespace" => self.object.namespace(),
             _ => {
-                let index = self.selection.selectable.iter().position(|s| s.name == field);
-                index.and_then(|i| self.object.fields.get(i)).map_or("", Str::as_str)
+                let column = self.selection.columns.iter().find(|(name, _)| name == field);
+                column.and_then(|(_, i)| self.object.fields.get(*i)).map_or("", Str::as_str)
             }
         }
     }

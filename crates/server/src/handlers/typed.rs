@@ -18,6 +18,12 @@ impl Decoder for TypedDecoder {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status> {
         decode(body, format, strictness, &self.kind, &self.schema)
     }
+
+    fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
+        let taken = typed::from_value(value, &self.schema, strictness)?;
+        let strict = taken.strict.iter().map(ToString::to_string).collect();
+        Ok(Decoded { object: typed_object(taken.value, &self.kind), strict })
+    }
 }
 
 /// Decodes a body of any built-in kind: options, reviews, subresources.
@@ -30,6 +36,23 @@ pub fn decode_builtin(
     let schema = kubelith_catalog::builtin().kind_schema(kind);
     let schema = schema.ok_or_else(|| Status::internal_error(format!("no such kind: {kind}")))?;
     decode(body, format, strictness, kind, &schema)
+}
+
+/// Decodes a body that may be of any of `kinds`; the first is what it is if it does not say.
+pub fn decode_any(
+    body: &[u8],
+    format: Format,
+    strictness: Strictness,
+    kinds: &[GroupVersionKind],
+) -> Result<Decoded, Status> {
+    let [usual, ..] = kinds else { return Err(Status::internal_error("no kind to decode")) };
+    let said = match format {
+        Format::Protobuf => proto::Envelope::read(body).ok().and_then(|e| e.type_meta.with_defaults(usual).ok()),
+        Format::Yaml => yaml::read(body).ok().map(|document| document.value.gvk()),
+        Format::Json | Format::Text => json::type_meta(body).ok().and_then(|m| m.with_defaults(usual).ok()),
+    };
+    let kind = kinds.iter().find(|kind| Some(*kind) == said.as_ref()).unwrap_or(usual);
+    decode_builtin(body, format, strictness, kind)
 }
 
 fn decode(

@@ -9,8 +9,7 @@ use crate::http::{RequestBody, Response};
 use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::{Call, Change, IfAbsent, Outcome, Preconditions};
+use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions};
 use std::sync::Arc;
 
 pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
@@ -21,8 +20,9 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let call = cx.call(options.mode);
     check_name(&call, &mut object)?;
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
-    cx.endpoint.resource.strategy.default_object(cx.endpoint.version_name(), &mut object);
+    cx.default_object(&mut object);
     cx.canonicalize(&mut object);
+    cx.audit_request(&object);
 
     let task = {
         let cx = cx.clone();
@@ -30,7 +30,7 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
             let mut change = Replace { cx: &cx, call: &call, object, options: &options };
             let resource = &cx.endpoint.resource;
             let updated = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await?;
-            Ok((cx.to_request_version(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
     let (object, outcome) = super::run_to_end(task).await?;
@@ -75,33 +75,25 @@ impl Change for Replace<'_> {
 
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
-            let resource = &self.cx.endpoint.resource;
             let mut object = self.object.clone();
             dedup_owners(self.cx, &mut object);
-            let object = match existing {
-                Some(existing) => {
-                    let live = resource.convert(existing.clone(), &self.cx.endpoint.kind).await?;
-                    self.cx.track_update(&live, object, self.options)
-                }
+            let met = match existing {
+                Some(existing) => Some(self.cx.meet(existing).await?),
+                None => None,
+            };
+            let object = match &met {
+                Some(met) => self.cx.track_update(&met.live, object, self.options),
                 None => self.cx.track_create(object, self.options),
             };
-            admit(self.cx, self.call, object, existing, &self.options.object).await
+            self.cx.admit(self.call, object, existing, met, &self.options.object).await
         })
     }
-}
 
-/// Converts to the working version and runs mutating admission.
-pub async fn admit(
-    cx: &Context,
-    call: &Call,
-    object: Value,
-    existing: Option<&Value>,
-    options: &Value,
-) -> Result<Value, Status> {
-    let resource = &cx.endpoint.resource;
-    let mut object = resource.convert(object, &resource.working_kind(call)).await?;
-    let operation = if existing.is_some() { Operation::Update } else { Operation::Create };
-    let request = Request { call, operation, old: existing, options: Some(options) };
-    resource.admission.admit(request, &mut object).await?;
-    Ok(object)
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(self.cx.authorize_create())
+    }
+
+    fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        self.cx.judged(object, old)
+    }
 }

@@ -1,6 +1,7 @@
 //! Objects as clients of one version see them: cached bytes where they are that already, other forms made once.
 
 use super::context::Context;
+use super::facet::Facet;
 use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
@@ -24,9 +25,7 @@ impl Form {
 
 /// The object as JSON in the endpoint's version.
 pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
-    if let Some(why) = &cached.broken {
-        return Err(Status::internal_error(format!("unable to read a stored object: {why}")));
-    }
+    cx.endpoint.resource.readable(cached)?;
     let json = cached.json();
     if starts_with_type(&json, &cx.endpoint.kind) {
         return Ok(json);
@@ -45,6 +44,13 @@ pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Stat
     json::parse(&json_of(cx, cached).await?).map_err(Status::internal_error)
 }
 
+/// What the endpoint's view shows of the object.
+pub async fn view_of(cx: &Context, cached: &CachedObject, facet: &dyn Facet) -> Result<Value, Status> {
+    cx.endpoint.resource.readable(cached)?;
+    let object = json::parse(&cached.json()).map_err(Status::internal_error)?;
+    facet.read(&cx.to_request_version(object).await?)
+}
+
 /// The object as enveloped protobuf.
 pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
     let id = Form::Protobuf.id(cx.endpoint.version_index);
@@ -56,7 +62,7 @@ pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, S
 }
 
 pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
-    let encoded = kubelith_codec::proto::to_vec(object, &cx.endpoint.version().schema);
+    let encoded = kubelith_codec::proto::to_vec(object, cx.endpoint.schema());
     encoded.map(Bytes::from).map_err(Status::internal_error)
 }
 

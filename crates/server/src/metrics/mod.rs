@@ -3,6 +3,7 @@
 //! Each part of the server registers its own metrics in the shared registry; labels that clients could grow
 //! without bound are cut at [`MAX_SERIES`].
 
+pub mod audit;
 pub mod auth;
 pub mod health;
 pub mod process;
@@ -33,6 +34,7 @@ pub struct Metrics {
     pub health: Arc<health::HealthMetrics>,
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
+    pub audit: Arc<audit::AuditMetrics>,
 }
 
 impl Default for Metrics {
@@ -51,6 +53,7 @@ impl Metrics {
             slis,
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
+            audit: Arc::new(audit::AuditMetrics::new(&registry)),
             registry,
         }
     }

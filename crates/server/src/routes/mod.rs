@@ -3,11 +3,13 @@
 
 mod debug;
 mod index;
+mod openid;
 mod version;
 mod zpages;
 
 pub use debug::install as install_debug;
 pub use index::{ListedPaths, install as install_index};
+pub use openid::{OpenIdDocuments, OpenIdReady, install as install_openid};
 pub use version::{VersionInfo, install as install_version};
 pub use zpages::{install_flagz, install_statusz};
 

@@ -1,11 +1,14 @@
 //! `/version`: which release of the API this is, and which build.
 
 use super::{Listing, Routes};
+use crate::api::route_error;
 use crate::context::RequestExt;
+use crate::handlers::context::accept_of;
 use crate::http::{BoxHandler, Request, Response};
 use crate::respond;
 use futures::future::BoxFuture;
 use http::{Method, StatusCode};
+use kubelith_codec::negotiate::route_accepts;
 use kubelith_meta::Status;
 use kubelith_meta::status::ForeignResponse;
 use std::sync::Arc;
@@ -107,6 +110,8 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
             refuse(404)
         } else if request.method() != Method::GET {
             refuse(405)
+        } else if let Err(error) = route_accepts(&accept_of(request.headers()), &["application/json"]) {
+            respond::status(&request, &route_error(error))
         } else {
             respond::json(StatusCode::OK, json.clone())
         };

@@ -1,86 +1,191 @@
 //! One watch on the whole store feeds the caches of all resources, in revision order. So every cache is
 //! complete up to one revision, and a consistent read is: ask the store for its revision, wait for the feed to get there.
 
-use super::object::{CachedObject, EventKind, Rendered};
+use super::feed;
+use super::load::{self, Loading};
+use super::object::{CachedObject, Rendered};
+use super::replay::Replay;
 use super::resource::{Objects, ResourceCache};
-use crate::{
-    Event, KeyRange, KeyValue, ProgressRequests, RangeRequest, Result, Revision, Store, StoreError, WatchBatch,
-    WatchRequest,
-};
+use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
+use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 
-/// Objects read from the store at a time while loading: large enough to amortise the round trip, small
-/// enough that two pages in work are a few tens of megabytes.
-const PAGE: usize = 2_000;
-/// Pages rendered at the same time while loading.
-const RENDERERS: usize = 4;
 /// How long a read waits for the feed to reach a revision before it fails, as in kube-apiserver.
 pub const FRESH_TIMEOUT: Duration = Duration::from_secs(3);
 /// Progress requests may get lost with a connection: ask again this often while waiting.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// Pause before the feed tries again after the store failed.
-const RETRY: Duration = Duration::from_millis(250);
-/// How often idle caches drop what is over age.
-const TRIM: Duration = Duration::from_secs(30);
 
 /// Turns stored bytes into what readers get. One per resource.
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, value: &[u8], revision: i64) -> std::result::Result<Rendered, String>;
 }
 
+/// How a store is cached.
+#[derive(Clone)]
+pub struct HubOptions {
+    /// Everything below this key prefix is watched. It ends with a slash.
+    pub root: String,
+    /// What values go through on their way to the store and back; `None` if nothing is encrypted.
+    pub encryption: Option<Arc<dyn Transformers>>,
+    pub malformed: Malformed,
+    pub past: Past,
+    /// How long objects live, by the prefix of their resource without slashes at its ends: events.
+    pub lifetimes: BTreeMap<String, Duration>,
+}
+
+impl HubOptions {
+    pub fn new(root: impl Into<String>) -> HubOptions {
+        HubOptions {
+            root: root.into(),
+            encryption: None,
+            malformed: Malformed::default(),
+            past: Past::default(),
+            lifetimes: BTreeMap::new(),
+        }
+    }
+}
+
+/// What can be done about objects that cannot be read: the gate AllowUnsafeMalformedObjectDeletion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Malformed {
+    /// Nothing; reading them is an internal error.
+    #[default]
+    Reported,
+    /// They are told apart, and can be deleted unseen.
+    Deletable,
+}
+
+/// What the caches know of the time before the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Past {
+    /// Nothing: watches begin at the start or later.
+    #[default]
+    Forgotten,
+    /// What the store has kept, so that watches go on over a restart.
+    Replayed,
+}
+
 /// The caches of one store.
 pub struct Hub {
+    /// As it is.
+    pub(super) raw: Arc<dyn Store>,
+    /// As everybody else sees it: with values in the clear.
     store: Arc<dyn Store>,
-    /// Everything below this key prefix is watched.
-    root: String,
+    pub(super) transformers: Arc<dyn Transformers>,
+    encrypts: bool,
+    malformed: Malformed,
+    lifetimes: BTreeMap<String, Duration>,
+    /// Resources that live in another store, by prefix.
+    elsewhere: RwLock<BTreeMap<String, Arc<Hub>>>,
+    pub(super) root: String,
     /// By key prefix below the root, with a slash at the end: `pods/`.
-    resources: RwLock<BTreeMap<String, Registered>>,
-    applied: watch::Sender<i64>,
-    control: RwLock<Option<crate::WatchControl>>,
+    pub(super) resources: RwLock<BTreeMap<String, Registered>>,
+    pub(super) applied: watch::Sender<i64>,
+    pub(super) control: RwLock<Option<crate::WatchControl>>,
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
-    feeding: AsyncMutex<()>,
+    pub(super) feeding: AsyncMutex<()>,
+    pub(super) replay: Mutex<Replay>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a batch changes in one cache.
-type Changes = (Arc<ResourceCache>, Vec<(EventKind, CachedObject)>);
-
 #[derive(Clone)]
-struct Registered {
-    cache: Arc<ResourceCache>,
-    renderer: Arc<dyn Renderer>,
+pub(super) struct Registered {
+    pub cache: Arc<ResourceCache>,
+    pub renderer: Arc<dyn Renderer>,
 }
 
 impl Hub {
-    /// Starts the feed. Caches registered before the first event see the store's whole retained history.
+    /// Starts the feed of a store without encryption.
     pub async fn start(store: Arc<dyn Store>, root: &str) -> Result<Arc<Hub>> {
-        let revision = store.current_revision().await?;
+        Hub::start_with(store, HubOptions::new(root)).await
+    }
+
+    /// Starts the feed.
+    pub async fn start_with(raw: Arc<dyn Store>, options: HubOptions) -> Result<Arc<Hub>> {
+        let (replay, revision) = match options.past {
+            Past::Forgotten => (Replay::default(), raw.current_revision().await?),
+            Past::Replayed => Replay::read(&*raw, &options.root).await?,
+        };
+        let encrypts = options.encryption.is_some();
+        let transformers = options.encryption.unwrap_or_else(|| Arc::new(Unconfigured::default()));
+        let store = match encrypts {
+            true => Arc::new(EncryptedStore::new(raw.clone(), transformers.clone())) as Arc<dyn Store>,
+            false => raw.clone(),
+        };
         let hub = Arc::new(Hub {
+            raw,
             store,
-            root: root.to_owned(),
+            transformers,
+            encrypts,
+            malformed: options.malformed,
+            lifetimes: options.lifetimes,
+            elsewhere: RwLock::default(),
+            root: options.root,
             resources: RwLock::default(),
             applied: watch::Sender::new(revision.0),
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
+            replay: Mutex::new(replay),
             task: Mutex::default(),
         });
-        let task = tokio::spawn(feed(Arc::downgrade(&hub), revision));
+        let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
         *hub.task.lock().expect("no panic under this lock") = Some(task);
         Ok(hub)
     }
 
+    /// The store, with values in the clear.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub fn malformed(&self) -> Malformed {
+        self.malformed
+    }
+
+    /// Makes another hub that of a resource.
+    pub fn delegate(&self, prefix: &str, other: Arc<Hub>) {
+        self.elsewhere.write().expect("no panic under this lock").insert(prefix.to_owned(), other);
+    }
+
+    /// The hub of a resource: this one, unless it lives elsewhere.
+    pub fn of(self: &Arc<Self>, prefix: &str) -> Arc<Hub> {
+        let elsewhere = self.elsewhere.read().expect("no panic under this lock");
+        elsewhere.get(prefix).unwrap_or(self).clone()
+    }
+
+    /// How long the objects of a resource live after each write; `None` for ever.
+    pub fn lifetime(&self, prefix: &str) -> Option<Duration> {
+        self.lifetimes.get(prefix).copied()
     }
 
     /// The full key prefix of a resource.
     pub fn key_prefix(&self, prefix: &str) -> String {
         format!("{}{prefix}/", self.root)
+    }
+
+    /// Whether the value of a key is not stored as it would be written today. What the cache holds does not
+    /// tell: providers change while it runs.
+    pub async fn is_stale(&self, key: Bytes) -> Result<bool> {
+        if !self.encrypts || self.transformers.of(&key).is_identity_only() {
+            return Ok(false);
+        }
+        Ok(self.store.get(key, None).await?.item.is_some_and(|kv| kv.stale))
+    }
+
+    /// Values as they are stored, for [`Hub::read`]: one that cannot be decrypted must not fail the others.
+    pub async fn range_as_stored(&self, request: crate::RangeRequest) -> Result<crate::RangeResponse> {
+        self.raw.range(request).await
+    }
+
+    /// Makes an object of stored bytes, broken if need be.
+    pub async fn read(&self, renderer: &dyn Renderer, skip: usize, kv: &crate::KeyValue) -> Option<CachedObject> {
+        let transformer = self.transformers.of(&kv.key);
+        load::read(&transformer, renderer, skip, kv, super::EventKind::Added).await
     }
 
     /// Starts caching what is below `prefix` (without slashes at its ends) and loads it. A second call with
@@ -125,6 +230,12 @@ impl Hub {
         }
     }
 
+    /// The caches by their full key prefixes.
+    pub fn caches(&self) -> Vec<(String, Arc<ResourceCache>)> {
+        let resources = self.resources.read().expect("no panic under this lock");
+        resources.iter().map(|(prefix, r)| (format!("{}{prefix}", self.root), r.cache.clone())).collect()
+    }
+
     /// The revision up to which all caches are complete.
     pub fn applied(&self) -> i64 {
         *self.applied.borrow()
@@ -152,7 +263,7 @@ impl Hub {
 
     /// Waits until the caches hold every write acknowledged before this call, and answers the revision.
     pub async fn fresh(&self) -> Result<i64> {
-        let revision = self.store.current_revision().await?.0;
+        let revision = self.raw.current_revision().await?.0;
         if self.wait_for(revision).await {
             return Ok(self.applied().max(revision));
         }
@@ -166,198 +277,21 @@ impl Hub {
         }
     }
 
-    async fn load(&self, slashed: &str, registered: &Registered) -> Result<()> {
-        let full = format!("{}{slashed}", self.root);
-        let mut range = KeyRange::prefix(full.clone());
-        let mut at: Option<Revision> = None;
-        let mut rendering = std::collections::VecDeque::new();
-        let mut objects = Objects::new();
-        loop {
-            let mut request = RangeRequest::new(range.clone()).limit(PAGE);
-            request.at = at;
-            let page = self.store.range(request).await?;
-            let at = *at.get_or_insert(page.revision);
-            let last = page.items.last().map(|kv| kv.key.clone());
-            let (skip, renderer) = (full.len(), registered.renderer.clone());
-            rendering.push_back(tokio::task::spawn_blocking(move || render_page(skip, &*renderer, page.items)));
-            if rendering.len() >= RENDERERS || !page.more {
-                while let Some(task) = rendering.pop_front() {
-                    for object in task.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
-                        objects.insert(object.key.clone(), Arc::new(object));
-                    }
-                    if page.more {
-                        break; // keep the others busy
-                    }
-                }
+    /// Under `feeding`: reads a resource and, if it is the first time, what is known of its past.
+    pub(super) async fn load(&self, slashed: &str, registered: &Registered) -> Result<()> {
+        let past = self.replay.lock().expect("no panic under this lock").take(slashed);
+        // A past is known up to what was applied, so the present must be the same revision.
+        let at = past.is_some().then(|| Revision(self.applied()));
+        let loading = Loading { hub: self, prefix: format!("{}{slashed}", self.root), registered };
+        let (objects, revision) = loading.objects(at).await?;
+        match past {
+            None => registered.cache.load(objects, revision.0),
+            Some(past) => {
+                let horizon = past.after.0;
+                let changes = loading.past(past, &objects).await;
+                registered.cache.load_with_past(objects, revision.0, changes, horizon);
             }
-            match last {
-                Some(last) if page.more => {
-                    let mut next = last.to_vec();
-                    next.push(0);
-                    range = range.from(Bytes::from(next));
-                }
-                _ => {
-                    registered.cache.load(objects, at.0);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Applies a batch to the caches it concerns, then moves `applied` on.
-    fn apply(&self, batch: WatchBatch) {
-        let mut changes: HashMap<String, Changes> = HashMap::new();
-        {
-            let resources = self.resources.read().expect("no panic under this lock");
-            for event in batch.events {
-                let Ok(key) = std::str::from_utf8(event.key()) else { continue };
-                let Some(below) = key.strip_prefix(self.root.as_str()) else { continue };
-                let Some((prefix, registered)) = find(&resources, below) else { continue };
-                let change = change_of(&below[prefix.len()..], &*registered.renderer, &event);
-                match changes.get_mut(prefix) {
-                    Some((_, list)) => list.push(change),
-                    None => drop(changes.insert(prefix.to_owned(), (registered.cache.clone(), vec![change]))),
-                }
-            }
-        }
-        for (_, (cache, list)) in changes {
-            cache.apply(list);
-        }
-        self.applied.send_if_modified(|applied| {
-            let later = batch.revision.0 > *applied;
-            *applied = batch.revision.0.max(*applied);
-            later
-        });
-    }
-
-    async fn reload_all(&self) -> Result<()> {
-        let all: Vec<_> = {
-            let resources = self.resources.read().expect("no panic under this lock");
-            resources.iter().map(|(p, r)| (p.clone(), r.clone())).collect()
-        };
-        for (prefix, registered) in all {
-            self.load(&prefix, &registered).await?;
         }
         Ok(())
-    }
-}
-
-/// The resource whose prefix begins `key`: at most a few segments (`services/specs/`, `group/resource/`).
-fn find<'a>(resources: &'a BTreeMap<String, Registered>, key: &str) -> Option<(&'a str, &'a Registered)> {
-    let mut end = 0;
-    let mut found = None;
-    // Longest match: a custom resource's `group/plural/` never begins another resource's prefix, but be exact.
-    for _ in 0..3 {
-        end += key[end..].find('/')? + 1;
-        if let Some((prefix, registered)) = resources.get_key_value(&key[..end]) {
-            found = Some((prefix.as_str(), registered));
-            break;
-        }
-    }
-    found
-}
-
-fn render_page(skip: usize, renderer: &dyn Renderer, items: Vec<KeyValue>) -> Vec<CachedObject> {
-    items
-        .iter()
-        .filter_map(|kv| {
-            let key: Arc<str> = std::str::from_utf8(&kv.key).ok()?[skip..].into();
-            Some(render(key, renderer, &kv.value, kv.mod_revision.0, EventKind::Added))
-        })
-        .collect()
-}
-
-fn render(key: Arc<str>, renderer: &dyn Renderer, value: &[u8], revision: i64, kind: EventKind) -> CachedObject {
-    match renderer.render(value, revision) {
-        Ok(rendered) => CachedObject::new(key, revision, kind, rendered),
-        Err(why) => CachedObject::broken(key, revision, why),
-    }
-}
-
-fn change_of(key: &str, renderer: &dyn Renderer, event: &Event) -> (EventKind, CachedObject) {
-    let key: Arc<str> = key.into();
-    let revision = event.revision().0;
-    match event {
-        Event::Put { kv, prev } => {
-            let kind = if prev.is_some() { EventKind::Modified } else { EventKind::Added };
-            (kind, render(key, renderer, &kv.value, revision, kind))
-        }
-        Event::Delete { prev, .. } => {
-            let object = match prev {
-                Some(prev) => render(key, renderer, &prev.value, revision, EventKind::Deleted),
-                None => CachedObject::broken(key, revision, "the deleted value is gone".into()),
-            };
-            (EventKind::Deleted, object)
-        }
-    }
-}
-
-/// Follows the store until the hub is dropped. After a gap that the store cannot replay, everything is loaded anew.
-async fn feed(hub: std::sync::Weak<Hub>, mut after: Revision) {
-    loop {
-        let Some(store) = hub.upgrade().map(|h| h.store.clone()) else { return };
-        let Some(root) = hub.upgrade().map(|h| h.root.clone()) else { return };
-        // Without progress requests only events tell how far the store is: then every key is watched, so that
-        // no revision goes by unseen, and what is not ours is passed over.
-        let range = match store.progress_requests() {
-            ProgressRequests::Trusted => KeyRange::prefix(root),
-            ProgressRequests::Unsupported => KeyRange::all(),
-        };
-        match store.watch(WatchRequest::new(range, after)).await {
-            Ok(watch) => {
-                if let Some(hub) = hub.upgrade() {
-                    *hub.control.write().expect("no panic under this lock") = Some(watch.control());
-                }
-                after = follow(&hub, watch, after).await;
-            }
-            Err(StoreError::Closed) => return,
-            Err(error) => tracing::warn!(%error, "cannot watch the store"),
-        }
-        let Some(hub) = hub.upgrade() else { return };
-        // Lagging behind is resumed by the next watch; what is compacted is not, and only a list tells.
-        let replayable = store.stats().await.map(|s| s.compacted <= after);
-        if !matches!(replayable, Ok(true)) {
-            let _feeding = hub.feeding.lock().await;
-            match (store.current_revision().await, hub.reload_all().await) {
-                (Ok(revision), Ok(())) => {
-                    after = revision;
-                    hub.applied.send_replace(revision.0);
-                }
-                (Err(error), _) | (_, Err(error)) => {
-                    tracing::warn!(%error, "cannot list the store");
-                    tokio::time::sleep(RETRY).await;
-                }
-            }
-        }
-    }
-}
-
-/// Applies batches until the watch ends; answers the last revision applied.
-async fn follow(hub: &std::sync::Weak<Hub>, mut watch: crate::Watch, mut after: Revision) -> Revision {
-    let mut trim = tokio::time::interval(TRIM);
-    loop {
-        let next = tokio::select! {
-            next = watch.next() => next,
-            _ = trim.tick() => {
-                let Some(hub) = hub.upgrade() else { return after };
-                for registered in hub.resources.read().expect("no panic under this lock").values() {
-                    registered.cache.trim();
-                }
-                continue;
-            }
-        };
-        let Some(hub) = hub.upgrade() else { return after };
-        match next {
-            Some(Ok(batch)) => {
-                after = after.max(batch.revision);
-                let _feeding = hub.feeding.lock().await;
-                hub.apply(batch);
-            }
-            Some(Err(error)) => {
-                tracing::debug!(%error, "the store's watch ended");
-                return after;
-            }
-            None => return after,
-        }
     }
 }

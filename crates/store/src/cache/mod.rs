@@ -1,9 +1,14 @@
 //! The watch cache: what reads are served from.
 
+mod feed;
 mod hub;
+mod load;
 mod object;
+mod replay;
 mod resource;
+#[cfg(test)]
+mod tests;
 
-pub use hub::{FRESH_TIMEOUT, Hub, Renderer};
-pub use object::{CachedObject, Event, EventKind, Rendered};
-pub use resource::{Objects, ResourceCache, Scope, Snapshot, TooOld, Watcher};
+pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
+pub use object::{Broken, CachedObject, Event, EventKind, Problem, Rendered};
+pub use resource::{CacheStats, Change, Objects, PastChange, ResourceCache, Scope, Snapshot, TooOld, Watcher};

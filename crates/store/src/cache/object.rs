@@ -39,9 +39,30 @@ pub struct CachedObject {
     /// most common event needs no bytes of its own.
     frame: Bytes,
     kind: EventKind,
-    /// Set if the stored bytes could not be decrypted or decoded: why. There is no JSON then.
-    pub broken: Option<Box<str>>,
+    /// Set if the stored bytes could not be read. There is no JSON then.
+    pub broken: Option<Box<Broken>>,
     forms: Forms,
+}
+
+/// Why a stored object cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    pub problem: Problem,
+    pub why: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// It cannot be decrypted.
+    Untransformable,
+    /// What was decrypted, or stored in the clear, is no object of the resource.
+    Undecodable,
+}
+
+impl Broken {
+    pub fn new(problem: Problem, why: impl Into<Box<str>>) -> Broken {
+        Broken { problem, why: why.into() }
+    }
 }
 
 /// Other encodings of an object or event, made on first use and kept: protobuf, another API version, a table row.
@@ -103,7 +124,7 @@ impl CachedObject {
         }
     }
 
-    pub fn broken(key: Arc<str>, revision: i64, why: String) -> CachedObject {
+    pub fn broken(key: Arc<str>, revision: i64, why: Broken) -> CachedObject {
         CachedObject {
             key,
             revision,
@@ -111,7 +132,36 @@ impl CachedObject {
             fields: Box::default(),
             frame: Bytes::new(),
             kind: EventKind::Modified,
-            broken: Some(why.into()),
+            broken: Some(Box::new(why)),
+            forms: Forms::default(),
+        }
+    }
+
+    /// The last state of this object as its deletion at `revision` shows it. Only the resourceVersion is another.
+    pub fn deleted_at(&self, revision: i64) -> CachedObject {
+        let json = self.json();
+        let start = EventKind::Deleted.frame_start();
+        let mut frame = BytesMut::with_capacity(start.len() + json.len() + FRAME_END.len() + 8);
+        if self.broken.is_none() {
+            frame.put_slice(start);
+            match resource_version_in(&json) {
+                Some(at) => {
+                    frame.put_slice(&json[..at.start]);
+                    frame.put_slice(revision.to_string().as_bytes());
+                    frame.put_slice(&json[at.end..]);
+                }
+                None => frame.put_slice(&json),
+            }
+            frame.put_slice(FRAME_END);
+        }
+        CachedObject {
+            key: self.key.clone(),
+            revision,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            frame: frame.freeze(),
+            kind: EventKind::Deleted,
+            broken: self.broken.clone(),
             forms: Forms::default(),
         }
     }
@@ -163,6 +213,63 @@ impl CachedObject {
     }
 }
 
+/// Where the text of metadata.resourceVersion stands in an object's compact JSON, without its quotes.
+fn resource_version_in(json: &[u8]) -> Option<std::ops::Range<usize>> {
+    let metadata = member(json, 0, b"metadata")?;
+    let value = member(json, metadata, b"resourceVersion")?;
+    let end = string_end(json, value)?;
+    Some(value + 1..end - 1)
+}
+
+/// Where the value of a member begins, in the object that begins at `at`.
+fn member(json: &[u8], at: usize, name: &[u8]) -> Option<usize> {
+    if json.get(at) != Some(&b'{') {
+        return None;
+    }
+    let mut i = at + 1;
+    while json.get(i) == Some(&b'"') {
+        let end = string_end(json, i)?;
+        let found = &json[i + 1..end - 1] == name;
+        if found {
+            return Some(end + 1);
+        }
+        i = value_end(json, end + 1)? + 1;
+    }
+    None
+}
+
+/// Behind the closing quote of the string that begins at `at`.
+fn string_end(json: &[u8], at: usize) -> Option<usize> {
+    if json.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut i = at + 1;
+    loop {
+        match json.get(i)? {
+            b'"' => return Some(i + 1),
+            b'\\' => i += 2,
+            _ => i += 1,
+        }
+    }
+}
+
+/// Behind the value that begins at `at`.
+fn value_end(json: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0;
+    let mut i = at;
+    loop {
+        match json.get(i)? {
+            b'"' => i = string_end(json, i)? - 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 0 => return Some(i),
+            b'}' | b']' => depth -= 1,
+            b',' if depth == 0 => return Some(i),
+            _ => {}
+        }
+        i += 1;
+    }
+}
+
 /// A change of one object, shared by all watchers.
 #[derive(Debug)]
 pub struct Event {
@@ -192,6 +299,30 @@ mod tests {
         assert_eq!(&o.json_frame(EventKind::Modified)[..], b"{\"type\":\"MODIFIED\",\"object\":{\"a\":1}}\n");
         assert_eq!(&o.json_frame(EventKind::Added)[..], b"{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n");
         assert_eq!((o.namespace(), o.name()), ("ns", "n"));
+    }
+
+    #[test]
+    fn a_deletion_changes_the_resource_version_only() {
+        let of = |json: &str| {
+            let rendered = Rendered { json: json.into(), ..Rendered::default() };
+            let object = CachedObject::new("n".into(), 7, EventKind::Added, rendered);
+            String::from_utf8(object.deleted_at(12).json().to_vec()).unwrap()
+        };
+        let cases = [
+            (
+                r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"7"}}"#,
+                r#"{"kind":"A","metadata":{"name":"n","resourceVersion":"12"}}"#,
+            ),
+            (
+                r#"{"a":{"metadata":{"resourceVersion":"7"}},"b":["]","}\"",1],"metadata":{"annotations":{"resourceVersion":"7"},"resourceVersion":"7","uid":"u"},"x":null}"#,
+                r#"{"a":{"metadata":{"resourceVersion":"7"}},"b":["]","}\"",1],"metadata":{"annotations":{"resourceVersion":"7"},"resourceVersion":"12","uid":"u"},"x":null}"#,
+            ),
+            (r#"{"kind":"A"}"#, r#"{"kind":"A"}"#),
+            (r#"{"metadata":"#, r#"{"metadata":"#),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(of(json), expected);
+        }
     }
 
     #[test]

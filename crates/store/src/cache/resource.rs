@@ -37,6 +37,39 @@ pub struct TooOld;
 pub struct Snapshot {
     pub objects: Objects,
     pub revision: i64,
+    /// How many of the objects may be unreadable; 0 is certain.
+    pub broken: usize,
+}
+
+/// A change of one object.
+#[derive(Debug)]
+pub enum Change {
+    /// It is this now; `Added` or `Modified`.
+    Put(EventKind, CachedObject),
+    /// It is gone since this revision.
+    Delete(Arc<str>, i64),
+}
+
+/// A change that happened before a load, with what the object was before it.
+#[derive(Debug)]
+pub struct PastChange {
+    pub kind: EventKind,
+    pub object: Arc<CachedObject>,
+    pub prev: Option<Arc<CachedObject>>,
+}
+
+/// Figures of one cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    pub objects: usize,
+    /// Times that the cache was filled by a list.
+    pub loads: u64,
+    /// Events that came from the store.
+    pub received: u64,
+    /// Events of the window, and their bytes.
+    pub events: usize,
+    pub bytes: usize,
+    pub revision: i64,
 }
 
 /// What a watcher wants to see, as far as an index helps. Selectors are applied by the reader.
@@ -71,6 +104,10 @@ struct State {
     /// The events after this revision are all in `events`.
     horizon: i64,
     revision: i64,
+    /// Objects that cannot be read.
+    broken: usize,
+    loads: u64,
+    received: u64,
 }
 
 #[derive(Debug)]
@@ -127,6 +164,12 @@ impl Snapshot {
     }
 }
 
+impl Change {
+    fn is_delete(&self) -> bool {
+        matches!(self, Change::Delete(..))
+    }
+}
+
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
         ResourceCache { indexed_field, state: RwLock::default(), changed: Notify::new(), queues: Mutex::default() }
@@ -134,9 +177,22 @@ impl ResourceCache {
 
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
     pub fn load(&self, objects: Objects, revision: i64) {
+        self.load_with_past(objects, revision, Vec::new(), revision);
+    }
+
+    /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
+    pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
+        let broken = objects.values().filter(|o| o.broken.is_some()).count();
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
-        *state = State { objects, events: VecDeque::new(), first, bytes: 0, horizon: revision, revision };
+        let (loads, received) = (state.loads + 1, state.received);
+        *state = State { objects, first, horizon, revision, broken, loads, received, ..State::default() };
+        for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
+            let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
+            state.bytes += event.object.weight();
+            state.events.push_back((Instant::now(), Arc::new(event)));
+        }
+        state.trim();
         drop(state);
         for queue in self.queues.lock().expect("no panic under this lock").values().flatten() {
             if let Some(queue) = queue.upgrade() {
@@ -144,6 +200,18 @@ impl ResourceCache {
             }
         }
         self.changed.notify_waiters();
+    }
+
+    pub fn stats(&self) -> CacheStats {
+        let state = self.state.read().expect("no panic under this lock");
+        CacheStats {
+            objects: state.objects.len(),
+            loads: state.loads,
+            received: state.received,
+            events: state.events.len(),
+            bytes: state.bytes,
+            revision: state.revision,
+        }
     }
 
     /// Which of `CachedObject::fields` has an index.
@@ -167,7 +235,7 @@ impl ResourceCache {
     /// up to which nothing changed.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.read().expect("no panic under this lock");
-        Snapshot { objects: state.objects.clone(), revision: state.revision }
+        Snapshot { objects: state.objects.clone(), revision: state.revision, broken: state.broken }
     }
 
     /// The state as it was at `revision`.
@@ -177,24 +245,28 @@ impl ResourceCache {
             return Err(TooOld);
         }
         let mut objects = state.objects.clone();
+        let mut broken = state.broken;
         for (_, event) in state.events.iter().rev().take_while(|(_, e)| e.revision > revision) {
             match &event.prev {
-                Some(prev) => objects.insert(event.object.key.clone(), prev.clone()),
+                Some(prev) => {
+                    broken += usize::from(prev.broken.is_some());
+                    objects.insert(event.object.key.clone(), prev.clone())
+                }
                 None => objects.remove(&event.object.key),
             };
         }
-        Ok(Snapshot { objects, revision })
+        Ok(Snapshot { objects, revision, broken })
     }
 
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
-    /// keys in one revision, and no reader may see half of a revision. For a deletion the object is its last state at the new
-    /// revision. What was applied before is skipped: a list and a watch may overlap.
-    pub fn apply(&self, changes: impl IntoIterator<Item = (EventKind, CachedObject)>) {
+    /// keys in one revision, and no reader may see half of a revision. What was applied before is skipped: a
+    /// list and a watch may overlap.
+    pub fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let mut events = Vec::new();
         {
             let mut state = self.state.write().expect("no panic under this lock");
-            for (kind, object) in changes {
-                if let Some(event) = state.apply(kind, Arc::new(object)) {
+            for change in changes {
+                if let Some(event) = state.apply(change) {
                     events.push(event);
                 }
             }
@@ -286,22 +358,36 @@ impl ResourceCache {
 }
 
 impl State {
-    fn apply(&mut self, kind: EventKind, object: Arc<CachedObject>) -> Option<Arc<Event>> {
-        let known = self.objects.get(&object.key).map(|o| o.revision);
-        let seen = match kind {
-            EventKind::Deleted => known.is_none(),
-            _ => known.is_some_and(|known| known >= object.revision),
+    fn apply(&mut self, change: Change) -> Option<Arc<Event>> {
+        self.received += 1;
+        let (key, revision) = match &change {
+            Change::Put(_, object) => (&object.key, object.revision),
+            Change::Delete(key, revision) => (key, *revision),
         };
-        if object.revision < self.revision || (object.revision == self.revision && seen) {
+        let known = self.objects.get(key).map(|o| o.revision);
+        let seen = match change {
+            Change::Put(..) => known.is_some_and(|known| known >= revision),
+            Change::Delete(..) => known.is_none(),
+        };
+        // A deletion of what the cache does not have has nothing to tell.
+        if revision < self.revision || (revision == self.revision && seen) || (known.is_none() && change.is_delete()) {
             return None;
         }
-        let prev = match kind {
-            EventKind::Deleted => self.objects.remove(&object.key),
-            _ => self.objects.insert(object.key.clone(), object.clone()),
+        let (kind, object, prev) = match change {
+            Change::Put(kind, object) => {
+                let object = Arc::new(object);
+                (kind, object.clone(), self.objects.insert(object.key.clone(), object))
+            }
+            Change::Delete(key, revision) => {
+                let prev = self.objects.remove(&key)?;
+                (EventKind::Deleted, Arc::new(prev.deleted_at(revision)), Some(prev))
+            }
         };
-        self.revision = object.revision;
+        self.broken += usize::from(kind != EventKind::Deleted && object.broken.is_some());
+        self.broken -= usize::from(prev.as_ref().is_some_and(|prev| prev.broken.is_some()));
+        self.revision = revision;
         let sequence = self.first + self.events.len() as u64;
-        let event = Arc::new(Event { sequence, kind, revision: object.revision, object, prev });
+        let event = Arc::new(Event { sequence, kind, revision, object, prev });
         self.push(event.clone());
         Some(event)
     }

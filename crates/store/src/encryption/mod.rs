@@ -7,12 +7,14 @@
 
 mod ciphers;
 mod config;
+mod keyring;
 mod kms;
 mod reload;
 mod store;
 mod transformer;
 
 pub use config::{EncryptionConfiguration, Key, KmsConfiguration, Provider, ReloadMode, ResourceConfiguration};
+pub use keyring::{Keyring, Transformers, Unconfigured};
 pub use reload::{Encryption, HealthCheck, Reloaded};
 pub use store::EncryptedStore;
 pub use transformer::{ResourceTransformer, Transformer};

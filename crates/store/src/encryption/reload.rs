@@ -16,8 +16,8 @@ const AESCBC_PREFIX: &str = "k8s:enc:aescbc:v1:";
 const AESGCM_PREFIX: &str = "k8s:enc:aesgcm:v1:";
 const SECRETBOX_PREFIX: &str = "k8s:enc:secretbox:v1:";
 const KMS_V2_PREFIX: &str = "k8s:enc:kms:v2:";
-/// How often the file is looked at.
-const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How often the file is looked at: reading a few hundred bytes costs nothing, and who rotates keys waits for it.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the plugins of a new configuration get to become healthy, at least, and how often they are asked.
 const MIN_HEALTH_PATIENCE: Duration = Duration::from_secs(10);
 const HEALTH_POLL: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub struct Encryption {
 /// One state of the file. Requests under way keep theirs.
 struct Loaded {
     transformers: HashMap<GroupResource, Arc<Transformer>>,
-    identity: Arc<Transformer>,
+    unconfigured: Arc<Transformer>,
     plugins: Vec<Arc<Kms>>,
     hash: String,
     kms_timeouts: Duration,
@@ -49,16 +49,25 @@ pub enum Reloaded {
 #[derive(Clone)]
 pub struct HealthCheck {
     encryption: Arc<Encryption>,
+    /// One plugin, or all that are in use.
+    plugin: Option<usize>,
 }
 
 impl HealthCheck {
-    pub fn name(&self) -> &'static str {
-        "kms-providers"
+    pub fn name(&self) -> String {
+        match self.plugin {
+            Some(i) => format!("kms-provider-{i}"),
+            None => "kms-providers".into(),
+        }
     }
 
-    /// Asks every KMS plugin in use.
+    /// Asks the KMS plugins.
     pub async fn check(&self) -> Result<(), String> {
-        self.encryption.loaded.load_full().check().await
+        let loaded = self.encryption.loaded.load_full();
+        match self.plugin.and_then(|i| loaded.plugins.get(i)) {
+            Some(plugin) => plugin.check().await,
+            None => loaded.check().await,
+        }
     }
 }
 
@@ -79,7 +88,7 @@ impl Encryption {
         let any_of_group = GroupResource::new(resource.group.clone(), "*");
         let found = loaded.transformers.get(resource).or_else(|| loaded.transformers.get(&any_of_group));
         let found = found.or_else(|| loaded.transformers.get(&GroupResource::new("*", "*")));
-        found.unwrap_or(&loaded.identity).clone()
+        found.unwrap_or(&loaded.unconfigured).clone()
     }
 
     /// `sha256:…` of the file in force.
@@ -87,10 +96,18 @@ impl Encryption {
         self.loaded.load().hash.clone()
     }
 
-    /// One check if a KMS plugin is in use or may come into use; else none.
-    pub fn health_check(self: &Arc<Self>) -> Option<HealthCheck> {
-        let wanted = self.mode == ReloadMode::OnChange || !self.loaded.load().plugins.is_empty();
-        wanted.then(|| HealthCheck { encryption: self.clone() })
+    /// Whether changes of the file are followed.
+    pub fn reloads(&self) -> bool {
+        self.mode == ReloadMode::OnChange
+    }
+
+    /// One check for all plugins if they can change, else one each.
+    pub fn health_checks(self: &Arc<Self>) -> Vec<HealthCheck> {
+        let check = |plugin| HealthCheck { encryption: self.clone(), plugin };
+        match self.mode {
+            ReloadMode::OnChange => vec![check(None)],
+            ReloadMode::Once => (0..self.loaded.load().plugins.len()).map(|i| check(Some(i))).collect(),
+        }
     }
 
     /// Takes over the file if it has changed, is valid, and its plugins are healthy. On an error the
@@ -109,17 +126,24 @@ impl Encryption {
         Ok(Reloaded::Changed)
     }
 
-    /// Reloads whenever the file changes, until the future is dropped.
-    pub async fn follow_file(&self) {
+    /// Reloads whenever the file changes, until the future is dropped. `tell` hears of every attempt that was not
+    /// in vain.
+    pub async fn follow_file(&self, tell: impl Fn(&Result<Reloaded, String>)) {
+        let mut said = String::new();
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            match self.reload().await {
-                Ok(Reloaded::Unchanged) => {}
+            let reloaded = self.reload().await;
+            match &reloaded {
+                Ok(Reloaded::Unchanged) => continue,
                 Ok(Reloaded::Changed) => tracing::info!(path = %self.path.display(), "loaded new encryption config"),
+                // The same mistake is reported once.
+                Err(error) if *error == said => continue,
                 Err(error) => {
                     tracing::error!(path = %self.path.display(), error, "error processing encryption config file");
+                    said = error.clone();
                 }
             }
+            tell(&reloaded);
         }
     }
 }
@@ -172,7 +196,7 @@ impl Loaded {
         let plugins = plugins.in_order;
         Ok(Loaded {
             transformers,
-            identity: Arc::new(Transformer::identity()),
+            unconfigured: Arc::new(Transformer::unconfigured()),
             plugins,
             hash: String::new(),
             kms_timeouts,

@@ -1,6 +1,7 @@
-//! Any store, with the values of one resource encrypted.
+//! Any store, with its values encrypted.
 
-use super::transformer::{ResourceTransformer, Transformer};
+use super::keyring::Transformers;
+use super::transformer::Transformer;
 use crate::error::{Result, StoreError};
 use crate::model::{Deleted, Expect, GetResponse, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
 use crate::traits::{ProgressRequests, Store};
@@ -11,18 +12,18 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Encrypts on the way in and decrypts on the way out. All keys that pass are the resource's.
+/// Encrypts on the way in and decrypts on the way out.
 ///
 /// A value that cannot be decrypted fails a read with `StoreError::Undecryptable`. It can still be deleted:
 /// then `Deleted::previous` has an empty value, and the watch event no previous value.
 pub struct EncryptedStore {
     inner: Arc<dyn Store>,
-    transformer: ResourceTransformer,
+    transformers: Arc<dyn Transformers>,
 }
 
 impl EncryptedStore {
-    pub fn new(inner: Arc<dyn Store>, transformer: ResourceTransformer) -> EncryptedStore {
-        EncryptedStore { inner, transformer }
+    pub fn new(inner: Arc<dyn Store>, transformers: Arc<dyn Transformers>) -> EncryptedStore {
+        EncryptedStore { inner, transformers }
     }
 }
 
@@ -69,10 +70,10 @@ async fn open_event(transformer: &Transformer, event: Event) -> Result<Event> {
     })
 }
 
-async fn open_batch(transformer: &ResourceTransformer, batch: WatchBatch) -> Result<WatchBatch, WatchError> {
-    let transformer = transformer.current();
+async fn open_batch(transformers: &dyn Transformers, batch: WatchBatch) -> Result<WatchBatch, WatchError> {
     let mut events = Vec::with_capacity(batch.events.len());
     for event in batch.events {
+        let transformer = transformers.of(event.key());
         events.push(open_event(&transformer, event).await?);
     }
     Ok(WatchBatch { events, revision: batch.revision })
@@ -83,7 +84,7 @@ impl Store for EncryptedStore {
         Box::pin(async move {
             let mut response = self.inner.get(key, at).await?;
             if let Some(kv) = response.item {
-                response.item = Some(open(&self.transformer.current(), kv).await?);
+                response.item = Some(open(&self.transformers.of(&kv.key), kv).await?);
             }
             Ok(response)
         })
@@ -94,9 +95,8 @@ impl Store for EncryptedStore {
             let select = request.select;
             let mut response = self.inner.range(request).await?;
             if select == Select::KeysAndValues {
-                let transformer = self.transformer.current();
                 for item in &mut response.items {
-                    *item = open(&transformer, item.clone()).await?;
+                    *item = open(&self.transformers.of(&item.key), item.clone()).await?;
                 }
             }
             Ok(response)
@@ -105,7 +105,7 @@ impl Store for EncryptedStore {
 
     fn put(&self, key: Bytes, value: Bytes, expect: Expect, ttl: Option<Duration>) -> BoxFuture<'_, Result<Revision>> {
         Box::pin(async move {
-            let transformer = self.transformer.current();
+            let transformer = self.transformers.of(&key);
             // A put is refused before anything is written: the store is as good as unavailable.
             let sealed = transformer.seal(value, &key).map_err(StoreError::Unavailable)?;
             match self.inner.put(key, sealed, expect, ttl).await {
@@ -117,7 +117,7 @@ impl Store for EncryptedStore {
 
     fn delete(&self, key: Bytes, expect: Expect) -> BoxFuture<'_, Result<Deleted>> {
         Box::pin(async move {
-            let transformer = self.transformer.current();
+            let transformer = self.transformers.of(&key);
             match self.inner.delete(key, expect).await {
                 Ok(Deleted { revision, previous }) => {
                     let unreadable = KeyValue { value: Bytes::new(), stale: true, ..previous.clone() };
@@ -133,14 +133,14 @@ impl Store for EncryptedStore {
         Box::pin(async move {
             let (batches, control) = self.inner.watch(request).await?.into_parts();
             // An error is the last item, also if it comes from here.
-            let state = Some((batches, self.transformer.clone()));
+            let state = Some((batches, self.transformers.clone()));
             let opened = futures::stream::unfold(state, |state| async move {
-                let (mut batches, transformer) = state?;
+                let (mut batches, transformers) = state?;
                 let item = match batches.next().await? {
-                    Ok(batch) => open_batch(&transformer, batch).await,
+                    Ok(batch) => open_batch(&*transformers, batch).await,
                     Err(error) => Err(error),
                 };
-                let state = item.is_ok().then_some((batches, transformer));
+                let state = item.is_ok().then_some((batches, transformers));
                 Some((item, state))
             });
             Ok(Watch::new(opened.boxed(), control))

@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 /// No plain value begins with this: JSON begins with `{`, protobuf with `k8s\0`.
 const ENCRYPTED_PREFIX: &[u8] = b"k8s:enc:";
+const ENCRYPTED_FOR_IDENTITY: &str = "identity transformer tried to read encrypted data";
 
 /// The providers of one resource.
 pub struct Transformer {
     providers: Vec<ProviderTransformer>,
+    /// No rule names the resource.
+    unconfigured: bool,
 }
 
 pub(super) struct ProviderTransformer {
@@ -47,15 +50,23 @@ pub struct Opened {
 
 impl Transformer {
     pub(super) fn new(providers: Vec<ProviderTransformer>) -> Transformer {
-        Transformer { providers }
+        Transformer { providers, unconfigured: false }
     }
 
-    pub(super) fn identity() -> Transformer {
-        Transformer::new(vec![ProviderTransformer { prefix: Vec::new(), kind: Kind::Identity }])
+    /// For what no rule names: stored as it is, and encrypted data is an error.
+    pub(super) fn unconfigured() -> Transformer {
+        let identity = ProviderTransformer { prefix: Vec::new(), kind: Kind::Identity };
+        Transformer { providers: vec![identity], unconfigured: true }
     }
 
     /// Undoes `seal`. `key` is the storage key. Waits only where a KMS plugin must be asked.
     pub async fn open(&self, stored: &Bytes, key: &[u8]) -> Result<Opened, String> {
+        if self.unconfigured {
+            return match stored.starts_with(ENCRYPTED_PREFIX) {
+                true => Err(ENCRYPTED_FOR_IDENTITY.into()),
+                false => Ok(Opened { value: stored.clone(), stale: false }),
+            };
+        }
         let mut errors = Vec::new();
         for (i, provider) in self.providers.iter().enumerate() {
             if !stored.starts_with(&provider.prefix) {
@@ -92,7 +103,7 @@ impl Transformer {
         Ok(out.into())
     }
 
-    /// Whether values pass through unchanged, so that a list need not look at each.
+    /// Whether values are stored as they are and none can be stale.
     pub fn is_identity_only(&self) -> bool {
         matches!(&self.providers[..], [only] if matches!(only.kind, Kind::Identity))
     }
@@ -102,9 +113,7 @@ impl ProviderTransformer {
     async fn open(&self, stored: &Bytes, key: &[u8]) -> Result<Opened, Vec<String>> {
         let rest = &stored[self.prefix.len()..];
         match &self.kind {
-            Kind::Identity if stored.starts_with(ENCRYPTED_PREFIX) => {
-                Err(vec!["identity transformer tried to read encrypted data".into()])
-            }
+            Kind::Identity if stored.starts_with(ENCRYPTED_PREFIX) => Err(vec![ENCRYPTED_FOR_IDENTITY.into()]),
             Kind::Identity => Ok(Opened { value: stored.clone(), stale: false }),
             Kind::Keys { keys, none_matches } => open_with_keys(keys, none_matches, rest, key),
             Kind::Kms(kms) => kms.open(rest, key).await.map_err(|error| vec![error]),
@@ -153,7 +162,7 @@ impl ResourceTransformer {
     pub fn current(&self) -> Arc<Transformer> {
         match &self.encryption {
             Some(encryption) => encryption.transformer(&self.resource),
-            None => Arc::new(Transformer::identity()),
+            None => Arc::new(Transformer::unconfigured()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Pods.
 
+use super::pod_parts;
 use crate::strategies::{Kind, pod_warnings};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Value};
@@ -23,6 +24,10 @@ pub const POD: Kind = Kind {
         Part::Main => &[&["status"]],
         Part::Status => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
         Part::Other(_) => &[&["status"]],
+    },
+    owned_fields: |part| match part {
+        Part::Other(subresource) => pod_parts::owned_fields(subresource),
+        Part::Main | Part::Status => &[],
     },
     ..Kind::PLAIN
 };
@@ -52,8 +57,12 @@ fn mirror_service_account(pod: &mut Value) {
 }
 
 fn prepare_for_update(_call: &Call, part: Part<'_>, pod: &mut Value, old: &Value) {
-    if part != Part::Status {
-        return;
+    match part {
+        Part::Main => return,
+        Part::Other("ephemeralcontainers") => return pod_parts::prepare_ephemeral_containers(pod, old),
+        Part::Other("resize") => return pod_parts::prepare_resize(pod, old),
+        Part::Other(_) => return,
+        Part::Status => {}
     }
     pod.meta_mut().remove("deletionTimestamp");
     match old.at(&["metadata", "ownerReferences"]) {

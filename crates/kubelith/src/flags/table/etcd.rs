@@ -1,30 +1,36 @@
 //! Flags of storage.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later};
+use super::{flag, later, no_use};
 
 pub const FLAGS: &[Flag] = &[
-    later("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
+    flag("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
+    no_use("default-watch-cache-size", Int, "100", "Size of watch caches; they size themselves here."),
     flag(
         "enable-garbage-collector",
         Bool,
         "true",
         "Keep finalizers for the garbage collector. Must match that of the controller manager.",
     ),
-    later("encryption-provider-config", Text, "", "File with the providers that encrypt resources at rest."),
-    later("encryption-provider-config-automatic-reload", Bool, "", "Read that file again when it changes."),
+    flag("encryption-provider-config", Text, "", "File with the providers that encrypt resources at rest."),
+    flag("encryption-provider-config-automatic-reload", Bool, "", "Read that file again when it changes."),
     flag("etcd-cafile", Text, "", "Authorities that etcd's certificate must come from."),
     flag("etcd-certfile", Text, "", "Client certificate for etcd."),
     flag("etcd-compaction-interval", Duration, "5m0s", "Time between compactions; 0 leaves it to others."),
-    later("etcd-count-metric-poll-period", Duration, "1m0s", "Time between counts of objects; 0 for none."),
-    later("etcd-db-metric-poll-interval", Duration, "30s", "Time between looks at the size of the database."),
-    later("etcd-healthcheck-timeout", Duration, "2s", "Time for the health check of etcd."),
+    flag(
+        "etcd-count-metric-poll-period",
+        Duration,
+        "1m0s",
+        "Time between counts of objects; 0 for none. They are counted when they are asked for.",
+    ),
+    flag("etcd-db-metric-poll-interval", Duration, "30s", "Time between looks at the size of the database."),
+    flag("etcd-healthcheck-timeout", Duration, "2s", "Time for the health check of etcd."),
     flag("etcd-keyfile", Text, "", "Key of the client certificate for etcd."),
     flag("etcd-prefix", Text, "/registry", "Prefix of all keys."),
-    later("etcd-readycheck-timeout", Duration, "2s", "Time for the readiness check of etcd."),
+    flag("etcd-readycheck-timeout", Duration, "2s", "Time for the readiness check of etcd."),
     flag("etcd-servers", List, "", "Addresses of etcd: scheme://host:port,…"),
-    later("etcd-servers-overrides", List, "", "Other etcd servers for some resources: group/resource#server;server,…"),
-    later("lease-reuse-duration-seconds", Int, "60", "Seconds for which objects that expire share a lease."),
+    flag("etcd-servers-overrides", List, "", "Other etcd servers for some resources: group/resource#server;server,…"),
+    flag("lease-reuse-duration-seconds", Int, "60", "Seconds for which objects that expire share a lease."),
     flag(
         "storage-backend",
         Text,
@@ -38,6 +44,6 @@ pub const FLAGS: &[Flag] = &[
         "application/vnd.kubernetes.protobuf",
         "Form in which built-in objects are stored: application/json or application/vnd.kubernetes.protobuf.",
     ),
-    later("watch-cache", Bool, "true", "Serve reads and watches from memory."),
-    later("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; only 0 (off) has a meaning."),
+    no_use("watch-cache", Bool, "true", "Serve reads and watches from memory."),
+    no_use("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; they size themselves here."),
 ];

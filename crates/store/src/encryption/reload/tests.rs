@@ -222,26 +222,28 @@ async fn files_that_cannot_be_used_are_refused() {
 }
 
 #[tokio::test]
-async fn kms_health_is_one_check() {
+async fn kms_health_is_one_check_per_plugin_or_one_for_all() {
     let plugin = FakePlugin::start();
     let kms = format!("[{{kms: {{apiVersion: v2, name: plug, endpoint: '{}'}}}}]", plugin.endpoint());
     let file = File::with(&[("[secrets]", &kms)]);
     let encryption = Encryption::load(&file.path(), ReloadMode::Once).await.unwrap();
-    let check = encryption.health_check().unwrap();
-    assert_eq!((check.name(), check.check().await), ("kms-providers", Ok(())));
+    let checks = encryption.health_checks();
+    assert_eq!((checks.len(), checks[0].name(), checks[0].check().await), (1, "kms-provider-0".into(), Ok(())));
+    let all = file.load().await.unwrap().health_checks();
+    assert_eq!((all.len(), all[0].name(), all[0].check().await), (1, "kms-providers".into(), Ok(())));
     let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").unwrap();
     assert!(stored.starts_with(b"k8s:enc:kms:v2:plug:"));
     let plain = File::with(&[("[secrets]", &format!("[{CBC}]"))]);
     let once = Encryption::load(&plain.path(), ReloadMode::Once).await.unwrap();
-    assert!(once.health_check().is_none());
-    assert!(plain.load().await.unwrap().health_check().is_some(), "plugins may come with a reload");
+    assert!(once.health_checks().is_empty());
+    assert_eq!(plain.load().await.unwrap().health_checks().len(), 1, "plugins may come with a reload");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_encrypted_store_conforms() {
     let file = File::with(&[("[secrets]", &format!("[{GCM}]"))]);
     let encryption = file.load().await.unwrap();
-    let store = EncryptedStore::new(Arc::new(MemoryStore::default()), encryption.for_resource(secrets()));
+    let store = EncryptedStore::new(Arc::new(MemoryStore::default()), Arc::new(encryption.for_resource(secrets())));
     crate::conformance::run(Arc::new(store)).await;
 }
 
@@ -250,7 +252,7 @@ async fn a_store_encrypts_tells_staleness_and_lets_unreadable_values_be_deleted(
     let file = File::with(&[("[secrets]", &format!("[{GCM}, {{identity: {{}}}}]"))]);
     let encryption = file.load().await.unwrap();
     let raw: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let store = EncryptedStore::new(raw.clone(), encryption.for_resource(secrets()));
+    let store = EncryptedStore::new(raw.clone(), Arc::new(encryption.for_resource(secrets())));
     let plain = raw.put("a".into(), "plain".into(), Expect::Any, None).await.unwrap();
     store.put("b".into(), "secret".into(), Expect::Any, None).await.unwrap();
     assert!(raw.get("b".into(), None).await.unwrap().item.unwrap().value.starts_with(b"k8s:enc:aesgcm:v1:key2:"));

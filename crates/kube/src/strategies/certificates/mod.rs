@@ -1,0 +1,3 @@
+//! The kinds of certificates.k8s.io.
+
+pub mod signing_request;

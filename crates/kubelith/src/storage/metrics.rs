@@ -1,0 +1,188 @@
+//! Metrics of storage and of the watch caches, under the reference's names. What the caches know is read when
+//! it is asked for.
+
+use kubelith_meta::GroupResource;
+use kubelith_server::metrics::prometheus::core::{Collector, Desc};
+use kubelith_server::metrics::prometheus::proto::MetricFamily;
+use kubelith_server::metrics::prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_server::metrics::{counters, gauges, histograms, register};
+use kubelith_store::KeyLayout;
+use kubelith_store::cache::{CacheStats, Hub};
+use kubelith_store::encryption::Reloaded;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const REQUEST_SECONDS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
+    45.0, 60.0,
+];
+const RESOURCE: &[&str] = &["group", "resource"];
+const REQUEST: &[&str] = &["operation", "group", "resource"];
+
+pub struct StorageMetrics {
+    durations: HistogramVec,
+    requests: IntCounterVec,
+    errors: IntCounterVec,
+    size: IntGaugeVec,
+    reloads: IntCounterVec,
+    reloaded_at: IntGaugeVec,
+    config: IntGaugeVec,
+    layout: Arc<KeyLayout>,
+    registry: Registry,
+}
+
+/// Whether `apiserver_storage_objects` is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountObjects {
+    Yes,
+    No,
+}
+
+impl StorageMetrics {
+    pub fn new(registry: &Registry, layout: Arc<KeyLayout>) -> StorageMetrics {
+        const CONTROLLER: &str = "apiserver_encryption_config_controller";
+        let counters = |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
+        let gauges = |name: &str, help: &str, labels: &[&str]| gauges(registry, name, help, labels);
+        StorageMetrics {
+            durations: histograms(
+                registry,
+                "etcd_request_duration_seconds",
+                "Time of the store's answers, by operation and resource.",
+                REQUEST_SECONDS,
+                REQUEST,
+            ),
+            requests: counters("etcd_requests_total", "Requests to the store, by operation and resource.", REQUEST),
+            errors: counters("etcd_request_errors_total", "Requests to the store that failed.", REQUEST),
+            size: gauges("apiserver_storage_size_bytes", "Bytes that the store takes.", &["storage_cluster_id"]),
+            reloads: counters(
+                &format!("{CONTROLLER}_automatic_reloads_total"),
+                "Times that the encryption configuration was read again.",
+                &["status", "apiserver_id_hash"],
+            ),
+            reloaded_at: gauges(
+                &format!("{CONTROLLER}_automatic_reload_last_timestamp_seconds"),
+                "When the encryption configuration was last read again.",
+                &["status", "apiserver_id_hash"],
+            ),
+            config: gauges(
+                &format!("{CONTROLLER}_last_config_info"),
+                "Hash of the encryption configuration in force.",
+                &["apiserver_id_hash", "hash"],
+            ),
+            layout,
+            registry: registry.clone(),
+        }
+    }
+
+    pub fn request(&self, operation: &str, resource: &GroupResource, took: Duration, failed: bool) {
+        let labels = [operation, &resource.group, &resource.resource];
+        self.durations.with_label_values(&labels).observe(took.as_secs_f64());
+        self.requests.with_label_values(&labels).inc();
+        if failed {
+            self.errors.with_label_values(&labels).inc();
+        }
+    }
+
+    /// The size of the store with this number.
+    pub fn size(&self, store: usize, bytes: u64) {
+        self.size.with_label_values(&[&format!("etcd-{store}")]).set(bytes as i64);
+    }
+
+    pub fn encryption_loaded(&self, hash: &str) {
+        self.config.reset();
+        self.config.with_label_values(&["", hash]).set(1);
+    }
+
+    pub fn encryption_reloaded(&self, outcome: &Result<Reloaded, String>, hash: &str) {
+        let status = if outcome.is_ok() { "success" } else { "failure" };
+        self.reloads.with_label_values(&[status, ""]).inc();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.reloaded_at.with_label_values(&[status, ""]).set(now.as_secs() as i64);
+        if outcome.is_ok() {
+            self.encryption_loaded(hash);
+        }
+    }
+
+    /// Serves what the caches of these hubs know of themselves.
+    pub fn follow(&self, hubs: Vec<Arc<Hub>>, count: CountObjects) {
+        register(&self.registry, CacheMetrics::new(hubs, self.layout.clone(), count));
+    }
+}
+
+/// One of a cache's figures.
+type Figure = fn(&CacheStats) -> u64;
+
+/// Figures of the caches, read at each scrape.
+struct CacheMetrics {
+    hubs: Vec<Arc<Hub>>,
+    layout: Arc<KeyLayout>,
+    count: CountObjects,
+    objects: IntGaugeVec,
+    capacity: IntGaugeVec,
+    revision: IntGaugeVec,
+    counters: Vec<(IntCounterVec, Figure)>,
+    /// One scrape at a time: counters move by differences.
+    scraping: Mutex<()>,
+}
+
+impl CacheMetrics {
+    fn new(hubs: Vec<Arc<Hub>>, layout: Arc<KeyLayout>, count: CountObjects) -> CacheMetrics {
+        let gauge = |name: &str, help: &str, labels: &[&str]| {
+            IntGaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed")
+        };
+        let counter = |name: &str, help: &str| {
+            IntCounterVec::new(Opts::new(name, help), RESOURCE).expect("names and labels are well-formed")
+        };
+        let received = |stats: &CacheStats| stats.received;
+        let counters: Vec<(IntCounterVec, Figure)> = vec![
+            (counter("apiserver_storage_events_received_total", "Events that came from the store."), received),
+            (counter("apiserver_watch_cache_events_received_total", "Events that watch caches received."), received),
+            (counter("apiserver_watch_cache_events_dispatched_total", "Events that watch caches passed on."), received),
+            (counter("apiserver_watch_cache_initializations_total", "Times that a watch cache was filled."), |s| {
+                s.loads
+            }),
+        ];
+        CacheMetrics {
+            hubs,
+            layout,
+            count,
+            objects: gauge("apiserver_storage_objects", "Stored objects, by resource.", &["resource"]),
+            capacity: gauge("watch_cache_capacity", "Events that a watch cache holds now.", RESOURCE),
+            revision: gauge("apiserver_watch_cache_resource_version", "How far a watch cache has come.", RESOURCE),
+            counters,
+            scraping: Mutex::default(),
+        }
+    }
+}
+
+impl Collector for CacheMetrics {
+    fn desc(&self) -> Vec<&Desc> {
+        let gauges = [&self.objects, &self.capacity, &self.revision].into_iter().flat_map(Collector::desc);
+        gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.desc())).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let _scraping = self.scraping.lock().expect("no panic under this lock");
+        for gauge in [&self.objects, &self.capacity, &self.revision] {
+            gauge.reset(); // resources come and go
+        }
+        for hub in &self.hubs {
+            for (prefix, cache) in hub.caches() {
+                let Some(resource) = self.layout.resource(prefix.as_bytes()) else { continue };
+                let stats = cache.stats();
+                if self.count == CountObjects::Yes {
+                    self.objects.with_label_values(&[&resource.to_string()]).set(stats.objects as i64);
+                }
+                let labels: [&str; 2] = [&resource.group, &resource.resource];
+                self.capacity.with_label_values(&labels).set(stats.events as i64);
+                self.revision.with_label_values(&labels).set(hub.applied());
+                for (counter, read) in &self.counters {
+                    let counter = counter.with_label_values(&labels);
+                    counter.inc_by(read(&stats).saturating_sub(counter.get()));
+                }
+            }
+        }
+        let gauges = [&self.objects, &self.capacity, &self.revision].into_iter().flat_map(Collector::collect);
+        gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.collect())).collect()
+    }
+}

@@ -1,0 +1,227 @@
+//! The stores that the options name, opened, cached, watched over and counted.
+
+pub mod live_backup;
+mod metered;
+mod metrics;
+
+use crate::options::{Options, StorageBackend, StorageOptions};
+use kubelith_catalog::Catalog;
+use kubelith_meta::GroupResource;
+use kubelith_server::health::{Check, HealthChecks};
+use kubelith_server::lifecycle::{PostStartHook, Tasks};
+use kubelith_server::metrics::Metrics;
+use kubelith_store::cache::{Hub, HubOptions, Malformed, Past};
+use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use kubelith_store::encryption::{Encryption, Keyring, ReloadMode, Transformers};
+use kubelith_store::etcd::{EtcdOptions, EtcdStore};
+use kubelith_store::{KeyLayout, MemoryStore, Store};
+pub use metrics::CountObjects;
+
+use metered::MeteredStore;
+use metrics::StorageMetrics;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The folder of the embedded store below the data folder.
+const STORE: &str = "store";
+
+/// The folder of the embedded store.
+pub fn folder(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE)
+}
+
+/// All storage of the server.
+pub struct Storage {
+    /// The caches of the main store; some resources may live in others ([`Hub::of`]).
+    pub hub: Arc<Hub>,
+    /// The main store, then those of `--etcd-servers-overrides`.
+    stores: Vec<Arc<dyn Store>>,
+    /// The main store, if it is embedded, and its folder.
+    embedded: Option<(PathBuf, EmbeddedStore)>,
+    encryption: Option<Arc<Encryption>>,
+    metrics: Arc<StorageMetrics>,
+    health_timeout: Duration,
+    ready_timeout: Duration,
+    size_interval: Duration,
+}
+
+impl Storage {
+    pub async fn open(options: &Options, catalog: &Catalog, metrics: &Metrics) -> Result<Storage, String> {
+        let storage = &options.storage;
+        let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
+        let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone()));
+        let encryption = load_encryption(storage).await?;
+        let hub_options = HubOptions {
+            encryption: encryption.clone().map(|e| Arc::new(Keyring::new(layout.clone(), e)) as Arc<dyn Transformers>),
+            malformed: match options.features.enabled("AllowUnsafeMalformedObjectDeletion") {
+                true => Malformed::Deletable,
+                false => Malformed::Reported,
+            },
+            past: match storage.backend {
+                StorageBackend::Embedded => Past::Replayed,
+                StorageBackend::Memory | StorageBackend::Etcd3 => Past::Forgotten,
+            },
+            lifetimes: BTreeMap::from([("events".to_owned(), storage.event_ttl)]),
+            ..HubOptions::new(layout.root())
+        };
+        let metered = |store| Arc::new(MeteredStore::new(store, layout.clone(), metrics.clone())) as Arc<dyn Store>;
+        let embedded = match storage.backend {
+            StorageBackend::Embedded => Some((folder(&options.data_dir), open_embedded(options).await?)),
+            StorageBackend::Memory | StorageBackend::Etcd3 => None,
+        };
+        let main: Arc<dyn Store> = match (&embedded, storage.backend) {
+            (Some((_, store)), _) => Arc::new(store.clone()),
+            (None, StorageBackend::Etcd3) => open_etcd(storage, &storage.etcd_servers)?,
+            (None, _) => Arc::new(MemoryStore::default()),
+        };
+        let main = metered(main);
+        let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
+        let mut stores = vec![main];
+        let mut hubs = vec![hub.clone()];
+        for (servers, resources) in &storage.etcd_overrides {
+            let store = metered(open_etcd(storage, servers)?);
+            let options = HubOptions { past: Past::Forgotten, ..hub_options.clone() };
+            let other = Hub::start_with(store.clone(), options).await.map_err(|e| e.to_string())?;
+            for resource in resources {
+                if let Some(prefix) = prefix_of(catalog, resource) {
+                    hub.delegate(prefix, other.clone());
+                }
+            }
+            stores.push(store);
+            hubs.push(other);
+        }
+        metrics.follow(hubs, storage.count_objects);
+        Ok(Storage {
+            hub,
+            stores,
+            embedded,
+            encryption,
+            metrics,
+            health_timeout: storage.health_timeout,
+            ready_timeout: storage.ready_timeout,
+            size_interval: storage.size_interval,
+        })
+    }
+
+    /// The checks that kube-apiserver has of its etcd, whatever the store is, and of KMS plugins.
+    pub fn add_checks(&self, checks: &mut HealthChecks) {
+        for (i, store) in self.stores.iter().enumerate() {
+            let (health, ready) = match i {
+                0 => ("etcd".to_owned(), "etcd-readiness".to_owned()),
+                n => (format!("etcd-override-{}", n - 1), format!("etcd-override-readiness-{}", n - 1)),
+            };
+            checks.add(store_check(health, store, self.health_timeout).in_group("etcd"));
+            checks.add_readyz(store_check(ready, store, self.ready_timeout).in_group("etcd-readiness"));
+        }
+        for check in self.encryption.iter().flat_map(Encryption::health_checks) {
+            let check = Check::new(check.name(), move || {
+                let check = check.clone();
+                async move { check.check().await }
+            });
+            checks.healthz.push(check.clone());
+            checks.add_readyz(check);
+        }
+    }
+
+    /// What starts with the server: following the encryption file.
+    pub fn hooks(&self) -> Vec<PostStartHook> {
+        let Some(encryption) = self.encryption.clone() else { return Vec::new() };
+        self.metrics.encryption_loaded(&encryption.config_hash());
+        if !encryption.reloads() {
+            return Vec::new();
+        }
+        let metrics = self.metrics.clone();
+        vec![PostStartHook::new("start-encryption-provider-config-automatic-reload", move |context| async move {
+            context.tasks.spawn_until_stopped("encryption-config", async move {
+                let told = encryption.clone();
+                encryption.follow_file(move |outcome| metrics.encryption_reloaded(outcome, &told.config_hash())).await;
+            });
+            Ok(())
+        })]
+    }
+
+    /// Measures the size of the stores from time to time, and writes backups when asked to.
+    pub fn spawn(&self, tasks: &Tasks) {
+        if let Some((folder, store)) = self.embedded.clone() {
+            tasks.spawn_until_stopped("live-backup", live_backup::serve(folder, store));
+        }
+        let (stores, metrics, interval) = (self.stores.clone(), self.metrics.clone(), self.size_interval);
+        if interval.is_zero() {
+            return;
+        }
+        tasks.spawn_until_stopped("storage-size", async move {
+            loop {
+                for (i, store) in stores.iter().enumerate() {
+                    if let Ok(stats) = store.stats().await {
+                        metrics.size(i, stats.size);
+                    }
+                }
+                tokio::time::sleep(interval).await;
+            }
+        });
+    }
+
+    /// Finishes the writes under way and releases files and connections.
+    pub fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
+        let stores = self.stores.clone();
+        async move {
+            for store in stores {
+                store.close().await;
+            }
+        }
+    }
+}
+
+fn store_check(name: String, store: &Arc<dyn Store>, timeout: Duration) -> Check {
+    let store = store.clone();
+    Check::new(name, move || {
+        let store = store.clone();
+        async move {
+            match tokio::time::timeout(timeout, store.health()).await {
+                Ok(health) => health.map_err(|error| format!("error getting data from etcd: {error}")),
+                Err(_) => Err("error getting data from etcd: context deadline exceeded".into()),
+            }
+        }
+    })
+}
+
+async fn load_encryption(options: &StorageOptions) -> Result<Option<Arc<Encryption>>, String> {
+    let Some(path) = &options.encryption_config else { return Ok(None) };
+    let mode = if options.encryption_reload { ReloadMode::OnChange } else { ReloadMode::Once };
+    Encryption::load(path, mode).await.map(Some)
+}
+
+async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {
+    let mut embedded = EmbeddedOptions::new(folder(&options.data_dir));
+    embedded.progress = Some(Arc::new(|part: f64| {
+        tracing::info!(percent = (part * 100.0) as u32, "checking the data file");
+    }));
+    // Opening reads and locks files: not on a thread that serves.
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
+    opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+}
+
+fn open_etcd(options: &StorageOptions, servers: &[String]) -> Result<Arc<dyn Store>, String> {
+    let mut etcd = EtcdOptions::new(servers.iter().cloned());
+    etcd.tls = options.etcd_tls.clone();
+    etcd.compaction_interval = options.etcd_compaction_interval;
+    etcd.lease_reuse = options.lease_reuse;
+    Ok(Arc::new(EtcdStore::new(etcd).map_err(|e| e.to_string())?))
+}
+
+fn layout(catalog: &Catalog, root: &str) -> KeyLayout {
+    let stored = catalog.descriptors.iter().filter(|d| d.storage.keeps_objects());
+    KeyLayout::new(root, stored.map(|d| (d.storage.prefix.as_str(), d.group_resource())))
+}
+
+fn prefix_of<'a>(catalog: &'a Catalog, resource: &GroupResource) -> Option<&'a str> {
+    let mut stored = catalog.descriptors.iter().filter(|d| d.storage.keeps_objects());
+    stored.find(|d| d.group_resource() == *resource).map(|d| d.storage.prefix.as_str())
+}
+
+/// `--etcd-prefix` with slashes at both ends.
+fn root(prefix: &str) -> String {
+    format!("/{}/", prefix.trim_matches('/'))
+}

@@ -1,0 +1,117 @@
+//! Servers on a real etcd cluster.
+
+use crate::support::{Site, config_map, revision, wait_until};
+use kubelith_store::etcd::server::Cluster;
+use kubelith_store::etcd::{EtcdOptions, EtcdStore};
+use kubelith_store::{RangeRequest, Select, Store};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The keys below a prefix.
+pub fn keys(cluster: &Cluster, prefix: &str) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = EtcdStore::new(EtcdOptions::new(cluster.endpoints())).unwrap();
+        let found = store.range(RangeRequest::prefix(prefix.to_owned()).select(Select::Keys)).await.unwrap();
+        store.close().await;
+        found.items.iter().map(|kv| String::from_utf8(kv.key.to_vec()).unwrap()).collect()
+    })
+}
+
+fn site(cluster: &Cluster) -> Site {
+    Site::new(&[&format!("--etcd-servers={}", cluster.endpoints().join(","))])
+}
+
+#[test]
+fn two_servers_on_one_etcd_see_each_other_at_once() {
+    let etcd = Cluster::start(1, &[]);
+    let (one, other) = (site(&etcd), site(&etcd));
+    let (one, other) = (one.start(), other.start());
+    let (mut one, mut other) = (one.client(), other.client());
+    for i in 0..20 {
+        let made = one.create(CONFIG_MAPS, &config_map(&format!("c{i}"), "v"));
+        let (code, seen) = other.get(&format!("{CONFIG_MAPS}/c{i}"));
+        assert_eq!((code, &seen), (200, &made));
+        let (_, list) = other.get(CONFIG_MAPS);
+        let names: BTreeSet<&str> =
+            list["items"].as_array().unwrap().iter().map(|o| o["metadata"]["name"].as_str().unwrap()).collect();
+        assert!(names.contains(format!("c{i}").as_str()));
+        std::mem::swap(&mut one, &mut other);
+    }
+}
+
+#[test]
+fn a_lost_leader_costs_no_write_and_no_event() {
+    let mut etcd = Cluster::start(3, &[]);
+    let (writing, watching) = (site(&etcd), site(&etcd));
+    let (writing, watching) = (writing.start(), watching.start());
+    let from = revision(&watching.client().get(CONFIG_MAPS).1);
+    let acked = Arc::new(Mutex::new(Vec::new()));
+    let (count, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let mut api = writing.client();
+            let (acked, count, stop) = (acked.clone(), count.clone(), stop.clone());
+            std::thread::spawn(move || {
+                for i in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let name = format!("w{writer}-{i}");
+                    // While there is no leader, writes fail: those are not acknowledged.
+                    if let Ok((201, object)) = api.try_send("POST", CONFIG_MAPS, Some(&config_map(&name, "v"))) {
+                        acked.lock().unwrap().push((name, revision(&object)));
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    wait_until("there is load", || count.load(Ordering::Relaxed) > 20);
+    let leader = leader(&etcd);
+    etcd.kill(leader);
+    let before = count.load(Ordering::Relaxed);
+    wait_until("writes go on with a new leader", || count.load(Ordering::Relaxed) > before + 20);
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.join().unwrap();
+    }
+
+    let mut acked = std::mem::take(&mut *acked.lock().unwrap());
+    acked.sort_by_key(|(_, at)| *at);
+    let (code, list) = watching.client().get(CONFIG_MAPS);
+    assert_eq!(code, 200, "{list}");
+    let items = list["items"].as_array().unwrap();
+    let listed: BTreeSet<(&str, i64)> =
+        items.iter().map(|o| (o["metadata"]["name"].as_str().unwrap(), revision(o))).collect();
+    for (name, at) in &acked {
+        assert!(listed.contains(&(name.as_str(), *at)), "{name} at {at} is lost");
+    }
+    // What a watch shows that began before the leader went: all of it, in order.
+    let events =
+        watching.client().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}"), items.len() - initial(items));
+    let seen: Vec<i64> = events.iter().map(|event| revision(&event["object"])).collect();
+    assert!(seen.is_sorted_by(|a, b| a < b), "events are out of order");
+    for (name, at) in &acked {
+        assert!(seen.binary_search(at).is_ok(), "{name} at {at} was never seen");
+    }
+}
+
+/// Objects that were there before the load.
+fn initial(items: &[serde_json::Value]) -> usize {
+    items.iter().filter(|o| !o["metadata"]["name"].as_str().unwrap().starts_with('w')).count()
+}
+
+fn leader(cluster: &Cluster) -> usize {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = EtcdStore::new(EtcdOptions::new(cluster.endpoints())).unwrap();
+        let status = store.endpoint_status().await;
+        let place = status.iter().position(|(_, status)| status.as_ref().is_ok_and(|status| status.is_leader));
+        store.close().await;
+        place.expect("a leader")
+    })
+}

@@ -1,0 +1,83 @@
+//! Flags of storage that show in what a server does.
+
+use crate::support::{Site, config_map, wait_until};
+use kubelith_store::etcd::server::Cluster;
+use serde_json::json;
+
+#[test]
+fn events_end_after_their_time() {
+    let site = Site::new(&["--event-ttl=1s"]);
+    let server = site.start();
+    let mut api = server.client();
+    let events = "/api/v1/namespaces/default/events";
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "reason": "Test"
+    });
+    api.create(events, &event);
+    api.create("/api/v1/namespaces/default/configmaps", &config_map("c", "stays"));
+    wait_until("the event is gone", || api.get(&format!("{events}/e")).0 == 404);
+    assert_eq!(api.get("/api/v1/namespaces/default/configmaps/c").0, 200);
+}
+
+#[test]
+fn storage_is_counted_and_checked() {
+    let site = Site::new(&["--storage-backend=memory"]);
+    let server = site.start();
+    let mut api = server.client();
+    api.create("/api/v1/namespaces/default/configmaps", &config_map("c", "v"));
+    let metrics = api.text("/metrics");
+    for line in [
+        r#"etcd_requests_total{group="",operation="create",resource="configmaps"} 1"#,
+        r#"etcd_request_duration_seconds_count{group="",operation="create",resource="configmaps"} 1"#,
+        r#"apiserver_storage_objects{resource="configmaps"} "#,
+        r#"apiserver_watch_cache_events_received_total{group="",resource="configmaps"} "#,
+        r#"apiserver_watch_cache_initializations_total{group="",resource="configmaps"} 1"#,
+        r#"apiserver_watch_cache_resource_version{group="",resource="configmaps"} "#,
+    ] {
+        assert!(metrics.contains(line), "{line} is missing");
+    }
+    wait_until("the size is measured", || {
+        api.text("/metrics").contains(r#"apiserver_storage_size_bytes{storage_cluster_id="etcd-0"}"#)
+    });
+    for (path, checks) in [("/healthz", &["etcd"][..]), ("/livez", &["etcd"]), ("/readyz", &["etcd", "etcd-readiness"])]
+    {
+        let shown = api.text(&format!("{path}?verbose"));
+        for check in checks {
+            assert!(shown.contains(&format!("[+]{check} ok\n")), "{path}: {shown}");
+        }
+        assert_eq!(shown.contains("etcd-readiness"), checks.len() > 1, "{path}");
+    }
+}
+
+#[test]
+fn some_resources_live_in_an_etcd_of_their_own() {
+    let etcd = Cluster::start(1, &[]);
+    let flag = format!("--etcd-servers-overrides=/configmaps#{}", etcd.endpoints()[0]);
+    let site = Site::new(&["--storage-backend=memory", &flag]);
+    let server = site.start();
+    let mut api = server.client();
+    api.create("/api/v1/namespaces/default/configmaps", &config_map("c", "v"));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    api.create("/api/v1/namespaces/default/secrets", &secret);
+    let shown = api.text("/readyz?verbose");
+    assert!(shown.contains("[+]etcd-override-0 ok") && shown.contains("[+]etcd-override-readiness-0 ok"), "{shown}");
+    let keys = crate::etcd::keys(&etcd, "/registry/");
+    assert!(keys.contains(&"/registry/configmaps/default/c".to_owned()), "{keys:?}");
+    assert!(keys.iter().all(|key| key.starts_with("/registry/configmaps/")), "{keys:?}");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    for (flag, why) in [
+        (
+            "--etcd-servers-overrides=nonsense",
+            "--etcd-servers-overrides invalid, must be of format: group/resource#servers",
+        ),
+        ("--watch-cache-sizes=pods#x", "invalid size of watch cache size: pods#x"),
+        ("--encryption-provider-config=/nonexistent", "error reading encryption provider configuration file"),
+    ] {
+        let said = Site::new(&["--storage-backend=memory", flag]).spawn().failure();
+        assert!(said.contains(why), "{flag}: {said}");
+    }
+}

@@ -1,0 +1,8 @@
+//! Storage through the real program: encryption, flags, the store's commands, crashes, etcd.
+
+mod commands;
+mod crash;
+mod encryption;
+mod etcd;
+mod flags;
+mod support;

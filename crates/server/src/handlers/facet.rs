@@ -1,0 +1,94 @@
+//! Subresources with a kind of their own that are a view of their parent's object: what is read there is made from the
+//! parent, what is written there changes it. Scale is the one that clients know.
+
+use super::context::Context;
+use kubelith_meta::{Status, Value};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::{Call, Judged};
+use kubelith_schema::TypedSchema;
+
+/// A view of a resource's objects. Parents are at the request's version.
+pub trait Facet: Send + Sync + 'static {
+    fn schema(&self) -> &TypedSchema;
+
+    /// What GET answers.
+    fn read(&self, parent: &Value) -> Result<Value, Status>;
+
+    /// What a write answers, and what validating admission judges.
+    fn written(&self, parent: &Value) -> Result<Value, Status>;
+
+    /// What a write starts from: with metadata.managedFields, as far as they concern the view.
+    fn begin(&self, parent: &Value) -> Result<Value, Status>;
+
+    /// The parent as it is after `view` was written.
+    fn finish(&self, call: &Call, parent: Value, view: &Value) -> Result<Value, Status>;
+}
+
+/// A stored object as a write through an endpoint meets it.
+pub struct Met {
+    /// What the client changes, at the endpoint's kind.
+    pub live: Value,
+    /// The object that `live` is a view of.
+    parent: Option<Value>,
+}
+
+impl Context {
+    /// What a client of this endpoint sees of a stored object before it writes.
+    pub(super) async fn meet(&self, existing: &Value) -> Result<Met, Status> {
+        let object = self.to_request_version(existing.clone()).await?;
+        Ok(match &self.endpoint.facet {
+            Some(facet) => Met { live: facet.begin(&object)?, parent: Some(object) },
+            None => Met { live: object, parent: None },
+        })
+    }
+
+    /// Runs mutating admission on what the client wrote, then brings it to the working version of the stored object.
+    pub(super) async fn admit(
+        &self,
+        call: &Call,
+        object: Value,
+        existing: Option<&Value>,
+        met: Option<Met>,
+        options: &Value,
+    ) -> Result<Value, Status> {
+        let resource = &self.endpoint.resource;
+        let working = resource.working_kind(call);
+        let operation = if existing.is_some() { Operation::Update } else { Operation::Create };
+        if let (Some(facet), Some(Met { live, parent: Some(parent) })) = (&self.endpoint.facet, met) {
+            let view_call = Call { kind: self.endpoint.kind.clone(), ..call.clone() };
+            let mut view = object;
+            let request = Request { call: &view_call, operation, old: Some(&live), options: Some(options) };
+            resource.admission.admit(request, &mut view).await?;
+            let changed = facet.finish(call, parent, &view)?;
+            return resource.convert(changed, &working).await;
+        }
+        let mut object = resource.convert(object, &working).await?;
+        let request = Request { call, operation, old: existing, options: Some(options) };
+        resource.admission.admit(request, &mut object).await?;
+        Ok(object)
+    }
+
+    /// What validating admission judges of an update.
+    pub(super) fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        Ok(match &self.endpoint.facet {
+            Some(facet) => Judged::View(Box::new((facet.written(object)?, facet.written(old)?))),
+            None => Judged::Object,
+        })
+    }
+
+    /// What a write answers, from the object at the working version.
+    pub(super) async fn answer(&self, object: Value) -> Result<Value, Status> {
+        let object = self.to_request_version(object).await?;
+        match &self.endpoint.facet {
+            Some(facet) => facet.written(&object),
+            None => Ok(object),
+        }
+    }
+
+    /// Fills in what the client left out.
+    pub(super) fn default_object(&self, object: &mut Value) {
+        if self.endpoint.facet.is_none() {
+            self.endpoint.resource.strategy.default_object(self.endpoint.version_name(), object);
+        }
+    }
+}

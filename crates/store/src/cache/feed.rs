@@ -1,0 +1,172 @@
+//! Follows the store and applies what happens to the caches.
+
+use super::hub::{Hub, Registered};
+use super::load;
+use super::object::EventKind;
+use super::resource::{Change, ResourceCache};
+use crate::layout::MAX_SEGMENTS;
+use crate::{
+    Event, KeyRange, Previous, ProgressRequests, Result, Revision, StoreError, Watch, WatchBatch, WatchRequest,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Pause before the feed tries again after the store failed.
+const RETRY: Duration = Duration::from_millis(250);
+/// How often idle caches drop what is over age.
+const TRIM: Duration = Duration::from_secs(30);
+
+/// What a batch changes in one cache.
+type Changes = (Arc<ResourceCache>, Vec<Change>);
+
+/// Runs until the hub is dropped. After a gap that the store cannot replay, everything is loaded anew.
+pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
+    loop {
+        let Some((store, root)) = hub.upgrade().map(|h| (h.raw.clone(), h.root.clone())) else { return };
+        // Without progress requests only events tell how far the store is: then every key is watched, so that
+        // no revision goes by unseen, and what is not ours is passed over.
+        let range = match store.progress_requests() {
+            ProgressRequests::Trusted => KeyRange::prefix(root),
+            ProgressRequests::Unsupported => KeyRange::all(),
+        };
+        // The caches hold the previous values.
+        match store.watch(WatchRequest::new(range, after).previous(Previous::Omit)).await {
+            Ok(watch) => {
+                if let Some(hub) = hub.upgrade() {
+                    *hub.control.write().expect("no panic under this lock") = Some(watch.control());
+                }
+                after = follow(&hub, watch, after).await;
+            }
+            Err(StoreError::Closed) => return,
+            Err(error) => tracing::warn!(%error, "cannot watch the store"),
+        }
+        let Some(hub) = hub.upgrade() else { return };
+        // Lagging behind is resumed by the next watch; what is compacted is not, and only a list tells.
+        let replayable = store.stats().await.map(|s| s.compacted <= after);
+        if !matches!(replayable, Ok(true)) {
+            let _feeding = hub.feeding.lock().await;
+            match (store.current_revision().await, hub.reload_all().await) {
+                (Ok(revision), Ok(())) => {
+                    after = revision;
+                    hub.applied.send_replace(revision.0);
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::warn!(%error, "cannot list the store");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+/// Applies batches until the watch ends; answers the last revision applied.
+async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> Revision {
+    let mut trim = tokio::time::interval_at(tokio::time::Instant::now() + TRIM, TRIM);
+    loop {
+        let next = tokio::select! {
+            next = watch.next() => next,
+            _ = trim.tick() => {
+                let Some(hub) = hub.upgrade() else { return after };
+                for registered in hub.resources.read().expect("no panic under this lock").values() {
+                    registered.cache.trim();
+                }
+                hub.replay.lock().expect("no panic under this lock").forget();
+                continue;
+            }
+        };
+        let Some(hub) = hub.upgrade() else { return after };
+        match next {
+            Some(Ok(batch)) => {
+                after = after.max(batch.revision);
+                let _feeding = hub.feeding.lock().await;
+                hub.apply(batch).await;
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the store's watch ended");
+                return after;
+            }
+            None => return after,
+        }
+    }
+}
+
+impl Hub {
+    /// Applies a batch to the caches it concerns, then moves `applied` on.
+    async fn apply(&self, batch: WatchBatch) {
+        let ours: Vec<(String, Registered, Event)> = {
+            let resources = self.resources.read().expect("no panic under this lock");
+            let mut unclaimed = Vec::new();
+            let ours = batch.events.into_iter().filter_map(|event| {
+                let below = std::str::from_utf8(event.key()).ok()?.strip_prefix(self.root.as_str())?;
+                match find(&resources, below) {
+                    Some((prefix, registered)) => Some((prefix.to_owned(), registered.clone(), event)),
+                    None => {
+                        unclaimed.push(below.to_owned());
+                        None
+                    }
+                }
+            });
+            let ours = ours.collect();
+            if !unclaimed.is_empty() {
+                self.replay.lock().expect("no panic under this lock").overtaken(&unclaimed);
+            }
+            ours
+        };
+        let mut changes: HashMap<String, Changes> = HashMap::new();
+        for (prefix, registered, event) in ours {
+            let Some(change) = self.change_of(self.root.len() + prefix.len(), &registered, event).await else {
+                continue;
+            };
+            match changes.get_mut(&prefix) {
+                Some((_, list)) => list.push(change),
+                None => drop(changes.insert(prefix, (registered.cache, vec![change]))),
+            }
+        }
+        for (_, (cache, list)) in changes {
+            cache.apply(list);
+        }
+        self.applied.send_if_modified(|applied| {
+            let later = batch.revision.0 > *applied;
+            *applied = batch.revision.0.max(*applied);
+            later
+        });
+    }
+
+    async fn change_of(&self, skip: usize, registered: &Registered, event: Event) -> Option<Change> {
+        match &event {
+            Event::Put { kv, .. } => {
+                let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
+                let transformer = self.transformers.of(&kv.key);
+                let object = load::read(&transformer, &*registered.renderer, skip, kv, kind).await?;
+                Some(Change::Put(kind, object))
+            }
+            Event::Delete { key, revision, .. } => {
+                Some(Change::Delete(std::str::from_utf8(key).ok()?.get(skip..)?.into(), revision.0))
+            }
+        }
+    }
+
+    async fn reload_all(&self) -> Result<()> {
+        let all: Vec<_> = {
+            let resources = self.resources.read().expect("no panic under this lock");
+            resources.iter().map(|(p, r)| (p.clone(), r.clone())).collect()
+        };
+        for (prefix, registered) in all {
+            self.load(&prefix, &registered).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The resource whose prefix begins `key`: at most a few segments (`services/specs/`, `group/resource/`).
+fn find<'a>(resources: &'a BTreeMap<String, Registered>, key: &str) -> Option<(&'a str, &'a Registered)> {
+    let mut end = 0;
+    for _ in 0..MAX_SEGMENTS {
+        end += key[end..].find('/')? + 1;
+        if let Some((prefix, registered)) = resources.get_key_value(&key[..end]) {
+            return Some((prefix.as_str(), registered));
+        }
+    }
+    None
+}

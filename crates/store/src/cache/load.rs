@@ -1,0 +1,156 @@
+//! Filling a cache: pages of the store, decrypted and rendered side by side.
+
+use super::hub::{Hub, Registered, Renderer};
+use super::object::{Broken, CachedObject, EventKind, Problem};
+use super::replay::PastEvents;
+use super::resource::{Objects, PastChange};
+use crate::encryption::Transformer;
+use crate::{Counting, Event, KeyRange, KeyValue, RangeRequest, Result, Revision, StoreError};
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+
+/// Objects read from the store at a time: large enough to amortise the round trip, small enough that the
+/// pages in work are a few tens of megabytes.
+const PAGE: usize = 2_000;
+/// Pages rendered at the same time.
+const RENDERERS: usize = 4;
+/// A load that takes longer than this says how far it is, this often.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// One resource being loaded.
+pub(super) struct Loading<'a> {
+    pub hub: &'a Hub,
+    /// Of its keys, in full.
+    pub prefix: String,
+    pub registered: &'a Registered,
+}
+
+impl Loading<'_> {
+    /// All objects at `at`, or at the newest revision, which is answered.
+    pub async fn objects(&self, mut at: Option<Revision>) -> Result<(Objects, Revision)> {
+        let mut range = KeyRange::prefix(self.prefix.clone());
+        let mut rendering = VecDeque::new();
+        let mut objects = Objects::new();
+        let mut report = Report::new(&self.prefix);
+        loop {
+            let mut request = RangeRequest::new(range.clone()).limit(PAGE).counting(Counting::Skip);
+            request.at = at;
+            let page = self.hub.raw.range(request).await?;
+            let revision = *at.get_or_insert(page.revision);
+            let last = page.items.last().map(|kv| kv.key.clone());
+            rendering.push_back(self.render(page.items));
+            while rendering.len() >= RENDERERS || !page.more {
+                let Some(task) = rendering.pop_front() else { break };
+                for object in task.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
+                    objects.insert(object.key.clone(), Arc::new(object));
+                }
+                report.progress(objects.len());
+            }
+            match last {
+                Some(last) if page.more => {
+                    let mut next = last.to_vec();
+                    next.push(0);
+                    range = range.from(Bytes::from(next));
+                }
+                _ => return Ok((objects, revision)),
+            }
+        }
+    }
+
+    fn render(&self, items: Vec<KeyValue>) -> tokio::task::JoinHandle<Vec<CachedObject>> {
+        let (skip, renderer) = (self.prefix.len(), self.registered.renderer.clone());
+        let transformer = self.hub.transformers.of(self.prefix.as_bytes());
+        let runtime = Handle::current();
+        tokio::task::spawn_blocking(move || {
+            // Decrypting waits only where a KMS plugin must be asked.
+            runtime.block_on(async {
+                let mut objects = Vec::with_capacity(items.len());
+                for kv in &items {
+                    objects.extend(read(&transformer, &*renderer, skip, kv, EventKind::Added).await);
+                }
+                objects
+            })
+        })
+    }
+
+    /// What happened before the load, as events. The newest state of an object is shared with `objects`.
+    pub async fn past(&self, past: PastEvents, objects: &Objects) -> Vec<PastChange> {
+        let transformer = self.hub.transformers.of(self.prefix.as_bytes());
+        let renderer = &*self.registered.renderer;
+        let skip = self.prefix.len();
+        let mut latest: HashMap<Bytes, Arc<CachedObject>> = HashMap::new();
+        let mut changes = Vec::with_capacity(past.events.len());
+        for event in past.events {
+            let key = event.key().clone();
+            let prev = match (latest.remove(&key), event.prev()) {
+                (Some(known), _) => Some(known),
+                (None, Some(prev)) => read(&transformer, renderer, skip, prev, EventKind::Added).await.map(Arc::new),
+                (None, None) => None,
+            };
+            let (kind, object) = match (&event, &prev) {
+                (Event::Put { kv, .. }, prev) => {
+                    let kind = if prev.is_some() { EventKind::Modified } else { EventKind::Added };
+                    let shared = std::str::from_utf8(&kv.key).ok().and_then(|key| objects.get(&key[skip..]));
+                    let object = match shared.filter(|o| o.revision == kv.mod_revision.0) {
+                        Some(shared) => Some(shared.clone()),
+                        None => read(&transformer, renderer, skip, kv, kind).await.map(Arc::new),
+                    };
+                    let Some(object) = object else { continue };
+                    latest.insert(key, object.clone());
+                    (kind, object)
+                }
+                (Event::Delete { revision, .. }, Some(prev)) => {
+                    (EventKind::Deleted, Arc::new(prev.deleted_at(revision.0)))
+                }
+                (Event::Delete { .. }, None) => continue,
+            };
+            changes.push(PastChange { kind, object, prev });
+        }
+        changes
+    }
+}
+
+/// Decrypts and renders one value; `None` if its key is no text. `skip` bytes of the key are the prefix.
+pub(super) async fn read(
+    transformer: &Transformer,
+    renderer: &dyn Renderer,
+    skip: usize,
+    kv: &KeyValue,
+    kind: EventKind,
+) -> Option<CachedObject> {
+    let key: Arc<str> = std::str::from_utf8(&kv.key).ok()?.get(skip..)?.into();
+    let revision = kv.mod_revision.0;
+    let rendered = match transformer.open(&kv.value, &kv.key).await {
+        Ok(opened) => renderer.render(&opened.value, revision).map_err(|why| Broken::new(Problem::Undecodable, why)),
+        Err(why) => Err(Broken::new(Problem::Untransformable, why)),
+    };
+    Some(match rendered {
+        Ok(rendered) => CachedObject::new(key, revision, kind, rendered),
+        Err(why) => CachedObject::broken(key, revision, why),
+    })
+}
+
+/// Says how far a long load is.
+struct Report<'a> {
+    prefix: &'a str,
+    started: Instant,
+    said: Instant,
+}
+
+impl Report<'_> {
+    fn new(prefix: &str) -> Report<'_> {
+        let now = Instant::now();
+        Report { prefix, started: now, said: now }
+    }
+
+    fn progress(&mut self, objects: usize) {
+        if self.said.elapsed() >= REPORT_EVERY {
+            self.said = Instant::now();
+            let seconds = self.started.elapsed().as_secs();
+            tracing::info!(prefix = self.prefix, objects, seconds, "loading objects");
+        }
+    }
+}

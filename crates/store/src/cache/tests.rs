@@ -1,0 +1,141 @@
+//! The caches over real engines: encryption, unreadable objects, deletions, the past.
+
+use super::*;
+use crate::encryption::{Encryption, Keyring, ReloadMode};
+use crate::{EmbeddedOptions, EmbeddedStore, Expect, KeyLayout, MemoryStore, Revision, Store};
+use kubelith_meta::GroupResource;
+use std::sync::Arc;
+
+/// Stored text is the object's name; `!` is no object.
+struct Names;
+
+impl Renderer for Names {
+    fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
+        let name = std::str::from_utf8(value).map_err(|e| e.to_string())?;
+        if name == "!" {
+            return Err("no object".into());
+        }
+        let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{revision}"}}}}"#).into_bytes();
+        Ok(Rendered { json, ..Rendered::default() })
+    }
+}
+
+async fn put(store: &dyn Store, key: &str, value: &str) -> Revision {
+    store.put(key.to_owned().into(), value.to_owned().into(), Expect::Any, None).await.unwrap()
+}
+
+fn shown(object: &CachedObject) -> String {
+    String::from_utf8(object.json().to_vec()).unwrap()
+}
+
+/// `KIND json` of the next events.
+async fn events(watcher: &mut Watcher, count: usize) -> Vec<String> {
+    let mut events = Vec::new();
+    while events.len() < count {
+        watcher.next(&mut events).await.unwrap();
+    }
+    events.iter().map(|e| format!("{} {}", e.kind.as_str(), shown(&e.object))).collect()
+}
+
+#[tokio::test]
+async fn deletions_show_the_last_state_at_their_revision() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let hub = Hub::start(store.clone(), "/r/").await.unwrap();
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    let (_, mut watcher) = cache.list_and_watch(Scope::All);
+    let first = put(&*store, "/r/pods/n/a", "a").await.0;
+    put(&*store, "/r/pods/n/a", "b").await;
+    store.delete("/r/pods/n/a".into(), Expect::Any).await.unwrap();
+    let object = |name: &str, at: i64| format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{at}"}}}}"#);
+    let expected = [
+        format!("ADDED {}", object("a", first)),
+        format!("MODIFIED {}", object("b", first + 1)),
+        format!("DELETED {}", object("b", first + 2)),
+    ];
+    assert_eq!(events(&mut watcher, 3).await, expected);
+    assert!(cache.is_empty());
+    let before = cache.snapshot_at(first).unwrap();
+    assert_eq!(shown(before.get("n/a").unwrap()), object("a", first));
+    hub.stop();
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_counted_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("encryption.yaml");
+    let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: \
+                  [secrets]\n  providers: [{aesgcm: {keys: [{name: k, secret: MDEyMzQ1Njc4OTAxMjM0NQ==}]}}]\n";
+    std::fs::write(&path, config).unwrap();
+    let encryption = Encryption::load(&path, ReloadMode::Once).await.unwrap();
+    let layout = KeyLayout::new("/r/", [("secrets", GroupResource::new("", "secrets"))]);
+    let raw: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    put(&*raw, "/r/secrets/n/plain", "plain").await;
+    let options =
+        HubOptions { encryption: Some(Arc::new(Keyring::new(Arc::new(layout), encryption))), ..HubOptions::new("/r/") };
+    let hub = Hub::start_with(raw.clone(), options).await.unwrap();
+    let cache = hub.register("secrets", None, Arc::new(Names)).await.unwrap();
+    put(&**hub.store(), "/r/secrets/n/a", "a").await;
+    put(&**hub.store(), "/r/secrets/n/b", "!").await;
+    hub.fresh().await.unwrap();
+
+    let stored = raw.get("/r/secrets/n/a".into(), None).await.unwrap().item.unwrap().value;
+    assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:k:"));
+    assert_eq!(cache.get("n/a").unwrap().broken, None);
+    let why = |key: &str| *cache.get(key).unwrap().broken.clone().unwrap();
+    assert_eq!(why("n/plain"), Broken::new(Problem::Untransformable, "no matching prefix found"));
+    assert_eq!(why("n/b"), Broken::new(Problem::Undecodable, "no object"));
+    assert_eq!(cache.snapshot().broken, 2);
+    raw.delete("/r/secrets/n/plain".into(), Expect::Any).await.unwrap();
+    put(&**hub.store(), "/r/secrets/n/b", "b").await;
+    hub.fresh().await.unwrap();
+    assert_eq!(cache.snapshot().broken, 0);
+    hub.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_go_on_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn Store> {
+        Arc::new(EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store"))).unwrap())
+    };
+    let store = open();
+    let first = put(&*store, "/r/pods/n/a", "a").await.0;
+    put(&*store, "/r/pods/n/b", "b").await;
+    put(&*store, "/r/nodes/c", "c").await;
+    put(&*store, "/r/pods/n/a", "d").await;
+    store.delete("/r/pods/n/b".into(), Expect::Any).await.unwrap();
+    let last = put(&*store, "/other", "x").await.0;
+    store.close().await;
+    drop(store);
+
+    let store = open();
+    let options = HubOptions { past: Past::Replayed, ..HubOptions::new("/r/") };
+    let hub = Hub::start_with(store.clone(), options).await.unwrap();
+    assert_eq!(hub.applied(), last);
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    let mut watcher = cache.watch(Scope::All, first).unwrap();
+    let mut in_namespace = cache.watch(Scope::Namespace("n".into()), first).unwrap();
+    put(&*store, "/r/pods/n/e", "e").await;
+    let object = |name: &str, at: i64| format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{at}"}}}}"#);
+    let expected = [
+        format!("ADDED {}", object("b", first + 1)),
+        format!("MODIFIED {}", object("d", first + 3)),
+        format!("DELETED {}", object("b", first + 4)),
+        format!("ADDED {}", object("e", last + 1)),
+    ];
+    assert_eq!(events(&mut watcher, 4).await, expected);
+    assert_eq!(events(&mut in_namespace, 4).await, expected);
+    let then = cache.snapshot_at(first + 1).unwrap();
+    assert_eq!(
+        then.objects.values().map(|o| shown(o)).collect::<Vec<_>>(),
+        [object("a", first), object("b", first + 1)]
+    );
+
+    // What changed before anybody cached it has no past: its watches begin with the load.
+    put(&*store, "/r/nodes/c", "f").await;
+    hub.fresh().await.unwrap();
+    let nodes = hub.register("nodes", None, Arc::new(Names)).await.unwrap();
+    assert!(nodes.watch(Scope::All, first + 2).is_err());
+    hub.stop();
+    store.close().await;
+}

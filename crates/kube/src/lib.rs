@@ -11,6 +11,7 @@ pub mod connect;
 pub mod defaults;
 mod escalation;
 mod install;
+pub mod services;
 pub mod strategies;
 
 pub use install::{Install, Installed, install};

@@ -81,8 +81,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);
-    let builder =
-        ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone());
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone());
     let tasks = builder.tasks();
     let builder = builder
         .routes(|routes| debug_routes(routes, &options, flags, tasks))

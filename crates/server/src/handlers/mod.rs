@@ -23,12 +23,13 @@ pub mod websocket;
 
 pub use body::{Decoded, Decoder};
 pub use context::Context;
-pub use endpoint::{Endpoint, Limits, ListItems};
+pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
 
 use crate::http::{Request, Response};
 use kubelith_meta::{Status, Value};
+use kubelith_schema::canonical::Empties;
 use std::sync::Arc;
 
 /// Runs a verb on a stored resource.
@@ -77,14 +78,11 @@ impl Context {
         }
     }
 
-    /// The form that decoding and encoding an object of this kind gives it.
+    /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
+    /// ones: who sends one owns it, although the store forgets it.
     pub fn canonicalize(&self, object: &mut Value) {
         let schema = self.endpoint.schema();
-        let empties = match self.endpoint.facet {
-            Some(_) => kubelith_schema::Empties::Absent,
-            None => self.endpoint.resource.empties(),
-        };
-        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties);
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
     }
 
     /// The stored object, at the version in the URL.

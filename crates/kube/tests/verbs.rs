@@ -5,7 +5,7 @@ mod support;
 use http::Method;
 use kubelith_meta::Value;
 use kubelith_store::embedded::fault::FaultyDisk;
-use kubelith_store::{EmbeddedOptions, EmbeddedStore};
+use kubelith_store::{EmbeddedOptions, EmbeddedStore, Store};
 use std::sync::Arc;
 use support::Server;
 

@@ -42,6 +42,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
         hub: hub.clone(),
         admission: Arc::new(AdmitAll),
         objects: Objects::new(),
+        service_network: Default::default(),
         clock: Arc::new(SystemClock),
         limits: Limits::default(),
         garbage_collection: true,

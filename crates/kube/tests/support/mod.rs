@@ -8,10 +8,8 @@ use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
 use kubelith_kube::actions::Access;
-use kubelith_kube::services::{PortRange, ServiceNetwork};
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
-use kubelith_meta::names::Cidr;
 use kubelith_meta::time::SystemClock;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::AdmitAll;
@@ -44,10 +42,7 @@ impl Server {
             hub: hub.clone(),
             admission: Arc::new(AdmitAll),
             objects: Objects::new(),
-            service_network: ServiceNetwork {
-                ranges: vec![Cidr::parse_sloppy("10.0.0.0/24").unwrap()],
-                node_ports: PortRange { base: 30000, size: 2768 },
-            },
+            service_network: Default::default(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,

@@ -17,6 +17,7 @@ pub use route::metrics_route;
 use crate::features::FeatureGates;
 use crate::listen::Listener;
 use crate::routes::VersionInfo;
+use kubelith_auth::stats::TokenStats;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;
@@ -71,6 +72,11 @@ impl Metrics {
         for (gate, on) in features.all() {
             enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
         }
+    }
+
+    /// Shows the counts of tokens.
+    pub fn watch_tokens(&self, stats: &Arc<TokenStats>) {
+        auth::watch_tokens(&self.registry, stats);
     }
 
     /// Counts what happens before there is a request.

@@ -78,6 +78,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     metrics.describe(&version::info(), &options.features);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
     let setup = Setup::new(&options, client_cas)?;
+    metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);

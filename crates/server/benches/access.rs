@@ -132,6 +132,7 @@ fn tokens() -> Arc<dyn Authenticator> {
         token_success_ttl: Duration::from_secs(10),
         token_failure_ttl: Duration::ZERO,
         anonymous: Some(Anonymous::new([])),
+        stats: Arc::default(),
     };
     parts.build(Arc::new(SystemClock)).expect("an authenticator")
 }

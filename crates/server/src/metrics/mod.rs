@@ -22,6 +22,7 @@ pub use selection::Selection;
 use crate::features::FeatureGates;
 use crate::listen::Listener;
 use crate::routes::VersionInfo;
+use kubelith_auth::stats::TokenStats;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;
@@ -92,6 +93,11 @@ impl Metrics {
         for (gate, on) in features.all() {
             enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
         }
+    }
+
+    /// Shows the counts of tokens.
+    pub fn watch_tokens(&self, stats: &Arc<TokenStats>) {
+        auth::watch_tokens(&self.registry, stats);
     }
 
     /// Counts what happens before there is a request.

@@ -117,11 +117,8 @@ mod tests {
 
     #[test]
     fn plugins_are_switched_by_name() {
-        let config = Config {
-            objects: Objects::new(),
-            not_ready_toleration_seconds: 300,
-            unreachable_toleration_seconds: 300,
-        };
+        let config =
+            Config { objects: Objects::new(), not_ready_toleration_seconds: 300, unreachable_toleration_seconds: 300 };
         let count = |enabled: &[&str], disabled: &[&str]| {
             let own = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
             build(&config, &Switches { enabled: own(enabled), disabled: own(disabled) }).0.len()

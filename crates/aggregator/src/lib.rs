@@ -1,1 +1,19 @@
+//! The aggregator: sends requests for what other servers serve to them, keeps an APIService for each group version, finds
+//! out which of them can be used, and joins discovery and OpenAPI of all.
 
+mod api_service;
+mod autoregister;
+mod availability;
+mod crd_registration;
+mod discovery;
+mod handler;
+mod metrics;
+mod openapi;
+mod registration;
+mod resolve;
+mod routes;
+mod server;
+
+pub use autoregister::Local;
+pub use resolve::Routing;
+pub use server::{Config, serve};

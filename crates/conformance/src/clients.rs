@@ -1,6 +1,7 @@
 //! Real clients against a running server: each check drives a program as its users do and fails with what it saw.
 
 mod access;
+mod aggregation;
 mod apply;
 mod discovery;
 mod helm;
@@ -77,6 +78,7 @@ pub fn all(context: &Context) -> Result<Vec<Check>, String> {
     checks.extend(apply::checks());
     checks.extend(workloads::checks());
     checks.extend(access::checks());
+    checks.extend(aggregation::checks());
     checks.extend(helm::checks());
     checks.extend(python::checks());
     checks.extend(kube_rs::checks());

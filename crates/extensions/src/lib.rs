@@ -1,1 +1,102 @@
+//! CustomResourceDefinitions: resources that are data at run time.
+//!
+//! A request for a custom resource finds its definition in the watch cache, and what was made of it in the table of
+//! `serving`: a descriptor, schemas, endpoints, the same types that built-in resources have. `controllers` keep the
+//! status of definitions and publish them, `validation` has the rules for definitions themselves.
 
+mod controllers;
+mod definition;
+mod handler;
+mod openapi;
+mod serving;
+mod strategy;
+mod validation;
+
+pub use definition::Definition;
+pub use serving::RuleSet;
+pub use strategy::DefinitionStrategy;
+
+use controllers::{Index, Publisher, StatusController, finalizer};
+use handler::Link;
+use kubelith_meta::GroupVersion;
+use kubelith_meta::time::Clock;
+use kubelith_registry::Resource;
+use kubelith_registry::admission::Admission;
+use kubelith_schema::structural::Structural;
+use kubelith_server::controller::Running;
+use kubelith_server::discovery::Discovery;
+use kubelith_server::handlers::Limits;
+use kubelith_server::http::BoxHandler;
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::openapi::OpenApi;
+use kubelith_store::cache::Hub;
+use serving::Table;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Keeps a definition until its instances are gone.
+const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// What serving custom resources takes.
+pub struct Config {
+    pub hub: Arc<Hub>,
+    /// The definitions themselves.
+    pub definitions: Arc<Resource>,
+    pub admission: Arc<dyn Admission>,
+    pub clock: Arc<dyn Clock>,
+    pub limits: Limits,
+    /// `--enable-garbage-collector`.
+    pub garbage_collection: bool,
+    /// Compiles the rules in CEL of a schema that has some.
+    pub rules: fn(&Arc<Structural>) -> Arc<dyn RuleSet>,
+}
+
+/// Takes rules in CEL as they are, and evaluates none of them.
+pub fn unchecked_rules(_schema: &Arc<Structural>) -> Arc<dyn RuleSet> {
+    Arc::new(serving::Unchecked)
+}
+
+/// The API extensions server.
+pub struct Extensions {
+    config: Arc<Config>,
+    table: Arc<Table>,
+    index: Arc<Index>,
+    publisher: Arc<Publisher>,
+}
+
+impl Extensions {
+    pub fn new(config: Config, discovery: Arc<Discovery>, openapi: Arc<OpenApi>) -> Arc<Extensions> {
+        let config = Arc::new(config);
+        Arc::new(Extensions {
+            table: Arc::new(Table::new(config.clone())),
+            config,
+            index: Arc::default(),
+            publisher: Arc::new(Publisher { discovery, openapi, versions: watch::Sender::default() }),
+        })
+    }
+
+    /// Serves custom resources and passes on everything else.
+    pub fn before(self: &Arc<Self>, next: BoxHandler) -> BoxHandler {
+        Arc::new(Link { config: self.config.clone(), table: self.table.clone(), next })
+    }
+
+    /// The group versions that definitions serve now, and every change of them.
+    pub fn group_versions(&self) -> watch::Receiver<Arc<BTreeSet<GroupVersion>>> {
+        self.publisher.versions.subscribe()
+    }
+
+    /// Starts the controllers. What is answered settles when every definition that is stored was looked at.
+    pub fn start(&self, client: &LoopbackClient, tasks: &Tasks) -> Running {
+        finalizer(self.config.clone(), client.clone(), self.table.clone()).start(tasks);
+        let status = StatusController {
+            config: self.config.clone(),
+            client: client.clone(),
+            table: self.table.clone(),
+            index: self.index.clone(),
+            publisher: self.publisher.clone(),
+        };
+        status.controller().start(tasks)
+    }
+}

@@ -9,7 +9,7 @@ use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Admission;
-use kubelith_registry::{Conversion, Objects, Resource, Resources, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
 use kubelith_schema::Descriptor;
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
@@ -35,6 +35,8 @@ pub struct Install {
     pub access: Access,
     /// `--runtime-config`.
     pub runtime_config: RuntimeConfig,
+    /// Strategies of kinds that a layer above looks after, by group and plural.
+    pub strategies: HashMap<(Str, Str), Arc<dyn Strategy>>,
     /// Whether a feature gate is on.
     pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
@@ -77,7 +79,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 version_index: index,
                 endpoint,
                 action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
-                actions: HashMap::new(),
+                actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
                 subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
             routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
@@ -101,7 +103,8 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
 }
 
 async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<Resource>, StoreError> {
-    let strategy = strategies::of(&descriptor.group, &descriptor.plural);
+    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
+    let strategy = own.unwrap_or_else(|| strategies::of(&descriptor.group, &descriptor.plural));
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");
@@ -113,13 +116,19 @@ async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<
         conversion: Arc::new(BuiltinConversion),
         encoder: codec.clone(),
         renderer: codec,
-        admission: config.admission.clone(),
+        admission: admission(config, descriptor),
         hub,
         cache,
         clock: config.clock.clone(),
         working: Working::Storage,
         garbage_collection: config.garbage_collection,
     }))
+}
+
+fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
+    let access = &config.access;
+    let (group, plural) = (&descriptor.group, &descriptor.plural);
+    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
 }
 
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {

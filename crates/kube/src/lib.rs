@@ -8,6 +8,7 @@ pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
 pub mod defaults;
+mod escalation;
 mod install;
 pub mod strategies;
 

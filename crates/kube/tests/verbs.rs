@@ -35,11 +35,14 @@ impl Server {
             limits: Limits::default(),
             garbage_collection: true,
             access: Access {
+                roles: Arc::default(),
+                tokens: kubelith_kube::actions::no_tokens(),
                 authenticator: Arc::new(Anonymous::new([])),
                 authorizer: Arc::new(AlwaysAllow),
                 audiences: Arc::new([]),
             },
             runtime_config: Default::default(),
+            strategies: Default::default(),
             gates: Arc::new(|_| false),
         })
         .await

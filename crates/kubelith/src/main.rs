@@ -1,10 +1,11 @@
 //! The kubelith program: flags, then options, then the server; or a command on the store.
 
 mod access;
+mod audit;
 mod chain;
 mod flags;
+mod flow_control;
 mod options;
-mod roles;
 mod run;
 mod storage;
 mod store_command;

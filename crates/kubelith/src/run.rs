@@ -1,14 +1,14 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
-use crate::access::{self, ClientCas};
+use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
-use crate::{chain, roles};
-use kubelith_auth::authz::rbac::RbacIndex;
-use kubelith_kube::actions::Access;
+use crate::{audit, chain};
 use kubelith_server::chain::ChainConfig;
+use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
@@ -59,7 +59,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let pki = open_pki(&options)?;
-    let client_cas = ClientCas::load(&pki.ca_cert(), options.access.client_ca_file.as_deref())?;
+    let client_cas = ClientCas::load(&pki.ca_cert(), options.authentication.client_ca_file.as_deref())?;
     let tls = DynamicTls::load(TlsOptions {
         serving: serving_files(&options, &pki),
         sni: options.serving.sni.clone(),
@@ -72,20 +72,26 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let metrics = Metrics::new();
     metrics.describe(&version::info(), &options.features);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
-    let roles = Arc::new(RbacIndex::default());
-    let access = Access {
-        authenticator: access::authenticator(&options.access, &client_cas)?,
-        authorizer: access::authorizer(&options.access, &roles)?,
-        audiences: options.access.audiences.iter().map(|a| a.as_str().into()).collect(),
-    };
-    let builder = ServerBuilder::new(server_config(&options, &access), metrics.clone());
+    let setup = Setup::new(&options, client_cas)?;
+    let access = setup.access.clone();
+    let audit = audit::open(&options.audit, &metrics.audit)?;
+    let flow_control = FlowControl::new(&options, &metrics);
+    let config = server_config(&options, &setup, audit.clone(), &flow_control);
+    let builder = ServerBuilder::new(config, metrics.clone());
     let tasks = builder.tasks();
     let builder = builder
         .routes(|routes| debug_routes(routes, &options, flags, tasks))
+        .routes(|routes| flow_control.install(routes))
+        .routes(|routes| setup.install(routes, &external_address(&options)))
         .checks(|checks| storage.add_checks(checks))
         .at_end({
             let closing = storage.closing();
-            move || closing
+            move || async move {
+                if let Some(audit) = audit {
+                    audit.backends.shut_down().await;
+                }
+                closing.await;
+            }
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
@@ -93,13 +99,14 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
     let tracer = options.tracing.as_ref().map(tracer).transpose()?;
     let builder = builder.tracer(tracer);
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, identity };
-    let (shared, builtin) =
-        chain::Shared::open(&options, frame, storage.hub.clone(), access, client_cas.published()).await?;
-    let builder = builder.delegate(chain::build(&shared, builtin));
-    roles::follow(&roles, &shared.resources, &builder.tasks());
+    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, identity, flow_control };
+    let published = setup.published(&options.authentication);
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
+    let hub = shared.hub.clone();
+    let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
+    let builder = builder.delegate(chain);
     keep_certificates(&builder.tasks(), pki.clone(), &options);
-    client_cas.follow(&builder.tasks());
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)
@@ -123,20 +130,25 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Ta
     }
 }
 
-fn server_config(options: &Options, access: &Access) -> ServerConfig {
+fn server_config(
+    options: &Options,
+    setup: &Setup,
+    audit: Option<Arc<Audit>>,
+    flow_control: &FlowControl,
+) -> ServerConfig {
+    let access = &setup.access;
     let generic = &options.generic;
     ServerConfig {
         chain: ChainConfig {
             authentication: AuthenticationOptions {
                 authenticator: access.authenticator.clone(),
                 audiences: access.audiences.to_vec(),
-                proxy_headers: None,
+                proxy_headers: setup.proxy_headers(),
             },
             authorizer: access.authorizer.clone(),
             tracer: None,
-            audit: None,
-            failed_authentication_audit: None,
-            flow_control: None,
+            audit,
+            flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
             request_timeout: generic.request_timeout,
@@ -211,6 +223,15 @@ fn server_url(options: &Options) -> String {
     let bind = &options.serving.bind;
     let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
     format!("https://{}", std::net::SocketAddr::new(address, bind.port))
+}
+
+/// Where clients outside find this server.
+fn external_address(options: &Options) -> String {
+    let (name, port) = (&options.generic.external_hostname, options.serving.bind.port);
+    match name.as_str() {
+        "" => std::net::SocketAddr::new(options.network.advertise_address, port).to_string(),
+        name => format!("{name}:{port}"),
+    }
 }
 
 fn address_of(options: &Options) -> String {

@@ -54,7 +54,7 @@ impl Resource {
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => Ok(object),
+                None => self.as_stored(call, object).await,
             };
         }
         let ttl = self.time_to_live(&object);
@@ -62,7 +62,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
-                Ok(object)
+                self.as_stored(call, object).await
             }
             Err(StoreError::Conflict { current }) => {
                 let found = match &current {
@@ -129,11 +129,11 @@ impl Resource {
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         let errors = self.validate_metadata(object);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
@@ -198,6 +198,14 @@ impl Resource {
     pub(crate) fn validate_metadata(&self, object: &Value) -> ErrorList {
         let namespacing = if self.namespaced() { Namespacing::Required } else { Namespacing::Forbidden };
         validate_object_meta(object.meta(), namespacing, names::name_is_path_segment, &Path::new("metadata"))
+    }
+
+    /// The kind that errors about an object name: custom resources may say that they are something else.
+    pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
+        match self.working {
+            Working::Storage => self.stored_kind(),
+            Working::Request => object.gvk().group_kind(),
+        }
     }
 
     /// A scale is a view of the resource itself: writing it is writing that.

@@ -119,6 +119,16 @@ impl Resource {
         self.encoder.encode(&object)
     }
 
+    /// What was written, as a reader finds it: a version that the object is not stored in shows what is left of it there.
+    pub(crate) async fn as_stored(&self, call: &Call, object: Value) -> Result<Value, Status> {
+        let working = self.working_kind(call);
+        if working == self.descriptor.storage.kind || self.working == Working::Storage {
+            return Ok(object);
+        }
+        let stored = self.convert(object, &self.descriptor.storage.kind).await?;
+        self.convert(stored, &working).await
+    }
+
     /// The newest state of one object.
     pub(crate) async fn current(&self, call: &Call, key: &str) -> Result<Option<Current>, Status> {
         self.hub.fresh().await.map_err(|e| error::from_store(e, &call.resource, &call.name))?;
@@ -131,7 +141,7 @@ impl Resource {
         let revision = kv.mod_revision.0;
         let rendered = self.renderer.render(&kv.value, revision).map_err(Status::internal_error)?;
         let mut current = self.parse(call, &rendered.json, revision).await?;
-        current.stale = kv.stale;
+        current.stale |= kv.stale;
         Ok(current)
     }
 
@@ -161,8 +171,11 @@ impl Resource {
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
         let object = kubelith_codec::json::parse(json).map_err(Status::internal_error)?;
+        // An object that is stored in another version is written even if it does not change.
+        let stale = self.working == Working::Request
+            && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
-        Ok(Current { object, revision, stale: false })
+        Ok(Current { object, revision, stale })
     }
 
     /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is

@@ -128,6 +128,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
@@ -162,6 +163,7 @@ impl Resource {
         }
         let bytes = self.encode(&object).await?;
         if call.dry_run() {
+            let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let ttl = self.time_to_live(&object);
@@ -170,6 +172,7 @@ impl Resource {
             Ok(revision) => {
                 reservation.commit();
                 set_resource_version(&mut object, revision.0);
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
@@ -316,7 +319,7 @@ impl Resource {
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));
-            return Err(Status::invalid(&self.stored_kind(), &name, &errors));
+            return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);

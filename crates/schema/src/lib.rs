@@ -6,7 +6,9 @@
 pub mod canonical;
 pub mod defaults;
 pub mod descriptor;
+pub mod go_regexp;
 pub mod jsonpath;
+pub mod structural;
 pub mod types;
 
 pub use canonical::{Empties, canonicalize};

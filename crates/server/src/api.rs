@@ -1,9 +1,12 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
+use crate::audit::AuditContext;
 use crate::filters::authorization::Authorized;
 use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
+use crate::handlers::endpoint::By;
+use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
@@ -12,9 +15,11 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_auth::Authorizer;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
@@ -66,12 +71,30 @@ impl ActionCall {
         let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
         let kind = decoded.object.gvk();
         handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        if let Some(audit) = AuditContext::of(self.request.extensions()) {
+            audit.request_object(&decoded.object);
+        }
         Ok((decoded.object, options))
     }
 
     /// A Status that says how it went, as the answer itself.
     pub fn status(&self, status: &Status) -> Response {
         output::status(&self.headers, false, status)
+    }
+
+    /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
+    pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
+        let manager = handlers::context::manager_of(&options.field_manager, &self.headers);
+        let by = By { manager: &manager, subresource: &self.info.subresource, now };
+        Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
+    }
+
+    /// Adds to the request's record in the audit log.
+    pub fn annotate(&self, annotations: impl IntoIterator<Item = (&'static str, String)>) {
+        let Some(audit) = AuditContext::of(self.request.extensions()) else { return };
+        annotations.into_iter().for_each(|(key, value)| audit.annotate(key, value));
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
@@ -165,6 +188,34 @@ impl Handler for Api {
 }
 
 async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
+    answer(request, |asked, request| async move {
+        match served {
+            None => Err(no_such_resource()),
+            Some(served) => dispatch(served, info, asked, request).await,
+        }
+    })
+    .await
+}
+
+/// What a request says besides its path and body.
+pub struct Asked {
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    /// For the client, with the answer.
+    pub warnings: Warnings,
+    /// Who decided that the request may pass.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
+}
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
+pub async fn answer<F>(request: Request, work: impl FnOnce(Asked, Request) -> F) -> Response
+where
+    F: Future<Output = Result<Response, Status>>,
+{
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
     let headers = request.headers().clone();
     let query = Query::parse(request.uri().query());
@@ -173,25 +224,17 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    let result = match served {
-        None => Err(no_such_resource()),
-        Some(served) => dispatch(served, info, user, query, headers.clone(), warnings.clone(), request).await,
-    };
+    let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
+    let audit = AuditContext::of(request.extensions()).cloned();
+    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let result = work(asked, request).await;
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
 }
 
-async fn dispatch(
-    served: &Served,
-    info: Arc<RequestInfo>,
-    user: Arc<User>,
-    query: Query,
-    headers: HeaderMap,
-    warnings: Warnings,
-    request: Request,
-) -> Result<Response, Status> {
+async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     let deprecation = served.version().deprecation.as_ref();
@@ -200,8 +243,7 @@ async fn dispatch(
     }
     let mut response = match route {
         Route::Verb(endpoint, verb) => {
-            let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer });
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
             handlers::serve(cx, verb, request.into_body()).await
         }
         Route::Action(action) => {
@@ -262,6 +304,9 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
         return Err(no_such_method());
     }
     if let Some(action) = &served.action {
+        if named && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v)) {
+            return Err(no_such_resource());
+        }
         if !served.version().allows(verb) {
             return Err(no_such_method());
         }

@@ -33,6 +33,20 @@ impl Body {
         Body::Frames(Box::pin(Observed { inner: self, tell }))
     }
 
+    /// The bytes of a body that is complete; nothing is copied.
+    pub fn complete_bytes(&self) -> Option<Bytes> {
+        match self {
+            Body::Full(bytes) => bytes.clone(),
+            Body::Chunks(chunks) if chunks.len() <= 1 => chunks.front().cloned(),
+            _ => None,
+        }
+    }
+
+    /// Shows every piece to `end`, which is dropped when the body was sent or given up.
+    pub fn watched_by(self, end: impl BodyEnd) -> Body {
+        Body::Frames(Box::pin(Watched { inner: self, end }))
+    }
+
     /// Breaks off, as an error that resets the stream, when the time is up.
     pub fn with_deadline(self, deadline: Instant) -> Body {
         if self.is_complete() {
@@ -44,6 +58,39 @@ impl Body {
     /// Ends regularly, after the last whole chunk, when `token` is cancelled.
     pub fn until_cancelled(self, token: CancellationToken) -> Body {
         Body::Frames(Box::pin(Ended { inner: self, signal: Box::pin(token.cancelled_owned()), done: false }))
+    }
+}
+
+/// Sees what is sent.
+pub trait BodyEnd: Send + Unpin + 'static {
+    fn piece(&mut self, data: &[u8]);
+}
+
+struct Watched<E> {
+    inner: Body,
+    end: E,
+}
+
+impl<E: BodyEnd> http_body::Body for Watched<E> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.end.piece(data);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The filter chain: what every request goes through before a handler sees it, in the order it meets it.
 
+use crate::filters::audit::{self, Audit};
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
@@ -22,8 +23,7 @@ pub struct ChainConfig {
     /// Takes spans, if traces are wanted.
     pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
-    pub audit: Option<Layer>,
-    pub failed_authentication_audit: Option<Layer>,
+    pub audit: Option<Arc<Audit>>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
     pub max_reads_in_flight: usize,
@@ -46,7 +46,10 @@ pub struct InFlight {
 /// Puts the filters in front of `api`.
 pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFlight, metrics: &Metrics) -> Chain {
     let failed = authentication::unauthorized();
-    let failed = c.failed_authentication_audit.map_or(failed.clone(), |audit| audit.wrap(failed));
+    let failed = match &c.audit {
+        Some(audit) => audit::failed_authentication_layer(audit).wrap(failed),
+        None => failed,
+    };
     let limits = || max_in_flight::layer(c.max_reads_in_flight, c.max_writes_in_flight, metrics.requests.clone());
 
     ChainBuilder::default()
@@ -74,7 +77,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // From here on the user is known. Traces first, so that they cover all that follows; the audit log shows who
         // asked, then as whom.
         .maybe(c.tracer.map(tracing::layer))
-        .maybe(c.audit)
+        .maybe(c.audit.as_ref().map(audit::layer))
         .then(impersonation::layer(c.authorizer.clone()))
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))

@@ -6,12 +6,14 @@
 //!   [`loopback`] client.
 
 pub mod api;
+pub mod audit;
 pub mod body;
 pub mod chain;
 pub mod context;
 pub mod controller;
 pub mod delegate;
 pub mod discovery;
+pub mod fairness;
 pub mod features;
 pub mod filters;
 pub mod handlers;
@@ -24,6 +26,8 @@ pub mod logging;
 pub mod loopback;
 pub mod metrics;
 pub mod openapi;
+pub mod outbound;
+pub mod proxy;
 pub mod query;
 pub mod request_info;
 pub mod respond;

@@ -38,8 +38,13 @@ fn the_order_of_the_filters_is_this() {
             c.chain.goaway_chance = 0.01;
             c.chain.hsts_directives = vec!["max-age=1".into()];
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
+            let metrics = crate::metrics::audit::AuditMetrics::new(&crate::metrics::prometheus::Registry::new());
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
-            c.chain.audit = pass("audit");
+            c.chain.audit = Some(Arc::new(crate::filters::audit::Audit {
+                policy: Default::default(),
+                backends: Arc::new(crate::audit::Backends::new(&metrics)),
+                metrics: Arc::new(metrics),
+            }));
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;

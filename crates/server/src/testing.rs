@@ -51,6 +51,15 @@ pub struct TestServer {
     dir: PathBuf,
 }
 
+/// Where a server is found.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place<'a> {
+    /// Names in its certificate besides `localhost`.
+    pub names: &'a [&'a str],
+    /// 0 for a free one.
+    pub port: u16,
+}
+
 /// A whole answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -80,9 +89,18 @@ impl TestServer {
         configure: impl FnOnce(&mut ServerConfig),
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> TestServer {
+        TestServer::start_at(Place::default(), configure, set_up).await
+    }
+
+    /// As [`TestServer::start_with`], at a place of the caller's choice.
+    pub async fn start_at(
+        place: Place<'_>,
+        configure: impl FnOnce(&mut ServerConfig),
+        set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> TestServer {
         let dir = std::env::temp_dir().join(format!("kubelith-test-{}", uuid::Uuid::new_v4()));
         let options = PkiOptions {
-            names: ["localhost".into()].into(),
+            names: place.names.iter().chain(&["localhost"]).map(|n| (*n).to_owned()).collect(),
             addresses: [Ipv4Addr::LOCALHOST.into()].into(),
             serving_dir: None,
         };
@@ -98,7 +116,7 @@ impl TestServer {
             policy: TlsPolicy::default(),
             alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         });
-        let socket = BindOptions { address: Ipv4Addr::LOCALHOST.into(), port: 0, sharing: Sharing::Exclusive };
+        let socket = BindOptions { address: Ipv4Addr::LOCALHOST.into(), port: place.port, sharing: Sharing::Exclusive };
         let socket = bind(&socket).expect("a free port");
         let tls = Arc::new(tls.expect("TLS"));
         let listener = Listener::new(socket, tls.clone(), HttpOptions::default());
@@ -217,7 +235,6 @@ fn test_config(pki: &Pki) -> ServerConfig {
             authorizer: Arc::new(PrivilegedGroup),
             tracer: None,
             audit: None,
-            failed_authentication_audit: None,
             flow_control: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,

@@ -190,3 +190,41 @@ pub fn quantity_positive(value: &Value, path: &Path<'_>, errors: &mut ErrorList)
         errors.push(Error::invalid(path, bad_quantity(value), POSITIVE));
     }
 }
+
+/// A port by its number or its name; absent is number 0.
+pub fn port_or_name(value: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+    match value {
+        Some(Value::String(name)) => invalid_all(names::is_port_name(name), path, name, errors),
+        other => port(other.and_then(Value::as_i64).unwrap_or_default(), path, errors),
+    }
+}
+
+/// A path below something: relative, and never up.
+pub fn descending_path(text: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    if text.starts_with('/') {
+        errors.push(Error::invalid(path, text, "must be a relative path"));
+    }
+    no_backsteps(text, path, errors);
+}
+
+pub fn no_backsteps(text: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    if text.split('/').any(|part| part == "..") {
+        errors.push(Error::invalid(path, text, "must not contain '..'"));
+    }
+}
+
+/// A descending path whose first part does not start with two dots, which atomic writers use.
+pub fn unreserved_path(text: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    descending_path(text, path, errors);
+    if text.starts_with("..") && !text.starts_with("../") {
+        errors.push(Error::invalid(path, text, "must not start with '..'"));
+    }
+}
+
+/// A LabelSelector, if there is one.
+pub fn label_selector(selector: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(selector) = selector.filter(|s| !s.is_null()) {
+        let rules = kubelith_meta::selector::LabelSelectorRules::default();
+        errors.extend(kubelith_meta::selector::validate_label_selector(selector, rules, path));
+    }
+}

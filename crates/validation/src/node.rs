@@ -1,5 +1,50 @@
-//! To be written.
+//! RuntimeClasses.
+
 use crate::Rules;
-pub fn rules(_: &str) -> Option<Rules> {
-    None
+use crate::common::{Fields, immutable_member, invalid_all, member, meta, meta_update};
+use crate::core::pod::{requirements, tolerations};
+use kubelith_meta::Value;
+use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::names::{NameUse, name_is_dns_label, name_is_dns_subdomain};
+use kubelith_meta::object::Namespacing;
+use kubelith_meta::selector::validate_labels;
+
+pub fn rules(plural: &str) -> Option<Rules> {
+    (plural == "runtimeclasses").then_some(Rules {
+        create: |_, class| check(class),
+        update: |_, new, old| {
+            let mut errors = meta_update(new, old);
+            immutable_member(new, old, "handler", &Path::ROOT, &mut errors);
+            errors
+        },
+    })
+}
+
+fn check(class: &Value) -> ErrorList {
+    let mut errors = meta(class, Namespacing::Forbidden, name_is_dns_subdomain);
+    let handler = class.text("handler");
+    if handler.is_empty() {
+        errors.push(Error::required(&Path::new("handler"), ""));
+    } else {
+        invalid_all(name_is_dns_label(handler, NameUse::Full), &Path::new("handler"), handler, &mut errors);
+    }
+    if let Some(overhead) = class.some("overhead") {
+        let limits = Value::from([("limits", member(overhead, "podFixed").clone())]);
+        requirements(&limits, &[], &Path::new("overhead"), &mut errors);
+    }
+    if let Some(scheduling) = class.some("scheduling") {
+        let path = Path::new("scheduling");
+        if let Some(labels) = scheduling.map("nodeSelector") {
+            errors.extend(validate_labels(labels, &path.child("nodeSelector")));
+        }
+        let list = scheduling.list("tolerations");
+        tolerations(list, &path.child("tolerations"), &mut errors);
+        let key = |t: &Value| ["key", "operator", "value", "effect"].map(|k| t.text(k).to_owned());
+        for (i, toleration) in list.iter().enumerate() {
+            if list[..i].iter().any(|other| key(other) == key(toleration)) {
+                errors.push(Error::duplicate(&path.item("tolerations", i), toleration));
+            }
+        }
+    }
+    errors
 }

@@ -13,6 +13,8 @@ const LAYERS: [&str; 17] = [
     "kubelith-server",
     "kubelith-admission",
     "kubelith-auth",
+    // Pure: beside merge and cel, but nothing between it and the server needs it.
+    "kubelith-fairness",
     "kubelith-registry",
     "kubelith-store",
     "kubelith-catalog",

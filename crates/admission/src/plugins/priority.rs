@@ -112,9 +112,9 @@ impl Admission for Priority {
         if !writes || !claims || !request.is_for(GROUP, "priorityclasses") {
             return done(Ok(()));
         }
-        let other = self.default_class().filter(|default| {
-            request.operation == Operation::Create || default.meta().name() != class.meta().name()
-        });
+        let other = self
+            .default_class()
+            .filter(|default| request.operation == Operation::Create || default.meta().name() != class.meta().name());
         done(match other {
             Some(other) => {
                 let name = other.meta().name();

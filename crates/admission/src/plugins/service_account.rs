@@ -132,10 +132,7 @@ fn automounts(account: &Value, pod: &Value) -> bool {
 
 fn enforces_mountable_secrets(account: &Value) -> bool {
     // The spellings of strconv.ParseBool.
-    matches!(
-        account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS),
-        Some("1" | "t" | "T" | "true" | "TRUE" | "True")
-    )
+    matches!(account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
 fn mount_token(pod: &mut Value) {

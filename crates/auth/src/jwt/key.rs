@@ -35,6 +35,10 @@ impl Algorithm {
         ("ES512", Algorithm::Es512),
     ];
 
+    pub fn all() -> impl Iterator<Item = Algorithm> {
+        Algorithm::NAMES.into_iter().map(|(_, algorithm)| algorithm)
+    }
+
     pub fn named(name: &str) -> Option<Algorithm> {
         Algorithm::NAMES.iter().find(|(n, _)| *n == name).map(|(_, a)| *a)
     }

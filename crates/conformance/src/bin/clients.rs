@@ -115,7 +115,8 @@ fn run(options: &Options) -> Result<bool, String> {
                 binary: options.binary.clone(),
                 store: options.store,
                 etcd: context.tools.join("bin/etcd"),
-                flags: vec!["--runtime-config=api/all=true".to_owned()],
+                // A service that stands for loopback has no endpoints.
+                flags: vec!["--runtime-config=api/all=true".to_owned(), "--enable-aggregator-routing=false".to_owned()],
             };
             let server = Server::start(&launch, &Tokens::default())?;
             context.kubeconfig = server.kubeconfig();

@@ -54,6 +54,9 @@ impl Action for ReviewAction {
 
 async fn run(mut call: ActionCall, kind: GroupVersionKind, review: Review, to: Access) -> Result<Response, Status> {
     let mut object = call.decode(&kind).await?;
+    if review != Review::Myself {
+        object = call.track_create(&kind, object, SystemClock.now())?;
+    }
     match review {
         Review::Access(which) => {
             access::validate(which, &object, &call.info.namespace)?;

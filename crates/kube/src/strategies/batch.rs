@@ -20,7 +20,9 @@ pub const JOB: Kind = Kind {
         warnings
     },
     warnings_on_update: |_, part, job, old| match part {
-        Part::Main if generation_differs(job, old) => job_warnings(&Path::new("spec"), job.get("spec"), old.get("spec")),
+        Part::Main if generation_differs(job, old) => {
+            job_warnings(&Path::new("spec"), job.get("spec"), old.get("spec"))
+        }
         _ => Vec::new(),
     },
     ..Kind::PLAIN

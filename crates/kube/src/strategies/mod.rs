@@ -1,5 +1,6 @@
 //! Strategies by resource: `<group>/<kind>.rs` for kinds with behaviour, a line here for the others.
 
+mod apiregistration;
 mod apps;
 mod batch;
 mod certificates;
@@ -61,9 +62,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             P.generation(Member("webhooks")).guarded()
         }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
-            other::sealed(P.generation(Spec).guarded())
-        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => other::sealed(P.generation(Spec).guarded()),
         ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
         ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
@@ -76,7 +75,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("storage.k8s.io", "volumeattachments") => other::sealed(P.guarded().returned()),
         ("storage.k8s.io", "csistoragecapacities") => other::CSI_STORAGE_CAPACITY,
         ("internal.apiserver.k8s.io" | "storagemigration.k8s.io", _) => other::sealed(P.guarded()),
-        ("apiregistration.k8s.io", "apiservices") => P.guarded(),
+        ("apiregistration.k8s.io", "apiservices") => apiregistration::API_SERVICE,
         _ => P,
     }
 }

@@ -79,7 +79,8 @@ pub const fn sealed(mut kind: Kind) -> Kind {
 }
 
 fn keep_metadata(object: &mut Value, old: &Value) {
-    let kept = ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
+    let kept =
+        ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     for key in kept {
         match old.at(&["metadata", key]) {
             Some(value) => object.set_at(&["metadata", key], value.clone()),

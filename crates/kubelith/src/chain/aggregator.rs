@@ -7,8 +7,65 @@
 //! check `autoregister-completion`, then `apiservice-openapi-controller`, `apiservice-openapiv3-controller`.
 
 use super::Shared;
+use kubelith_aggregator::{Config, Local, Routing};
+use kubelith_meta::GroupVersion;
+use kubelith_registry::Resource;
 use kubelith_server::Delegate;
+use kubelith_server::proxy::{ClientCertificate, Identity, Redirects};
+use kubelith_store::cache::ResourceCache;
+use std::sync::Arc;
 
-pub fn server(_shared: &Shared<'_>, next: Delegate) -> Delegate {
-    next
+pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
+    let (Some(api_services), Some(services), Some(endpoint_slices)) = (
+        cache(shared, "apiregistration.k8s.io", "apiservices"),
+        cache(shared, "", "services"),
+        cache(shared, "discovery.k8s.io", "endpointslices"),
+    ) else {
+        return Err("API group/version apiregistration.k8s.io/v1 must be enabled".to_owned());
+    };
+    let options = &shared.options.aggregator;
+    let config = Config {
+        api_services,
+        services,
+        endpoint_slices,
+        crds: cache(shared, "apiextensions.k8s.io", "customresourcedefinitions"),
+        client: shared.frame.client.clone(),
+        clock: shared.clock.clone(),
+        metrics: shared.frame.metrics.clone(),
+        discovery: shared.discovery.clone(),
+        openapi: shared.openapi.clone(),
+        built_in: built_in(shared),
+        routing: if options.route_to_endpoints { Routing::Endpoints } else { Routing::ClusterIp },
+        redirects: if options.reject_redirects { Redirects::Refuse } else { Redirects::Pass },
+        identity: match shared.options.features.enabled("RemoteRequestHeaderUID") {
+            true => Identity::WithUid,
+            false => Identity::WithoutUid,
+        },
+        certificate: match &options.client_certificate {
+            Some(files) => ClientCertificate::load(files.cert.clone(), files.key.clone())?,
+            None => ClientCertificate::none(),
+        },
+    };
+    Ok(kubelith_aggregator::serve(config, next))
+}
+
+fn cache(shared: &Shared<'_>, group: &str, plural: &str) -> Option<Arc<ResourceCache>> {
+    shared.resources.get(&(group.into(), plural.into())).map(|r: &Arc<Resource>| r.cache.clone())
+}
+
+/// What the kube server serves, with its place in discovery.
+fn built_in(shared: &Shared<'_>) -> Vec<Local> {
+    let groups = shared.discovery.groups();
+    let is_served = |gv: &GroupVersion| {
+        groups.iter().any(|g| g.name == gv.group && g.versions.iter().any(|v| v.name == gv.version))
+    };
+    let apis = kubelith_catalog::builtin().apis();
+    let served = apis.iter().filter(|api| is_served(&api.gv));
+    served
+        .map(|api| Local {
+            gv: api.gv.clone(),
+            group_priority: api.group_priority,
+            version_priority: api.version_priority,
+        })
+        .collect()
 }

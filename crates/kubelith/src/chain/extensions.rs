@@ -5,8 +5,47 @@
 //! `crd-informer-synced`.
 
 use super::Shared;
+use kubelith_extensions::{Config, DefinitionStrategy, Extensions};
+use kubelith_kube::strategies;
+use kubelith_meta::Str;
+use kubelith_registry::Strategy;
 use kubelith_server::Delegate;
+use kubelith_server::lifecycle::PostStartHook;
+use std::sync::Arc;
 
-pub fn server(_shared: &Shared<'_>, next: Delegate) -> Delegate {
-    next
+const GROUP: &str = "apiextensions.k8s.io";
+const DEFINITIONS: &str = "customresourcedefinitions";
+
+/// What definitions do in the life cycles, with their place in the table of strategies.
+pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
+}
+
+pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
+    let Some(definitions) = shared.resources.get(&(GROUP.into(), DEFINITIONS.into())) else { return next };
+    let config = Config {
+        hub: shared.hub.clone(),
+        definitions: definitions.clone(),
+        admission: shared.admission.clone(),
+        clock: shared.clock.clone(),
+        limits: shared.limits,
+        garbage_collection: shared.options.storage.garbage_collector,
+        rules: kubelith_extensions::unchecked_rules,
+    };
+    let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
+    let (controllers, (settled, wait)) = (extensions.clone(), tokio::sync::oneshot::channel());
+    next.behind(|next| extensions.before(next))
+        .post_start_hook(PostStartHook::new("start-apiextensions-informers", |_| async { Ok(()) }))
+        .post_start_hook(PostStartHook::new("start-apiextensions-controllers", move |context| async move {
+            // Whoever waits for the definitions may be gone already.
+            let _ = settled.send(controllers.start(&context.client, &context.tasks));
+            Ok(())
+        }))
+        .post_start_hook(PostStartHook::new("crd-informer-synced", move |_| async move {
+            if let Ok(running) = wait.await {
+                running.settled().await;
+            }
+            Ok(())
+        }))
 }

@@ -10,10 +10,12 @@ use kubelith_server::health::Check;
 use kubelith_server::lifecycle::PostStartHook;
 
 /// Watch caches and admission are complete before anything is served, so there is nothing left to wait for here.
-pub fn hooks(_shared: &Shared<'_>, next: Delegate) -> Delegate {
-    next.readiness_check(Check::passing("informer-sync"))
+pub fn hooks(shared: &Shared<'_>, next: Delegate) -> Delegate {
+    let next = next
+        .readiness_check(Check::passing("informer-sync"))
         .post_start_hook(done("start-apiserver-admission-initializer"))
-        .post_start_hook(done("generic-apiserver-start-informers"))
+        .post_start_hook(done("generic-apiserver-start-informers"));
+    shared.frame.flow_control.hooks(&shared.resources, next)
 }
 
 fn done(name: &'static str) -> PostStartHook {

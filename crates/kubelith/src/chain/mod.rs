@@ -19,7 +19,7 @@ use kubelith_server::Delegate;
 use kubelith_server::openapi::OpenApi;
 
 /// Puts the servers one behind the other.
-pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Delegate {
+pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> {
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
     let extensions = extensions::server(shared, generic);

@@ -1,5 +1,6 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
@@ -29,6 +30,7 @@ pub struct Frame {
     pub metrics: Metrics,
     /// Who this server is among those of the cluster.
     pub identity: ServerIdentity,
+    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.
@@ -86,6 +88,7 @@ impl<'a> Shared<'a> {
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
         let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;

@@ -131,6 +131,11 @@ impl Flags {
         SECTIONS.iter().flat_map(|s| s.flags).filter(|f| f.effect != Effect::Applies && self.given.contains_key(f.name))
     }
 
+    /// Whether the flag was given at all, with whatever value.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
     /// What to say about deprecated flags that were given.
     pub fn deprecations(&self) -> impl Iterator<Item = String> {
         let given = |f: &&Flag| self.given.contains_key(f.name);

@@ -13,6 +13,8 @@ pub struct GenericOptions {
     pub livez_grace_period: Span,
     pub max_reads_in_flight: usize,
     pub max_writes_in_flight: usize,
+    /// Instead of plain limits.
+    pub priority_and_fairness: bool,
     pub min_request_timeout: Span,
     pub request_timeout: Span,
     pub shutdown_delay: Span,
@@ -47,6 +49,14 @@ impl GenericOptions {
         };
         let max_reads_in_flight = count("max-requests-inflight");
         let max_writes_in_flight = count("max-mutating-requests-inflight");
+        let priority_and_fairness = flags.bool("enable-priority-and-fairness");
+        if priority_and_fairness && errors.is_empty() && max_reads_in_flight + max_writes_in_flight == 0 {
+            errors.push(
+                "invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to \
+                 something positive"
+                    .into(),
+            );
+        }
         let mut span = |name: &str| {
             span_of(flags.duration(name)).unwrap_or_else(|| {
                 errors.push(format!("--{name} can not be negative value"));
@@ -85,6 +95,7 @@ impl GenericOptions {
             livez_grace_period,
             max_reads_in_flight,
             max_writes_in_flight,
+            priority_and_fairness,
             min_request_timeout: Span::from_secs(min_request_timeout),
             request_timeout,
             shutdown_delay,

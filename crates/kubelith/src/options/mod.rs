@@ -1,8 +1,11 @@
 //! The flags as typed options, one struct per concern, completed with defaults and checked with the reference's
 //! messages. What comes out of here is sound; nobody behind it looks at a flag again.
 
-mod access;
 mod admission;
+mod aggregator;
+mod audit;
+mod authentication;
+mod authorization;
 mod generic;
 mod network;
 mod serving;
@@ -10,8 +13,13 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use access::AccessOptions;
 pub use admission::AdmissionOptions;
+pub use aggregator::AggregatorOptions;
+pub use audit::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
+pub use authentication::{
+    AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
+};
+pub use authorization::{AuthorizationOptions, ModeOptions};
 pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
@@ -35,8 +43,11 @@ pub struct Options {
     pub storage: StorageOptions,
     pub serving: ServingOptions,
     pub network: NetworkOptions,
-    pub access: AccessOptions,
+    pub authentication: AuthenticationOptions,
+    pub authorization: AuthorizationOptions,
+    pub audit: AuditOptions,
     pub admission: AdmissionOptions,
+    pub aggregator: AggregatorOptions,
     pub profiling: bool,
     pub metrics: Selection,
     /// Where traces go, if they are wanted.
@@ -73,8 +84,11 @@ impl Options {
         let generic = GenericOptions::from_flags(flags, &mut errors);
         let storage = StorageOptions::from_flags(flags, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
-        let access = AccessOptions::from_flags(flags, &mut errors);
+        let authentication = AuthenticationOptions::from_flags(flags, &mut errors);
+        let authorization = AuthorizationOptions::from_flags(flags, &mut errors);
+        let audit = AuditOptions::from_flags(flags, &mut errors);
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
+        let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -91,8 +105,11 @@ impl Options {
             storage,
             serving,
             network,
-            access,
+            authentication,
+            authorization,
+            audit,
             admission,
+            aggregator,
             profiling,
             metrics,
             tracing,

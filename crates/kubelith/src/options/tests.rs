@@ -12,10 +12,11 @@ fn no_flag_is_needed() {
     assert_eq!(o.storage.backend, StorageBackend::Embedded);
     assert_eq!(o.serving.bind.port, 6443);
     assert_eq!(o.network.kubernetes_service_address().to_string(), "10.0.0.1");
-    assert_eq!(o.access.authorization_modes, ["Node", "RBAC"]);
-    assert!(o.access.anonymous && o.serving.http2);
+    assert!(matches!(&o.authorization, AuthorizationOptions::Modes(m) if m.modes == ["Node", "RBAC"]));
+    assert!(o.authentication.anonymous && o.serving.http2);
+    assert_eq!(o.authentication.audiences, ["https://kubernetes.default.svc"]);
     assert_eq!(options("--etcd-servers=http://x:1").unwrap().storage.backend, StorageBackend::Etcd3);
-    assert!(!options("--authorization-mode=AlwaysAllow").unwrap().access.anonymous);
+    assert!(options("--authorization-mode=AlwaysAllow").unwrap().authorization.allows_always());
 }
 
 /// The reference's messages, where it has the rule.

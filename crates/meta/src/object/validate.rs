@@ -3,7 +3,7 @@
 
 use super::{FINALIZER_FOREGROUND, FINALIZER_KUBERNETES, FINALIZER_ORPHAN, ObjectMeta, OwnerReference};
 use crate::field::{BadValue, Error, ErrorList, Path};
-use crate::names::{NameRule, NameUse};
+use crate::names::{Messages, NameUse};
 use crate::selector::{validate_label_name, validate_labels};
 use crate::{GroupVersion, Map, Time, Value, names, text};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub enum Namespacing {
 pub fn validate_object_meta(
     meta: ObjectMeta<'_>,
     namespaced: Namespacing,
-    name_rule: NameRule,
+    name_rule: impl Fn(&str, NameUse) -> Messages,
     path: &Path<'_>,
 ) -> ErrorList {
     let mut errors = ErrorList::new();

@@ -30,6 +30,12 @@ fn version_item(group: &str, version: &GroupVersion) -> Value {
         Freshness::Current => "Current",
         Freshness::Stale => "Stale",
     };
+    if let Some(described) = &version.described {
+        let mut item = Value::clone(described);
+        item.set_at(&["version"], Value::String(version.name.clone()));
+        item.set_at(&["freshness"], freshness.into());
+        return item;
+    }
     Value::from([
         ("version", Value::String(version.name.clone())),
         ("resources", Value::Array(resources.into_iter().map(|r| resource_item(group, &version.name, r)).collect())),

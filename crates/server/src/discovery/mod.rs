@@ -7,7 +7,7 @@ mod serve;
 
 pub use serve::{Discovery, Entry, Source};
 
-use kubelith_meta::{GroupVersionKind, Str};
+use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Scope};
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub struct GroupVersion {
     pub name: Str,
     pub resources: Arc<[Resource]>,
     pub freshness: Freshness,
+    /// The version as another server describes it (an APIVersionDiscovery), instead of `resources`.
+    pub described: Option<Arc<Value>>,
 }
 
 /// Whether a version's list of resources is known to be true now.

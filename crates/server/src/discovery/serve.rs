@@ -38,7 +38,11 @@ pub struct Discovery {
     merged: ArcSwap<Merged>,
     /// `host:port` that `/api` names.
     address: Str,
+    /// Which groups the documents without resources list, if not all that there are.
+    listed: OnceLock<Listed>,
 }
+
+type Listed = Box<dyn Fn() -> Arc<Vec<Group>> + Send + Sync>;
 
 /// The groups of all sources and their aggregated documents, encoded on first use.
 #[derive(Default)]
@@ -54,7 +58,12 @@ struct Aggregated {
 
 impl Discovery {
     pub fn new(address: impl Into<Str>) -> Arc<Discovery> {
-        Arc::new(Discovery { sources: Mutex::default(), merged: ArcSwap::default(), address: address.into() })
+        Arc::new(Discovery {
+            sources: Mutex::default(),
+            merged: ArcSwap::default(),
+            address: address.into(),
+            listed: OnceLock::new(),
+        })
     }
 
     /// Serves the documents and passes on everything else.
@@ -68,6 +77,11 @@ impl Discovery {
         sources.insert(source, entries);
         let groups = merge(sources.values().flatten().cloned().collect());
         self.merged.store(Arc::new(Merged { groups, ..Merged::default() }));
+    }
+
+    /// `/apis` without resources lists what `list` says, and `/apis/<group>` describes such a group so.
+    pub fn list_groups_by(&self, list: impl Fn() -> Arc<Vec<Group>> + Send + Sync + 'static) {
+        let _ = self.listed.set(Box::new(list));
     }
 
     pub fn groups(&self) -> Vec<Group> {
@@ -122,7 +136,11 @@ impl Handler for Link {
         let found = match parts.as_slice() {
             ["api"] => Some(Document::Legacy),
             ["apis"] => Some(Document::Groups),
-            ["apis", name] if !name.is_empty() => group(name).map(|g| Document::Value(documents::group(g))),
+            ["apis", name] if !name.is_empty() => {
+                let listed = self.discovery.listed.get().map(|list| list());
+                let listed = listed.as_ref().and_then(|groups| groups.iter().find(|g| g.name == **name));
+                listed.or_else(|| group(name)).map(|g| Document::Value(documents::group(g)))
+            }
             ["apis", name, version] => {
                 let found = group(name).and_then(|g| g.versions.iter().find(|v| v.name == *version));
                 found.map(|v| Document::Value(documents::resource_list(name, v)))
@@ -145,7 +163,10 @@ impl Handler for Link {
             Document::Legacy => aggregatable(&request, &merged, 0, || {
                 documents::legacy_versions(&merged.groups, &self.discovery.address)
             }),
-            Document::Groups => aggregatable(&request, &merged, 1, || documents::group_list(&merged.groups)),
+            Document::Groups => aggregatable(&request, &merged, 1, || match self.discovery.listed.get() {
+                Some(list) => documents::group_list(&list()),
+                None => documents::group_list(&merged.groups),
+            }),
         };
         Box::pin(std::future::ready(response))
     }

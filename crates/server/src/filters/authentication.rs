@@ -8,10 +8,12 @@ use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONNECTION};
+use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
 use kubelith_auth::authn::request_header::RequestHeaderNames;
+use kubelith_auth::authn::websocket;
+use kubelith_auth::traits::Notes;
 use kubelith_auth::user::{ANONYMOUS, GROUP_UNAUTHENTICATED};
 use kubelith_auth::{AuthRequest, Authentication as Outcome, Authenticator, User};
 use kubelith_meta::{Status, Str};
@@ -74,7 +76,10 @@ impl Authentication {
             request.warnings().add(warning);
         }
         let user = match outcome {
-            Ok(Some(response)) if self.is_meant_for_us(&response.audiences) => response.user,
+            Ok(Some(response)) if self.is_meant_for_us(&response.audiences) => {
+                take_notes(&mut request, response.notes);
+                response.user
+            }
             Ok(Some(response)) => {
                 let (sent, accepted) = (&response.audiences, &self.options.audiences);
                 tracing::error!("unable to match the audience: {sent:?} , accepted: {accepted:?}");
@@ -115,10 +120,26 @@ impl Authentication {
     fn remove_credentials(&self, request: &mut Request) {
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
+        if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+            websocket::strip_token(headers);
+        }
         self.standard_headers.remove_from(headers);
         if let Some(names) = &self.options.proxy_headers {
             names.remove_from(headers);
         }
+    }
+}
+
+/// Annotations for the audit log, which is asked only once the user is known.
+#[derive(Debug, Clone)]
+pub struct AuthenticationNotes(pub Vec<(&'static str, String)>);
+
+fn take_notes(request: &mut Request, notes: Notes) {
+    for warning in notes.warnings {
+        request.warnings().add(warning);
+    }
+    if !notes.annotations.is_empty() {
+        request.extensions_mut().insert(AuthenticationNotes(notes.annotations));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Layer;
 use super::latency::{Part, track};
+use crate::audit::AuditContext;
 use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::metrics::auth::AuthMetrics;
@@ -13,6 +14,10 @@ use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
 use kubelith_meta::{GroupResource, Status};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Annotations of the audit log.
+const DECISION: &str = "authorization.k8s.io/decision";
+const REASON: &str = "authorization.k8s.io/reason";
 
 struct Authorization {
     authorizer: Arc<dyn Authorizer>,
@@ -54,10 +59,24 @@ impl Authorization {
     ) -> BoxFuture<'static, Response> {
         track(&request, Part::Authorization, started.elapsed());
         self.metrics.authorized(&decision, started.elapsed());
+        let audit = AuditContext::of(request.extensions());
         if decision.allowed() {
+            if let Some(audit) = audit {
+                audit.annotate(DECISION, "allow");
+                audit.annotate(REASON, decision.reason);
+            }
             let authorizer = self.authorizer.clone();
-            request.extensions_mut().insert(Authorized { reason: decision.reason, authorizer });
+            request.extensions_mut().insert(Authorized { authorizer });
             return self.next.handle(request);
+        }
+        if let Some(audit) = audit {
+            match &decision.error {
+                Some(_) => audit.annotate(REASON, "internal error"),
+                None => {
+                    audit.annotate(DECISION, "forbid");
+                    audit.annotate(REASON, decision.reason.clone());
+                }
+            }
         }
         let response = match decision.error {
             Some(why) => {
@@ -73,8 +92,6 @@ impl Authorization {
 /// That a request was let in.
 #[derive(Clone)]
 pub struct Authorized {
-    /// Why, for the audit log.
-    pub reason: std::borrow::Cow<'static, str>,
     /// Whom to ask about what the request turns out to want besides.
     pub authorizer: Arc<dyn Authorizer>,
 }

@@ -2,25 +2,18 @@
 
 use super::Layer;
 use super::authorization::attributes;
+use crate::audit::AuditContext;
 use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::respond;
 use futures::future::BoxFuture;
 use http::HeaderName;
+use kubelith_auth::Authorizer;
 use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
-use kubelith_auth::{Authorizer, User};
 use std::sync::Arc;
 
 const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
 const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
-
-/// Who really asked, beside the user that the request goes on as; for the audit log.
-#[derive(Debug, Clone)]
-pub struct Impersonator {
-    pub user: Arc<User>,
-    /// The verb that allowed it; empty for the unconstrained mode.
-    pub constraint: &'static str,
-}
 
 struct Shared {
     authorizer: Arc<dyn Authorizer>,
@@ -66,8 +59,9 @@ impl Shared {
             Ok(impersonated) => {
                 tracing::debug!(user = %attributes.user.name, r#as = %impersonated.user.name, "impersonating");
                 remove_headers(request.headers_mut());
-                let constraint = impersonated.constraint;
-                request.extensions_mut().insert(Impersonator { user: attributes.user, constraint });
+                if let Some(audit) = AuditContext::of(request.extensions()) {
+                    audit.impersonated(&impersonated.user, impersonated.constraint);
+                }
                 request.extensions_mut().insert(impersonated.user);
                 self.next.handle(request).await
             }

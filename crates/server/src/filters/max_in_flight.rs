@@ -69,15 +69,15 @@ pub fn layer(max_reads: usize, max_writes: usize, metrics: Arc<RequestMetrics>) 
             None if request.user().is_some_and(|u| u.in_group(GROUP_MASTERS)) => next.handle(request),
             None => {
                 metrics.dropped(&request);
-                Box::pin(async { too_many_requests("1") })
+                Box::pin(async { too_many_requests(HeaderValue::from_static("1")) })
             }
         }
     }))
 }
 
-pub fn too_many_requests(retry_after: &'static str) -> Response {
+pub fn too_many_requests(retry_after: HeaderValue) -> Response {
     let message = "Too many requests, please try again later.";
     let mut response = respond::error_text(StatusCode::TOO_MANY_REQUESTS, message);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
+    response.headers_mut().insert(RETRY_AFTER, retry_after);
     response
 }

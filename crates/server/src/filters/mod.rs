@@ -1,5 +1,6 @@
 //! The links of the filter chain, one file each. `chain.rs` says in which order a request meets them.
 
+pub mod audit;
 pub mod audit_id;
 pub mod authentication;
 pub mod authorization;
@@ -14,6 +15,7 @@ pub mod latency;
 pub mod logging;
 pub mod max_in_flight;
 pub mod panic;
+pub mod priority_and_fairness;
 pub mod request_info;
 pub mod retry_after;
 pub mod timeout;

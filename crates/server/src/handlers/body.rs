@@ -16,6 +16,11 @@ use kubelith_registry::Warnings;
 pub trait Decoder: Send + Sync + 'static {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status>;
 
+    /// Refuses what decodes and is still not of the endpoint's kind. Comes after unknown fields were reported.
+    fn check(&self, _object: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+
     /// Takes what a patch made as an object. The error is the bare reason.
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
 }
@@ -70,6 +75,7 @@ impl Context {
         };
         let decoded = self.endpoint.decoder.decode(body, format, strictness)?;
         report_strict(&self.warnings, &self.endpoint.kind, &decoded.strict, validation)?;
+        self.endpoint.decoder.check(&decoded.object)?;
         Ok(decoded.object)
     }
 }

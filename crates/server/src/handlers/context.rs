@@ -2,6 +2,7 @@
 
 use super::endpoint::Endpoint;
 use super::options::Query;
+use crate::audit::AuditContext;
 use crate::request_info::RequestInfo;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
@@ -9,7 +10,7 @@ use kubelith_auth::forbidden::forbidden_detail;
 use kubelith_auth::{Attributes, Authorizer, Decision};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_meta::user::User;
-use kubelith_meta::{GroupResource, Status, Str};
+use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct Context {
     pub warnings: Warnings,
     /// Whom to ask if the request wants more than its verb says.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
 }
 
 impl Context {
@@ -40,6 +43,13 @@ impl Context {
 
     pub fn wants_gzip(&self) -> bool {
         kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
+    }
+
+    /// Notes what was sent, for the audit log.
+    pub fn audit_request(&self, object: &Value) {
+        if let Some(audit) = &self.audit {
+            audit.request_object(object);
+        }
     }
 
     /// How the client wants objects of this endpoint.
@@ -106,11 +116,16 @@ impl Context {
 
     /// The field manager of a write: as given, else the client's program name.
     pub fn manager(&self, given: &str) -> Str {
-        if !given.is_empty() {
-            return given.into();
-        }
-        prefix_of_user_agent(self.header(USER_AGENT))
+        manager_of(given, &self.headers)
     }
+}
+
+/// The field manager of a write: as given, else the client's program name.
+pub fn manager_of(given: &str, headers: &HeaderMap) -> Str {
+    if !given.is_empty() {
+        return given.into();
+    }
+    prefix_of_user_agent(headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""))
 }
 
 /// `kubectl/v1.36.0 (linux/amd64)` is `kubectl`; cut at the length limit of manager names, at a printable prefix.

@@ -20,6 +20,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     call.name = Str::from(object.str_at(&["metadata", "name"]));
     cx.default_object(&mut object);
     cx.canonicalize(&mut object);
+    cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
 
     // From here on the write runs to its end, whether or not the client waits for it.

@@ -77,7 +77,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
         })
         .await?
     };
-    let list = list::list_value(&cx, &negotiated, deleted, page.meta())?;
+    let list = list::list_value(&cx, &negotiated, deleted, page.meta(&cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty())?;
     Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
 }
@@ -129,6 +129,13 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
     let format =
         negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
     let object = decode_options(&bytes, format)?;
+    if let Some(audit) = &cx.audit {
+        // The reference writes options down as it holds them, at no version that exists.
+        let mut shown = object.clone();
+        shown.set_at(&["apiVersion"], "meta.k8s.io/__internal".into());
+        shown.set_at(&["kind"], "DeleteOptions".into());
+        audit.request_object(&shown);
+    }
     options::delete_options(Some(&object), &cx.query, malformed)
 }
 

@@ -9,7 +9,7 @@ use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
-use kubelith_schema::Descriptor;
+use kubelith_schema::{Descriptor, TypedSchema};
 use std::sync::Arc;
 
 impl Context {
@@ -118,5 +118,32 @@ impl FieldTracker for ResourceFields {
     fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status> {
         let applied = self.with_manager(by.subresource, |m| m.apply(live, patch, by.manager, force, by.now));
         applied.map(|outcome| outcome.object).map_err(|e: ApplyError| e.into())
+    }
+}
+
+/// Field ownership of a kind of which nothing is stored: there is one version, and no field that cannot be set.
+pub struct KindFields<'a> {
+    pub kind: GroupVersionKind,
+    pub schema: &'a TypedSchema,
+}
+
+impl KindFields<'_> {
+    /// Notes the creator's fields.
+    pub fn create(&self, by: &By<'_>, object: Value) -> Value {
+        let manager = FieldManager { versions: self, kind: self.kind.clone(), subresource: by.subresource, reset: &[] };
+        manager.update(None, object, by.manager, by.now)
+    }
+}
+
+impl Versions for KindFields<'_> {
+    fn type_in(&self, version: &str) -> Option<Type<'_>> {
+        (version == self.kind.api_version()).then(|| Type::of(self.schema))
+    }
+
+    fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError> {
+        match self.type_in(version) {
+            Some(_) => Ok(object.clone()),
+            None => Err(ConvertError::MissingVersion),
+        }
     }
 }

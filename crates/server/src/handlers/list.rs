@@ -155,10 +155,13 @@ impl Page {
     }
 
     /// metadata of the list.
-    pub fn meta(&self) -> Value {
+    pub fn meta(&self, cx: &Context) -> Value {
         let mut meta = Map::new();
-        if let Some(token) = &self.continue_token {
-            meta.insert("continue", token.as_str());
+        match (&self.continue_token, cx.endpoint.items) {
+            (Some(token), _) => drop(meta.insert("continue", token.as_str())),
+            // Lists that are no Go type always have it.
+            (None, ListItems::WithType) => drop(meta.insert("continue", "")),
+            (None, ListItems::WithoutType) => {}
         }
         if let Some(remaining) = self.remaining {
             meta.insert("remainingItemCount", remaining as i64);
@@ -181,7 +184,7 @@ fn list_header(cx: &Context, page: &Page) -> Vec<u8> {
     let version = cx.endpoint.kind.group_version();
     let mut out =
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":", cx.endpoint.list_kind()).into_bytes();
-    kubelith_codec::json::write(&mut out, &page.meta());
+    kubelith_codec::json::write(&mut out, &page.meta(cx));
     out.extend_from_slice(b",\"items\":[");
     out
 }
@@ -319,7 +322,7 @@ async fn protobuf(cx: &Context, page: Page) -> Result<Response, Status> {
         messages.push(enveloped.slice_ref(raw));
     }
     let meta = TypeMeta { api_version: cx.endpoint.kind.api_version().into(), kind: cx.endpoint.list_kind().clone() };
-    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(), messages)?, cx.wants_gzip());
+    let mut response = sized_or_streamed(protobuf_chunks(&meta, &page.meta(cx), messages)?, cx.wants_gzip());
     let media_type = HeaderValue::from_static(Format::Protobuf.media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
     Ok(response)
@@ -349,13 +352,16 @@ async fn built(cx: &Context, negotiated: &Output, page: Page) -> Result<Response
     for object in page.objects() {
         objects.push(views::value_of(cx, &object).await?);
     }
-    let list = list_value(cx, negotiated, objects, page.meta())?;
+    let list = list_value(cx, negotiated, objects, page.meta(cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty() || negotiated.pretty)?;
     Ok(output::bytes(cx, StatusCode::OK, negotiated.format, body))
 }
 
 /// A list object of the kind that was asked for.
-pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, meta: Value) -> Result<Value, Status> {
+pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, mut meta: Value) -> Result<Value, Status> {
+    if negotiated.convert.is_some() && meta.str_at(&["continue"]).is_empty() {
+        meta.remove_at(&["continue"]);
+    }
     match &negotiated.convert {
         None => {
             let strip = |mut object: Value| {

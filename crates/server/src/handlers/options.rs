@@ -299,7 +299,7 @@ fn validate_dry_run(dry_run: &[Str], errors: &mut ErrorList) {
 fn validate_field_validation(validation: &str, errors: &mut ErrorList) {
     if !matches!(validation, "" | "Ignore" | "Warn" | "Strict") {
         let path = Path::new("fieldValidation");
-        errors.push(Error::not_supported(&path, validation, ["Ignore", "Strict", "Warn"]));
+        errors.push(Error::not_supported(&path, validation, ["", "Ignore", "Strict", "Warn"]));
     }
 }
 

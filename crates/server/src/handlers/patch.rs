@@ -44,6 +44,9 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
     let write = if kind == Kind::Apply { Write::Apply } else { Write::Patch };
     let options = WriteOptions::parse(&cx.query, write)?;
     let call = cx.call(options.mode);
+    if let Some(audit) = &cx.audit {
+        audit.request_patch(|| patch_json(kind, &bytes));
+    }
 
     let task = {
         let cx = cx.clone();
@@ -59,6 +62,17 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
     };
     let (object, outcome) = super::run_to_end(task).await?;
     output::value(&cx, &negotiated, code_of(outcome), object)
+}
+
+/// A patch as JSON; an apply may come as YAML.
+fn patch_json(kind: Kind, bytes: &Bytes) -> Bytes {
+    match kind {
+        Kind::Apply if json::validate(bytes).is_err() => {
+            yaml::read(bytes).map_or_else(|_| Bytes::from_static(b"null"), |d| json::to_vec(&d.value).into())
+        }
+        _ if json::validate(bytes).is_err() => Bytes::from_static(b"null"),
+        _ => bytes.clone(),
+    }
 }
 
 fn kind_of(cx: &Context) -> Result<Kind, Status> {

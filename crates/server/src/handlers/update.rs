@@ -22,6 +22,7 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
     cx.default_object(&mut object);
     cx.canonicalize(&mut object);
+    cx.audit_request(&object);
 
     let task = {
         let cx = cx.clone();

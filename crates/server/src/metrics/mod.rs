@@ -3,6 +3,7 @@
 //! Each part of the server registers its own metrics in the shared registry; labels that clients could grow
 //! without bound are cut at [`MAX_SERIES`].
 
+pub mod audit;
 pub mod auth;
 pub mod health;
 pub mod process;
@@ -39,6 +40,7 @@ pub struct Metrics {
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
     pub workqueues: Arc<workqueue::WorkqueueMetrics>,
+    pub audit: Arc<audit::AuditMetrics>,
 }
 
 impl Default for Metrics {
@@ -58,6 +60,7 @@ impl Metrics {
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
             workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
+            audit: Arc::new(audit::AuditMetrics::new(&registry)),
             registry,
         }
     }

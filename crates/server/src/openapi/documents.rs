@@ -2,7 +2,7 @@
 //! encodings take about two megabytes.
 
 use super::words::Words;
-use super::{Library, Subject, v2, v3};
+use super::{Foreign, Library, Subject, v2, v3};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -23,8 +23,8 @@ pub struct Kept {
 enum Content {
     /// A document of version 3.
     V3(Arc<Subject>),
-    /// The document of version 2, of all subjects.
-    V2(Vec<Arc<Subject>>),
+    /// The document of version 2, of all subjects, and of what other servers serve.
+    V2(Vec<Arc<Subject>>, Vec<Arc<Foreign>>),
 }
 
 /// By what a client knows that it has the document already.
@@ -54,8 +54,8 @@ impl Kept {
         Kept::new(Content::V3(Arc::new(subject)))
     }
 
-    pub fn v2(subjects: Vec<Arc<Subject>>) -> Kept {
-        Kept::new(Content::V2(subjects))
+    pub fn v2(subjects: Vec<Arc<Subject>>, foreign: Vec<Arc<Foreign>>) -> Kept {
+        Kept::new(Content::V2(subjects, foreign))
     }
 
     fn new(content: Content) -> Kept {
@@ -65,7 +65,7 @@ impl Kept {
     pub fn subject(&self) -> Option<&Arc<Subject>> {
         match &self.content {
             Content::V3(subject) => Some(subject),
-            Content::V2(_) => None,
+            Content::V2(..) => None,
         }
     }
 
@@ -122,14 +122,14 @@ impl Kept {
     fn write_json(&self, library: &Library, words: &Words, out: &mut dyn Write) -> io::Result<()> {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).write_json(out),
-            Content::V2(subjects) => v2::Document::new(subjects, library, words).write_json(out),
+            Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).write_json(out),
         }
     }
 
     fn protobuf_bytes(&self, library: &Library, words: &Words) -> Vec<u8> {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).protobuf(),
-            Content::V2(subjects) => v2::Document::new(subjects, library, words).protobuf(),
+            Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).protobuf(),
         }
     }
 }

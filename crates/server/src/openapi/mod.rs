@@ -6,6 +6,7 @@
 //! kept compressed (`documents`); `serve` is the link of the server chain that answers with them.
 
 mod documents;
+mod foreign;
 mod gnostic;
 mod library;
 mod meta;
@@ -26,6 +27,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use foreign::Foreign;
 pub use library::Library;
 pub use published::{DeleteAnswer, Detail, Published, Written};
 pub use serve::OpenApi;
@@ -42,7 +44,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// How one schema refers to another.
-    fn reference(self, name: &str) -> String {
+    pub fn reference(self, name: &str) -> String {
         match self {
             Dialect::V2 => format!("#/definitions/{name}"),
             Dialect::V3 => format!("#/components/schemas/{name}"),

@@ -3,7 +3,7 @@
 
 use super::documents::{Encoding, Kept, Packed, Stamp};
 use super::words::Words;
-use super::{Library, Subject};
+use super::{Foreign, Library, Subject};
 use crate::http::{Body, BoxHandler, Handler, Request, Response};
 use crate::{query, respond};
 use arc_swap::ArcSwap;
@@ -41,6 +41,15 @@ struct Link {
 struct Shelf {
     v3: BTreeMap<String, Arc<Kept>>,
     v2: Arc<Kept>,
+    foreign: Foreigners,
+}
+
+/// What other servers have.
+#[derive(Clone, Default)]
+struct Foreigners {
+    /// Documents of version 3 by path, with the URL by which to ask for each.
+    v3: BTreeMap<String, String>,
+    v2: Vec<Arc<Foreign>>,
 }
 
 impl OpenApi {
@@ -48,7 +57,7 @@ impl OpenApi {
     pub const LISTED: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
 
     pub fn new(library: Library) -> Arc<OpenApi> {
-        let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new()));
+        let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new(), Foreigners::default()));
         Arc::new(OpenApi { library, shelf, change: Mutex::default() })
     }
 
@@ -73,16 +82,33 @@ impl OpenApi {
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Kept>>)) {
         let _guard = self.change.lock().expect("no panic under this lock");
-        let mut v3 = self.shelf.load().v3.clone();
+        let old = self.shelf.load();
+        let mut v3 = old.v3.clone();
         change(&mut v3);
-        self.shelf.store(Arc::new(Shelf::new(v3)));
+        self.shelf.store(Arc::new(Shelf::new(v3, old.foreign.clone())));
+    }
+
+    /// Lists documents of version 3 that other servers have. Somebody else serves them.
+    pub fn list_foreign(&self, v3: BTreeMap<String, String>) {
+        let _guard = self.change.lock().expect("no panic under this lock");
+        let old = self.shelf.load();
+        let foreign = Foreigners { v3, v2: old.foreign.v2.clone() };
+        self.shelf.store(Arc::new(Shelf { v3: old.v3.clone(), v2: old.v2.clone(), foreign }));
+    }
+
+    /// Joins parts of other servers' documents with ours, the most important first.
+    pub fn join(&self, v2: Vec<Arc<Foreign>>) {
+        let _guard = self.change.lock().expect("no panic under this lock");
+        let old = self.shelf.load();
+        let foreign = Foreigners { v3: old.foreign.v3.clone(), v2 };
+        self.shelf.store(Arc::new(Shelf::new(old.v3.clone(), foreign)));
     }
 }
 
 impl Shelf {
-    fn new(v3: BTreeMap<String, Arc<Kept>>) -> Shelf {
+    fn new(v3: BTreeMap<String, Arc<Kept>>, foreign: Foreigners) -> Shelf {
         let subjects = v3.values().filter_map(|kept| kept.subject().cloned()).collect();
-        Shelf { v3, v2: Arc::new(Kept::v2(subjects)) }
+        Shelf { v3, v2: Arc::new(Kept::v2(subjects, foreign.v2.clone())), foreign }
     }
 }
 
@@ -114,21 +140,28 @@ async fn index(shelf: Arc<Shelf>, library: Library) -> Response {
     let body = blocking(move || {
         let unknown = shelf.v3.values().any(|kept| kept.known_stamp().is_none());
         let words = unknown.then(Words::load);
-        let mut body = b"{\"paths\":".to_vec();
-        let mut separator = b'{';
-        for (path, kept) in &shelf.v3 {
+        let own = shelf.v3.iter().map(|(path, kept)| {
             let stamp = match &words {
                 Some(words) => kept.stamp(&library, words),
                 None => kept.known_stamp().expect("all are known"),
             };
+            (path.as_str(), location(path, stamp))
+        });
+        let mut urls: BTreeMap<&str, String> = own.collect();
+        for (path, url) in &shelf.foreign.v3 {
+            urls.entry(path).or_insert_with(|| url.clone());
+        }
+        let mut body = b"{\"paths\":".to_vec();
+        let mut separator = b'{';
+        for (path, url) in &urls {
             body.push(separator);
             json::write_string(&mut body, path);
             body.extend_from_slice(b":{\"serverRelativeURL\":");
-            json::write_string(&mut body, &location(path, stamp));
+            json::write_string(&mut body, url);
             body.push(b'}');
             separator = b',';
         }
-        body.extend_from_slice(if shelf.v3.is_empty() { b"{}}" } else { b"}}" });
+        body.extend_from_slice(if urls.is_empty() { b"{}}" } else { b"}}" });
         body
     });
     let mut response = respond::text(StatusCode::OK, body.await);

@@ -1,11 +1,12 @@
 //! The document of version 2: all subjects in one.
 
+use super::foreign::{Joined, Own};
 use super::model::{self, Body, Content, Operation, Parameter, PathItem, Paths, Place};
 use super::parameters::Parameters;
 use super::schemas::{Kinds, Schemas, gvk, reachable};
 use super::v3::{bearer_token, info, members, piece};
 use super::words::Words;
-use super::{Dialect, Library, Subject};
+use super::{Dialect, Foreign, Library, Subject};
 use base64::Engine as _;
 use kubelith_codec::json;
 use kubelith_meta::{Map, Str, Value};
@@ -21,6 +22,38 @@ pub struct Document<'a> {
     written: HashMap<Str, Value>,
     models: BTreeSet<Str>,
     shared: Shared,
+    joined: Joined,
+}
+
+impl Own for Document<'_> {
+    fn has_path(&self, path: &str) -> bool {
+        self.paths.contains_key(path)
+    }
+
+    fn definition(&self, name: &str) -> Option<Value> {
+        let name = self.models.get(name)?;
+        let schemas =
+            Schemas { table: &self.library.catalog.table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
+        self.written.get(name).cloned().or_else(|| schemas.named(name))
+    }
+
+    fn parameter(&self, name: &str) -> Option<Value> {
+        self.shared.by_name.get(name).cloned()
+    }
+}
+
+/// Two sorted sequences as one.
+fn merged<'m>(
+    ours: impl Iterator<Item = (&'m str, Value)>,
+    theirs: &'m BTreeMap<String, Value>,
+) -> impl Iterator<Item = (&'m str, Value)> {
+    let mut ours = ours.peekable();
+    let mut theirs = theirs.iter().map(|(name, value)| (name.as_str(), value)).peekable();
+    std::iter::from_fn(move || match (ours.peek(), theirs.peek()) {
+        (Some((own, _)), Some((other, _))) if own > other => theirs.next().map(|(name, value)| (name, value.clone())),
+        (None, _) => theirs.next().map(|(name, value)| (name, value.clone())),
+        _ => ours.next(),
+    })
 }
 
 impl<'a> Document<'a> {
@@ -37,7 +70,22 @@ impl<'a> Document<'a> {
         }
         let models = reachable(model::models(&paths), table, &written);
         let shared = Shared::collect(&paths);
-        Document { library, words, kinds: library.kinds(None), paths, written, models, shared }
+        Document {
+            library,
+            words,
+            kinds: library.kinds(None),
+            paths,
+            written,
+            models,
+            shared,
+            joined: Joined::default(),
+        }
+    }
+
+    /// Adds what other servers serve.
+    pub fn with(mut self, foreign: &[Arc<Foreign>]) -> Document<'a> {
+        self.joined = Joined::new(foreign, &self);
+        self
     }
 
     pub fn info(&self) -> Value {
@@ -45,21 +93,29 @@ impl<'a> Document<'a> {
     }
 
     pub fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
-        self.paths.iter().map(|(path, item)| (path.as_str(), self.path_item(item)))
+        let ours = self.paths.iter().map(|(path, item)| (path.as_str(), self.path_item(item)));
+        merged(ours, &self.joined.paths)
     }
 
     pub fn definitions(&self) -> impl Iterator<Item = (&str, Value)> {
         let table = &self.library.catalog.table;
         let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
-        self.models.iter().filter_map(move |name| {
-            let schema = self.written.get(name).cloned().or_else(|| schemas.named(name))?;
+        let ours = self.models.iter().filter_map(move |name| {
+            let mut schema = self.written.get(name).cloned().or_else(|| schemas.named(name))?;
+            if let Some(more) = self.joined.kinds.get(name.as_str()) {
+                let known = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array).unwrap_or(&[]);
+                let all = known.iter().chain(more).cloned().collect();
+                schema.set_at(&["x-kubernetes-group-version-kind"], Value::Array(all));
+            }
             Some((name.as_str(), schema))
-        })
+        });
+        merged(ours, &self.joined.definitions)
     }
 
     /// The parameters that paths refer to.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, Value)> {
-        self.shared.by_name.iter().map(|(name, parameter)| (name.as_str(), parameter.clone()))
+        let ours = self.shared.by_name.iter().map(|(name, parameter)| (name.as_str(), parameter.clone()));
+        merged(ours, &self.joined.parameters)
     }
 
     pub fn security_definitions() -> Value {

@@ -3,7 +3,10 @@
 mod config;
 mod endpoints;
 mod event;
-mod quota;
+pub mod pod;
+pub mod quota;
+mod service;
+mod volume;
 
 use crate::Rules;
 use crate::common::{meta, meta_update};
@@ -21,6 +24,10 @@ pub fn rules(plural: &str) -> Option<Rules> {
         "limitranges" => quota::LIMIT_RANGE,
         "resourcequotas" => quota::RESOURCE_QUOTA,
         "namespaces" => NAMESPACE,
+        "persistentvolumes" => volume::VOLUME,
+        "persistentvolumeclaims" => volume::CLAIM,
+        "pods" => pod::POD,
+        "services" => service::SERVICE,
         "serviceaccounts" => Rules {
             create: |_, object| meta(object, Required, name_is_dns_subdomain),
             update: |_, new, old| {

@@ -91,7 +91,7 @@ async fn check_binding(index: &RbacIndex, authorizer: &dyn Authorizer, write: &R
             return Ok(());
         }
     }
-    let rules = index.role_rules(&role, write.namespace).map_err(|e| e.to_status())?;
+    let rules = index.role_rules(&role, write.namespace).map_err(|e| e.to_status(write.kind))?;
     confirm_no_escalation(index, write.user, write.namespace, &rules).map_err(|e| forbidden(write, e))
 }
 

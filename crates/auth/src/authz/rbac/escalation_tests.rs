@@ -96,7 +96,7 @@ fn bindings() {
         assert_eq!(got, want, "{writer} {change:?}");
     }
     let not_found = check("editor", binding("b", "ClusterRole/nope", "User:x"), None).unwrap_err().1;
-    assert_eq!(not_found, "clusterroles.rbac.authorization.k8s.io \"nope\" not found");
+    assert_eq!(not_found, "clusterrolebindings.rbac.authorization.k8s.io \"nope\" not found");
     let unresolved = check("broken", binding("n/b", "Role/small", "User:x"), None).unwrap_err().1;
     assert!(
         unresolved.ends_with("; resolution errors: [clusterrole.rbac.authorization.k8s.io \"gone\" not found]"),

@@ -111,12 +111,11 @@ impl RoleError {
         })
     }
 
-    /// As a client sees it who binds such a role.
-    pub fn to_status(&self) -> Status {
+    /// As a client sees it who binds such a role. The reference names the resource of the request, not the role's.
+    pub fn to_status(&self, written: RbacKind) -> Status {
         match self {
             RoleError::NotFound(role) => {
-                let plural = if role.kind == "Role" { "roles" } else { "clusterroles" };
-                Status::not_found(&GroupResource::new(RBAC_GROUP, plural), &role.name)
+                Status::not_found(&GroupResource::new(RBAC_GROUP, written.resource()), &role.name)
             }
             RoleError::UnsupportedKind(_) => Status::internal_error(self.in_reason()),
         }

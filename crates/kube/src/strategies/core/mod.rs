@@ -3,6 +3,6 @@
 pub mod namespace;
 pub mod objects;
 pub mod pod;
+mod pod_parts;
 pub mod storage;
 mod tls;
-mod pod_parts;

@@ -106,8 +106,7 @@ const OLD_ANNOTATIONS: [(&str, &str); 2] = [
 
 fn volume_warnings(volume: &Value) -> Vec<String> {
     let annotated = OLD_ANNOTATIONS.into_iter().filter(|(key, _)| volume.meta().annotation(key).is_some());
-    let mut warnings: Vec<String> =
-        annotated.map(|(key, why)| format!("metadata.annotations[{key}]: {why}")).collect();
+    let mut warnings: Vec<String> = annotated.map(|(key, why)| format!("metadata.annotations[{key}]: {why}")).collect();
     if volume.str_at(&["spec", "persistentVolumeReclaimPolicy"]) == "Recycle" {
         warnings.push(
             "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended \

@@ -4,7 +4,7 @@ use super::super::{Flag, Kind::*};
 use super::{flag, later, no_use};
 
 pub const FLAGS: &[Flag] = &[
-    later("aggregator-reject-forwarding-redirect", Bool, "true", "Refuse redirects of aggregated APIs."),
+    flag("aggregator-reject-forwarding-redirect", Bool, "true", "Refuse redirects of aggregated APIs."),
     later("allow-privileged", Bool, "", "Let pods ask for privileged containers."),
     later(
         "coordinated-leadership-lease-duration",
@@ -14,7 +14,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     later("coordinated-leadership-renew-deadline", Duration, "10s", "Time for a leader to renew such a lease."),
     later("coordinated-leadership-retry-period", Duration, "2s", "Time between tries."),
-    later(
+    flag(
         "enable-aggregator-routing",
         Bool,
         "",
@@ -42,15 +42,15 @@ pub const FLAGS: &[Flag] = &[
     flag("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
     flag("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
     later("peer-ca-file", Text, "", "Authorities of other API servers' certificates."),
-    later(
+    flag(
         "proxy-client-cert-file",
         Text,
         "",
         "Client certificate by which aggregated APIs and webhooks know this server.",
     ),
-    later("proxy-client-key-file", Text, "", "Key of that certificate."),
+    flag("proxy-client-key-file", Text, "", "Key of that certificate."),
     later("service-account-signing-endpoint", Text, "", "Socket of an external signer of service account tokens."),
-    later("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
+    flag("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
     flag(
         "service-cluster-ip-range",
         Text,

@@ -1,0 +1,53 @@
+//! What the aggregator counts.
+
+use crate::api_service::Condition;
+use kubelith_server::metrics::prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_server::metrics::{counters, gauges, register};
+
+pub struct AggregatorMetrics {
+    unavailable: IntGaugeVec,
+    became_unavailable: IntCounterVec,
+    pub discovery_aggregations: IntCounter,
+}
+
+impl AggregatorMetrics {
+    pub fn new(registry: &Registry) -> AggregatorMetrics {
+        let aggregations = Opts::new(
+            "aggregator_discovery_aggregation_count_total",
+            "How often the aggregated discovery document was made anew.",
+        );
+        let aggregations = IntCounter::with_opts(aggregations).expect("the name is well-formed");
+        register(registry, aggregations.clone());
+        AggregatorMetrics {
+            unavailable: gauges(
+                registry,
+                "aggregator_unavailable_apiservice",
+                "APIServices by name: 1 if unavailable.",
+                &["name"],
+            ),
+            became_unavailable: counters(
+                registry,
+                "aggregator_unavailable_apiservice_total",
+                "How often an APIService became unavailable, and why.",
+                &["name", "reason"],
+            ),
+            discovery_aggregations: aggregations,
+        }
+    }
+
+    pub fn set(&self, name: &str, available: bool) {
+        self.unavailable.with_label_values(&[name]).set(i64::from(!available));
+    }
+
+    pub fn changed(&self, name: &str, before: Option<&Condition>, now: &Condition) {
+        let was = before.is_some_and(|c| c.status == "True");
+        if was && now.status != "True" {
+            self.became_unavailable.with_label_values(&[name, &now.reason]).inc();
+        }
+    }
+
+    pub fn forget(&self, name: &str) {
+        // An error means that there was none.
+        let _ = self.unavailable.remove_label_values(&[name]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Keeps the status of definitions, and what is published of them. One worker: names are given to one at a time.
+
+use super::conditions;
+use super::index::Index;
+use super::publish::Publisher;
+use crate::Config;
+use crate::definition::{self, Definition};
+use crate::serving::Table;
+use kubelith_meta::{GroupVersionResource, Str};
+use kubelith_server::controller::{Change, Controller, Next};
+use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use std::sync::Arc;
+
+pub struct StatusController {
+    pub config: Arc<Config>,
+    pub client: LoopbackClient,
+    pub table: Arc<Table>,
+    pub index: Arc<Index>,
+    pub publisher: Arc<Publisher>,
+}
+
+impl StatusController {
+    pub fn controller(self) -> Controller {
+        let cache = self.config.definitions.cache.clone();
+        let this = Arc::new(self);
+        let names = this.clone();
+        let reconcile = move |name: Str| {
+            let this = this.clone();
+            async move { this.reconcile(name).await }
+        };
+        Controller::new("crd-status", reconcile).watches(&cache, move |change| names.concerned(change))
+    }
+
+    /// The definition itself, and those of its group that may take a name which it gave up.
+    fn concerned(&self, change: &Change) -> Vec<Str> {
+        let key = change.key();
+        let mut keys = vec![key.clone()];
+        if change.is_deletion()
+            && let Some((_, group)) = key.split_once('.')
+        {
+            let others = self.config.definitions.cache.snapshot();
+            let same_group = others.objects.keys().filter(|k| k.split_once('.').is_some_and(|(_, g)| g == group));
+            keys.extend(same_group.map(|k| Str::from(&**k)));
+        }
+        keys
+    }
+
+    async fn reconcile(&self, name: Str) -> Result<Next, String> {
+        let Some(cached) = self.config.definitions.cache.get(&name) else {
+            let touched = self.index.remove(&name);
+            self.publisher.publish(&self.index, &touched);
+            self.table.forget(&name).await;
+            return Ok(Next::Done);
+        };
+        let object = definition::read(&cached)?;
+        let definition = Definition(&object);
+        let taken = self.index.taken(definition.group(), &name);
+        let Some(wanted) = conditions::settled(&object, &taken, self.config.clock.now()) else {
+            let touched = self.index.put(definition, &cached);
+            self.publisher.publish(&self.index, &touched);
+            return Ok(Next::Done);
+        };
+        // Published before it is said to be established: whoever waits for that finds it.
+        let touched = self.index.put(Definition(&wanted), &cached);
+        self.publisher.publish(&self.index, &touched);
+        let resource = definitions();
+        let target = ResourceRef::new(&resource).name(&name).subresource("status");
+        match self.client.update(&target, &wanted).await {
+            Ok(_) => Ok(Next::Done),
+            // Changed or deleted meanwhile: the change brings us here again.
+            Err(status) if status.is_conflict() || status.is_not_found() => Ok(Next::Done),
+            Err(status) => Err(status.message),
+        }
+    }
+}
+
+pub fn definitions() -> GroupVersionResource {
+    GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}

@@ -1,0 +1,105 @@
+//! Bytes of custom resources: bodies of requests, and JSON in the store.
+
+use super::schemas::{Schemas, unknown_field};
+use bytes::Bytes;
+use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::negotiate::Format;
+use kubelith_codec::yaml;
+use kubelith_meta::{GroupVersionKind, Status, Value};
+use kubelith_registry::{Encoder, render, set_resource_version};
+use kubelith_schema::SelectableField;
+use kubelith_server::handlers::body::summarize;
+use kubelith_server::handlers::{Decoded, Decoder};
+use kubelith_store::cache::{Rendered, Renderer};
+use std::sync::Arc;
+
+/// What custom resources speak.
+pub const FORMATS: &[Format] = &[Format::Json, Format::Yaml];
+
+/// Decodes bodies of one version.
+pub struct CustomDecoder {
+    pub kind: GroupVersionKind,
+    pub schemas: Arc<Schemas>,
+}
+
+impl Decoder for CustomDecoder {
+    fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status> {
+        let unrecognized = |why: &dyn std::fmt::Display| {
+            let (kind, summary) = (&self.kind.kind, summarize(body));
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+            ))
+        };
+        let mut strict = Vec::new();
+        let object = match format {
+            Format::Yaml => {
+                let document = yaml::read(body).map_err(|e| unrecognized(&e))?;
+                if strictness == Strictness::Report {
+                    strict.extend(document.strict_error().map(|e| e.to_string()));
+                }
+                document.value
+            }
+            _ => {
+                let decoded = json::parse_document(body, strictness).map_err(|e| unrecognized(&e))?;
+                strict.extend(decoded.strict.iter().map(ToString::to_string));
+                decoded.value
+            }
+        };
+        if object.str_at(&["kind"]).is_empty() {
+            let shown = String::from_utf8_lossy(body);
+            return Err(unrecognized(&format!("Object 'Kind' is missing in '{}'", shown.trim_end())));
+        }
+        let given = object.gvk();
+        let taken = self.take(object, strictness).map_err(|why| {
+            Status::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: {why}",
+                given.kind, given.version, self.kind.kind
+            ))
+        })?;
+        strict.extend(taken.strict);
+        Ok(Decoded { object: taken.object, strict })
+    }
+
+    fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
+        let unknown = self.schemas.coerce(&mut object, strictness)?;
+        let strict = match strictness {
+            Strictness::Lenient => Vec::new(),
+            Strictness::Report => unknown.iter().map(|path| unknown_field(path)).collect(),
+        };
+        Ok(Decoded { object, strict })
+    }
+
+    fn check(&self, object: &Value) -> Result<(), Status> {
+        let (given, wanted) = (object.str_at(&["apiVersion"]), self.kind.api_version());
+        if given == wanted {
+            return Ok(());
+        }
+        Err(Status::bad_request(format!(
+            "the API version in the data ({given}) does not match the expected API version ({wanted})"
+        )))
+    }
+}
+
+/// Encodes and renders the objects of one custom resource.
+pub struct CustomCodec {
+    pub schemas: Arc<Schemas>,
+    pub selectable: Vec<SelectableField>,
+}
+
+impl Renderer for CustomCodec {
+    fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
+        let mut object = json::parse(value).map_err(|e| e.to_string())?;
+        self.schemas.restore(&mut object);
+        set_resource_version(&mut object, revision);
+        Ok(render(&object, &self.selectable))
+    }
+}
+
+impl Encoder for CustomCodec {
+    fn encode(&self, object: &Value) -> Result<Bytes, Status> {
+        // Go's encoder sorts keys and ends a document with a line feed.
+        let mut bytes = json::to_vec(object);
+        bytes.push(b'\n');
+        Ok(bytes.into())
+    }
+}

@@ -1,0 +1,203 @@
+//! Custom resources as the engine serves them: from a definition to endpoints, made when they are first asked for and
+//! kept until the definition changes.
+
+mod codec;
+mod convert;
+pub mod descriptor;
+mod embedded;
+mod schemas;
+mod strategy;
+mod table;
+
+pub use strategy::{RuleSet, Unchecked};
+pub use table::{Serving, Table};
+
+use crate::Config;
+use crate::definition::{Definition, Names};
+use codec::{CustomCodec, CustomDecoder, FORMATS};
+use convert::Renaming;
+use futures::future::BoxFuture;
+use kubelith_codec::negotiate::BUILT_IN;
+use kubelith_meta::object::Namespacing;
+use kubelith_meta::{Status, Str, Value};
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::{Resource, Strategy, Working};
+use kubelith_schema::{Descriptor, Scope};
+use kubelith_server::handlers::fields::ResourceFields;
+use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
+use kubelith_server::handlers::typed::TypedDecoder;
+use kubelith_server::handlers::{Endpoint, ListItems};
+use kubelith_server::table::NoCells;
+use kubelith_store::StoreError;
+use schemas::Schemas;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use strategy::CustomStrategy;
+
+/// What is made of one generation of a definition.
+pub struct Built {
+    pub uid: Str,
+    pub generation: i64,
+    pub names: Names,
+    pub descriptor: Arc<Descriptor>,
+    /// By version, for those that are served or stored.
+    pub endpoints: HashMap<Str, Arc<Endpoint>>,
+    /// By version, for those that have one.
+    pub scales: HashMap<Str, Arc<Endpoint>>,
+    terminating: Arc<AtomicBool>,
+}
+
+impl Built {
+    /// Whether this is still what `definition` says.
+    fn fits(&self, definition: Definition<'_>) -> bool {
+        self.uid == definition.uid()
+            && self.generation == definition.generation()
+            && self.names == definition.accepted_names()
+    }
+
+    /// Whether objects can still be created.
+    fn set_terminating(&self, terminating: bool) {
+        self.terminating.store(terminating, Ordering::Release);
+    }
+
+    /// Endpoint of the version that objects are stored in.
+    pub fn storage(&self) -> Option<&Arc<Endpoint>> {
+        self.endpoints.get(&self.descriptor.storage.kind.version)
+    }
+}
+
+/// Whether the cache of a resource exists already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cached {
+    Not,
+    /// With another schema: what it holds is made anew.
+    Before,
+}
+
+async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> Result<Built, StoreError> {
+    let schemas = Arc::new(Schemas::new(definition));
+    let schema_of = |version: &str| schemas.of(version).map(|s| (**s).clone()).unwrap_or_default();
+    let descriptor = descriptor::descriptor(definition, &schema_of);
+    let selectable = descriptor.versions.first().map(|v| v.selectable.clone()).unwrap_or_default();
+    let codec = Arc::new(CustomCodec { schemas: schemas.clone(), selectable });
+    let prefix = &descriptor.storage.prefix;
+    if cached == Cached::Before {
+        config.hub.replace_renderer(prefix, codec.clone()).await?;
+    }
+    let cache = config.hub.register(prefix, None, codec.clone()).await?;
+    let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
+    let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
+    let (mut endpoints, mut scales) = (HashMap::new(), HashMap::new());
+    for spec in definition.versions().filter(|v| v.is_served() || v.is_storage()) {
+        let Some(index) = descriptor.versions.iter().position(|v| v.name == spec.name()) else { continue };
+        let kind = descriptor.gvk(spec.name());
+        let schema = schemas.of(spec.name()).cloned().unwrap_or_default();
+        let rules = schema.has_cel().then(|| (config.rules)(&schema));
+        let strategy: Arc<dyn Strategy> = Arc::new(CustomStrategy {
+            kind: kind.clone(),
+            schemas: schemas.clone(),
+            schema,
+            namespacing: match definition.scope() {
+                Scope::Namespaced => Namespacing::Required,
+                Scope::Cluster => Namespacing::Forbidden,
+            },
+            has_status: spec.has_status(),
+            scale: spec.scale(),
+            rules,
+        });
+        let resource = Arc::new(Resource {
+            descriptor: descriptor.clone(),
+            strategy: strategy.clone(),
+            conversion: Arc::new(Renaming(schemas.clone())),
+            encoder: codec.clone(),
+            renderer: codec.clone(),
+            admission: admission.clone(),
+            hub: config.hub.clone(),
+            cache: cache.clone(),
+            clock: config.clock.clone(),
+            working: Working::Request,
+            garbage_collection: config.garbage_collection,
+        });
+        let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, Arc::new(convert::rename));
+        let endpoint = Endpoint {
+            resource,
+            facet: None,
+            version_index: index,
+            kind: kind.clone(),
+            formats: FORMATS,
+            items: ListItems::WithType,
+            decoder: Arc::new(CustomDecoder { kind, schemas: schemas.clone() }),
+            fields: Some(Arc::new(fields)),
+            strategic: false,
+            cells: Arc::new(NoCells),
+            limits: config.limits,
+        };
+        if let Some(scale) = scale(&endpoint) {
+            scales.insert(Str::from(spec.name()), Arc::new(scale));
+        }
+        endpoints.insert(Str::from(spec.name()), Arc::new(endpoint));
+    }
+    Ok(Built {
+        uid: definition.uid().into(),
+        generation: definition.generation(),
+        names: definition.accepted_names(),
+        descriptor,
+        endpoints,
+        scales,
+        terminating,
+    })
+}
+
+/// The scale subresource of a version, if it has one.
+fn scale(parent: &Endpoint) -> Option<Endpoint> {
+    let kind = scale_kind();
+    let schema = kubelith_catalog::builtin().kind_schema(&kind)?;
+    let scale = Scale::of(&parent.resource.descriptor, parent.version_index, schema.clone())?;
+    Some(Endpoint {
+        resource: parent.resource.clone(),
+        facet: Some(Arc::new(scale)),
+        version_index: parent.version_index,
+        kind: kind.clone(),
+        formats: BUILT_IN,
+        items: ListItems::WithoutType,
+        decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
+        fields: Some(Arc::new(ScaleFields { schema })),
+        strategic: false,
+        cells: parent.cells.clone(),
+        limits: parent.limits,
+    })
+}
+
+/// Admission that lets nothing be created while the definition is being deleted.
+struct Gate {
+    terminating: Arc<AtomicBool>,
+    inner: Arc<dyn Admission>,
+}
+
+impl Gate {
+    fn check(&self, request: &Request<'_>) -> Result<(), Status> {
+        if request.operation != Operation::Create || !self.terminating.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let call = request.call;
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(Status::forbidden(&call.resource, &call.name, why))
+    }
+}
+
+impl Admission for Gate {
+    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        match self.check(&request) {
+            Ok(()) => self.inner.admit(request, object),
+            Err(status) => Box::pin(std::future::ready(Err(status))),
+        }
+    }
+
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        match self.check(&request) {
+            Ok(()) => self.inner.validate(request, object),
+            Err(status) => Box::pin(std::future::ready(Err(status))),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The schemas of a custom resource by version, and what decoding into Go structs would do for a built-in one:
+//! metadata is brought into its form, unknown fields and meaningless nulls go.
+
+use crate::definition::Definition;
+use kubelith_codec::json::{self, StrictError, Strictness};
+use kubelith_codec::typed;
+use kubelith_meta::field::{Error, Path};
+use kubelith_meta::text::quote;
+use kubelith_meta::{GroupVersion, Str, Value};
+use kubelith_schema::structural::{self, Structural};
+use kubelith_schema::{Empties, TypedSchema, canonicalize};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+static METADATA: LazyLock<TypedSchema> =
+    LazyLock::new(|| kubelith_catalog::builtin().type_schema(OBJECT_META).expect("the catalogue has ObjectMeta"));
+
+pub struct Schemas {
+    pub group: Str,
+    pub kind: Str,
+    by_version: HashMap<Str, Arc<Structural>>,
+    prunes: bool,
+}
+
+/// What to do with metadata that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    Refuse,
+    /// Objects of the time before metadata was checked must stay readable.
+    Drop,
+}
+
+impl Schemas {
+    pub fn new(definition: Definition<'_>) -> Schemas {
+        let parse = |schema: Option<&Value>| Arc::new(schema.map(prepared).unwrap_or_default());
+        Schemas {
+            group: definition.group().into(),
+            kind: definition.accepted_names().kind,
+            by_version: definition.versions().map(|v| (v.name().into(), parse(v.schema()))).collect(),
+            prunes: !definition.preserves_unknown(),
+        }
+    }
+
+    pub fn of(&self, version: &str) -> Option<&Arc<Structural>> {
+        self.by_version.get(version)
+    }
+
+    /// The schema of what `object` says it is, if it is one of ours.
+    fn of_object(&self, object: &Value) -> Option<Option<&Structural>> {
+        let version = GroupVersion::parse(object.str_at(&["apiVersion"]))?;
+        let ours = version.group == self.group && object.str_at(&["kind"]) == self.kind;
+        ours.then(|| self.of(&version.version).map(Arc::as_ref))
+    }
+
+    /// Fills in the defaults of the version that the object is in.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        if let Some(Some(schema)) = self.of_object(object) {
+            structural::apply_defaults(schema, object);
+        }
+    }
+
+    /// Prunes and tidies an object; its metadata was read already. Answers the paths of unknown fields.
+    pub fn tidy(&self, object: &mut Value, strictness: Strictness) -> Vec<String> {
+        let Some(schema) = self.of_object(object) else { return Vec::new() };
+        if !self.prunes {
+            return Vec::new();
+        }
+        let nothing = Structural::default();
+        let schema = schema.unwrap_or(&nothing);
+        let unknown = match strictness {
+            Strictness::Lenient => {
+                structural::prune(schema, object);
+                Vec::new()
+            }
+            Strictness::Report => structural::prune_reporting(schema, object),
+        };
+        structural::drop_nulls(schema, object);
+        unknown
+    }
+
+    /// All that decoding does to an object. Answers the paths of unknown fields, or why the object cannot be read.
+    pub fn coerce(&self, object: &mut Value, strictness: Strictness) -> Result<Vec<String>, String> {
+        let mut unknown = match object.get_mut("metadata") {
+            Some(metadata) => read_metadata(metadata, strictness, "metadata")?,
+            None => Vec::new(),
+        };
+        unknown.extend(self.tidy(object, strictness));
+        if let Some(Some(schema)) = self.of_object(object) {
+            let mut found = Vec::new();
+            let embedded = Embedded { malformed: Malformed::Refuse, strictness };
+            embedded.walk(schema, object, &Path::ROOT, &mut found).map_err(|e| e.to_string())?;
+            found.sort();
+            unknown.extend(found);
+        }
+        Ok(unknown)
+    }
+
+    /// What reading from the store does to an object: whatever was written once can be read.
+    pub fn restore(&self, object: &mut Value) {
+        if let Some(metadata) = object.get_mut("metadata") {
+            canonicalize(&METADATA.table, &METADATA.root, metadata, Empties::Distinct);
+            if metadata.get("generation").is_none_or(Value::is_empty) {
+                metadata.set_at(&["generation"], Value::Int(1));
+            }
+        }
+        self.tidy(object, Strictness::Lenient);
+        if let Some(Some(schema)) = self.of_object(object) {
+            let embedded = Embedded { malformed: Malformed::Drop, strictness: Strictness::Lenient };
+            let read = embedded.walk(schema, object, &Path::ROOT, &mut Vec::new());
+            debug_assert!(read.is_ok(), "nothing is refused");
+            structural::apply_defaults(schema, object);
+        }
+    }
+}
+
+/// A schema with defaults as they will be filled in: without what the schema itself does not know.
+fn prepared(schema: &Value) -> Structural {
+    let mut schema = Structural::parse(schema);
+    schema.prune_defaults();
+    schema
+}
+
+/// Reads a metadata as Go does, in place.
+fn read_metadata(metadata: &mut Value, strictness: Strictness, path: &str) -> Result<Vec<String>, String> {
+    let text = json::to_vec(metadata);
+    let decoded = typed::decode(&text, &METADATA, strictness).map_err(|e| e.to_string())?;
+    *metadata = decoded.value;
+    canonicalize(&METADATA.table, &METADATA.root, metadata, Empties::Distinct);
+    let unknown = decoded.strict.iter().filter_map(|error| match error {
+        StrictError::UnknownField(field) => Some(format!("{path}.{field}")),
+        _ => None,
+    });
+    Ok(unknown.collect())
+}
+
+/// Brings the metadata of embedded resources into its form.
+struct Embedded {
+    malformed: Malformed,
+    strictness: Strictness,
+}
+
+impl Embedded {
+    fn walk(&self, s: &Structural, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<(), Error> {
+        match value {
+            Value::Object(map) => {
+                if s.embedded {
+                    let mut dropped = Vec::new();
+                    for (key, member) in map.iter_mut() {
+                        if !self.member(key, member, &path.child(key), unknown)? {
+                            dropped.push(Str::from(key));
+                        }
+                    }
+                    for key in dropped {
+                        map.remove(&key);
+                    }
+                }
+                for (key, member) in map.iter_mut() {
+                    if let Some(property) = s.property(key) {
+                        self.walk(property, member, &path.child(key), unknown)?;
+                    } else if let Some(additional) = s.additional_schema() {
+                        self.walk(additional, member, &path.key(key), unknown)?;
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = s.items.as_deref() else { return Ok(()) };
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.walk(schema, item, &path.index(i), unknown)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// One of the members that every resource has; false if it is to be dropped.
+    fn member(&self, key: &str, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<bool, Error> {
+        match key {
+            "apiVersion" | "kind" if value.as_str().is_none() => match self.malformed {
+                Malformed::Drop => Ok(false),
+                Malformed::Refuse => Err(Error::invalid(path, &*value, "must be a string")),
+            },
+            "metadata" => {
+                let mut read = value.clone();
+                match read_metadata(&mut read, self.strictness, &path.to_string()) {
+                    Ok(found) => {
+                        unknown.extend(found);
+                        *value = read;
+                        if value.get("creationTimestamp").is_some_and(Value::is_null) {
+                            value.remove_at(&["creationTimestamp"]);
+                        }
+                    }
+                    Err(why) if self.malformed == Malformed::Refuse => {
+                        return Err(Error::invalid(path, &*value, why));
+                    }
+                    Err(_) => {}
+                }
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+/// `unknown field "spec.a"`, as strict decoding words it.
+pub fn unknown_field(path: &str) -> String {
+    format!("unknown field {}", quote(path))
+}

@@ -1,0 +1,162 @@
+//! Who may what: the authorizers that the options ask for, in their order, and a configuration file that is followed.
+
+use super::files::{self, Followed};
+use crate::options::{AuthorizationOptions, ModeOptions};
+use kubelith_auth::Authorizer;
+use kubelith_auth::authz::abac::AbacPolicies;
+use kubelith_auth::authz::build::{AuthorizerFactory, ConnectWebhook, SwapAuthorizer};
+use kubelith_auth::authz::node::{NodeAuthorizer, NodeFeatures, NodeGraph};
+use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
+use kubelith_auth::clock::SystemClock;
+use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig, AuthorizerMode, WebhookConfig};
+use kubelith_auth::expression::NoExpressions;
+use kubelith_auth::remote::{Backoff, HttpFetch};
+use kubelith_meta::time::Duration;
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::outbound::Kubeconfig;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What authorizers look things up in.
+pub struct Knowledge {
+    pub roles: Arc<RbacIndex>,
+    pub nodes: Arc<NodeGraph>,
+    pub node_features: NodeFeatures,
+}
+
+pub struct Authorization {
+    pub authorizer: Arc<dyn Authorizer>,
+    reload: Option<Reload>,
+}
+
+/// A configuration file and what is built from it.
+struct Reload {
+    file: Followed,
+    factory: AuthorizerFactory,
+    /// A reload may not lose these.
+    required: Vec<AuthorizerMode>,
+    target: Arc<SwapAuthorizer>,
+}
+
+pub fn build(options: &AuthorizationOptions, knowledge: Knowledge) -> Result<Authorization, String> {
+    match options {
+        AuthorizationOptions::Modes(modes) => {
+            let policy_file = modes.policy_file.as_deref();
+            let config = from_modes(modes);
+            let authorizer = factory(&config, policy_file, knowledge)?.build(&config)?;
+            Ok(Authorization { authorizer, reload: None })
+        }
+        AuthorizationOptions::File(path) => {
+            let file = Followed::read(vec![path.clone()])?;
+            let config = read_config(file.content(), &[])?;
+            let factory = factory(&config, None, knowledge)?;
+            let target = Arc::new(SwapAuthorizer::new(factory.build(&config)?));
+            let modes = config.authorizers.iter().filter_map(|a| AuthorizerMode::named(&a.kind));
+            let required = modes.filter(|m| *m != AuthorizerMode::Webhook).collect();
+            let reload = Reload { file, factory, required, target: target.clone() };
+            Ok(Authorization { authorizer: target, reload: Some(reload) })
+        }
+    }
+}
+
+impl Authorization {
+    /// Follows the configuration file, if there is one.
+    pub fn start(self, tasks: &Tasks) {
+        if let Some(mut reload) = self.reload {
+            files::every_interval(tasks, "authorization-config-reload", move || reload.run());
+        }
+    }
+
+    #[cfg(test)]
+    fn reload(&mut self) -> Result<(), String> {
+        self.reload.as_mut().map_or(Ok(()), Reload::run)
+    }
+}
+
+impl Reload {
+    /// Takes a changed file over. A bad one is reported once and passed over.
+    fn run(&mut self) -> Result<(), String> {
+        let Some(content) = self.file.changed()? else { return Ok(()) };
+        self.file.accept(content);
+        let config = read_config(self.file.content(), &self.required)?;
+        self.target.replace(self.factory.build(&config)?);
+        tracing::info!("reloaded authz config");
+        Ok(())
+    }
+}
+
+fn read_config(content: &[u8], required: &[AuthorizerMode]) -> Result<AuthorizationConfig, String> {
+    if content.trim_ascii().is_empty() {
+        return Err("empty config data".into());
+    }
+    let document = kubelith_codec::yaml::read(content).map_err(|e| e.to_string())?;
+    let config = AuthorizationConfig::decode(&document.value)?;
+    config.validate(&NoExpressions, required)?;
+    Ok(config)
+}
+
+/// What the flags say, as a file would.
+fn from_modes(options: &ModeOptions) -> AuthorizationConfig {
+    let authorizer = |mode: &String| AuthorizerConfig {
+        kind: mode.into(),
+        name: mode.to_ascii_lowercase().into(),
+        webhook: (mode == "Webhook").then(|| WebhookConfig {
+            authorized_ttl: span(options.authorized_ttl),
+            cache_authorized: true,
+            unauthorized_ttl: span(options.unauthorized_ttl),
+            cache_unauthorized: true,
+            timeout: Duration::from_secs(30),
+            review_version: options.webhook_version.as_str().into(),
+            condition_review_version: "".into(),
+            failure_policy: "NoOpinion".into(),
+            connection_type: "KubeConfigFile".into(),
+            kubeconfig_file: options.webhook_file.as_ref().map(|f| f.display().to_string().into()),
+            match_conditions: Vec::new(),
+        }),
+    };
+    AuthorizationConfig { authorizers: options.modes.iter().map(authorizer).collect() }
+}
+
+fn span(duration: std::time::Duration) -> Duration {
+    Duration::from_nanos(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn factory(
+    config: &AuthorizationConfig,
+    policy_file: Option<&Path>,
+    knowledge: Knowledge,
+) -> Result<AuthorizerFactory, String> {
+    let has = |mode: AuthorizerMode| config.authorizers.iter().any(|a| a.kind == mode.name());
+    let abac = match policy_file.filter(|_| has(AuthorizerMode::Abac)) {
+        None => None,
+        Some(file) => {
+            let path = file.display().to_string();
+            let text = std::fs::read_to_string(file).map_err(|e| format!("open {path}: {e}"))?;
+            Some(Arc::new(AbacPolicies::parse(&text, &path)?))
+        }
+    };
+    Ok(AuthorizerFactory {
+        node: has(AuthorizerMode::Node)
+            .then(|| Arc::new(NodeAuthorizer::new(knowledge.nodes, knowledge.node_features))),
+        rbac: has(AuthorizerMode::Rbac).then(|| Arc::new(RbacAuthorizer::new(knowledge.roles))),
+        abac,
+        webhooks: Arc::new(Connect),
+        backoff: Backoff::default(),
+        compiler: Arc::new(NoExpressions),
+        clock: Arc::new(SystemClock),
+    })
+}
+
+struct Connect;
+
+impl ConnectWebhook for Connect {
+    fn connect(&self, webhook: &WebhookConfig) -> Result<(Arc<dyn HttpFetch>, String), String> {
+        let Some(file) = webhook.kubeconfig_file.as_ref().filter(|_| webhook.connection_type == "KubeConfigFile")
+        else {
+            return Err(format!("connection type {} is not supported", webhook.connection_type));
+        };
+        let kubeconfig = Kubeconfig::load(Path::new(file.as_str()))?;
+        let timeout = std::time::Duration::from_nanos(u64::try_from(webhook.timeout.as_nanos()).unwrap_or(0));
+        Ok((Arc::new(kubeconfig.client(timeout)?), kubeconfig.server))
+    }
+}

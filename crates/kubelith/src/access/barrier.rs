@@ -1,0 +1,48 @@
+//! Whoever changes a role or a binding sees it count with the next request: such writes are answered when the index of
+//! RBAC has them.
+
+use super::feed::RolesProgress;
+use futures::future::BoxFuture;
+use http::Method;
+use kubelith_auth::authz::rbac::RBAC_GROUP;
+use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response};
+use kubelith_store::cache::Hub;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than any index takes; a server that is that slow answers without.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+struct Barrier {
+    next: BoxHandler,
+    progress: RolesProgress,
+    hub: Arc<Hub>,
+}
+
+/// Puts the wait in front of `next`.
+pub fn before(next: BoxHandler, progress: RolesProgress, hub: Arc<Hub>) -> BoxHandler {
+    Arc::new(Barrier { next, progress, hub })
+}
+
+impl Handler for Barrier {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let info = request.info();
+        if info.group != RBAC_GROUP || !info.is_resource_request || request.method() == Method::GET {
+            return self.next.handle(request);
+        }
+        let (resource, progress, hub) = (info.resource.clone(), self.progress.clone(), self.hub.clone());
+        let response = self.next.handle(request);
+        Box::pin(async move {
+            let response = response.await;
+            if response.status().is_success() {
+                let learned = async {
+                    if hub.fresh().await.is_ok() {
+                        progress.caught_up(&resource).await;
+                    }
+                };
+                let _ = tokio::time::timeout(PATIENCE, learned).await;
+            }
+            response
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Issuers of OpenID tokens, from the flags or from an AuthenticationConfiguration that is followed.
+
+use super::files::Followed;
+use crate::options::{AuthenticationOptions, OidcOptions};
+use futures::future::join_all;
+use kubelith_auth::TokenAuthenticator;
+use kubelith_auth::authn::swap::SwapTokens;
+use kubelith_auth::authn::union::{OnError, TokenUnion};
+use kubelith_auth::clock::SystemClock;
+use kubelith_auth::config::authentication::{AnonymousConfig, AuthenticationConfig, JwtConfig, OidcFlags};
+use kubelith_auth::config::authentication_rules;
+use kubelith_auth::expression::NoExpressions;
+use kubelith_auth::jwt::key::Algorithm;
+use kubelith_auth::oidc::{OidcAuthenticator, RETRY_DISCOVERY};
+use kubelith_meta::Str;
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::outbound::{ClientTls, Credential, HttpClient, Trust};
+use kubelith_server::tls::server_config::RELOAD_INTERVAL;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One request to an issuer.
+const ISSUER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a new configuration may take to find all its issuers before it counts all the same.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(60);
+
+pub enum IssuersOrigin {
+    Flags(OidcOptions),
+    File(PathBuf),
+}
+
+/// The issuers in force.
+pub struct Issuers {
+    tokens: Arc<SwapTokens>,
+    current: Vec<Arc<OidcAuthenticator>>,
+    config: AuthenticationConfig,
+    /// Our own issuers, which nobody else may claim to be.
+    disallowed: Vec<String>,
+    file: Option<Followed>,
+}
+
+impl Issuers {
+    pub fn load(options: &AuthenticationOptions) -> Result<Option<Issuers>, String> {
+        let disallowed = options.service_accounts.issuers.clone();
+        let (config, algorithms, file) = match options.issuers_origin() {
+            None => return Ok(None),
+            Some(IssuersOrigin::Flags(oidc)) => {
+                let algorithms = oidc.signing_algorithms.clone();
+                (AuthenticationConfig { jwt: vec![from_flags(&oidc)?], anonymous: None }, algorithms, None)
+            }
+            Some(IssuersOrigin::File(path)) => {
+                let followed = Followed::read(vec![path.clone()])?;
+                let config = read_config(followed.content(), &disallowed).map_err(|e| in_file(&path, e))?;
+                (config, all_algorithms(), Some(followed))
+            }
+        };
+        let current = authenticators(&config, &algorithms, &disallowed)?;
+        let tokens = Arc::new(SwapTokens::new(union(&current)));
+        Ok(Some(Issuers { tokens, current, config, disallowed, file }))
+    }
+
+    pub fn tokens(&self) -> Arc<dyn TokenAuthenticator> {
+        self.tokens.clone()
+    }
+
+    pub fn anonymous(&self) -> Option<&AnonymousConfig> {
+        self.config.anonymous.as_ref()
+    }
+
+    /// Finds the issuers' keys, and follows the file.
+    pub fn start(mut self, tasks: &Tasks) {
+        for issuer in &self.current {
+            let issuer = issuer.clone();
+            tasks.spawn_until_stopped("oidc-discovery", async move { discover(&issuer).await });
+        }
+        if self.file.is_none() {
+            return;
+        }
+        tasks.spawn_until_stopped("authentication-config-reload", async move {
+            loop {
+                tokio::time::sleep(RELOAD_INTERVAL).await;
+                if let Err(why) = self.reload().await {
+                    tracing::error!(err = why, "failed to reload the authentication config");
+                }
+            }
+        });
+    }
+
+    /// Takes a changed file over, once its issuers have answered. A bad one is reported once and passed over.
+    pub async fn reload(&mut self) -> Result<(), String> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(content) = file.changed()? else { return Ok(()) };
+        file.accept(content.clone());
+        let config = read_config(&content, &self.disallowed)?;
+        if config.anonymous != self.config.anonymous {
+            return Err("anonymous: Forbidden: changed from initial configuration file".into());
+        }
+        let next = authenticators(&config, &all_algorithms(), &self.disallowed)?;
+        // Tokens of the old issuers are good until the new ones are known.
+        let _ = tokio::time::timeout(RELOAD_PATIENCE, join_all(next.iter().map(|i| discover(i)))).await;
+        self.tokens.replace(union(&next));
+        (self.current, self.config) = (next, config);
+        tracing::info!("reloaded authentication config");
+        Ok(())
+    }
+}
+
+fn in_file(path: &Path, why: String) -> String {
+    let path = kubelith_meta::text::quote(&path.display().to_string());
+    format!("failed to load authentication configuration from file {path}: {why}")
+}
+
+async fn discover(issuer: &OidcAuthenticator) {
+    while let Err(why) = issuer.initialize().await {
+        tracing::error!(err = %why, "oidc authenticator: initializing plugin");
+        tokio::time::sleep(RETRY_DISCOVERY).await;
+    }
+}
+
+fn read_config(content: &[u8], disallowed: &[String]) -> Result<AuthenticationConfig, String> {
+    if content.trim_ascii().is_empty() {
+        return Err("empty config data".into());
+    }
+    let document = kubelith_codec::yaml::read(content).map_err(|e| e.to_string())?;
+    let config = AuthenticationConfig::decode(&document.value)?;
+    let errors = authentication_rules::validate(&config, disallowed, &NoExpressions);
+    errors.into_result().map_err(|e| e.to_string())?;
+    Ok(config)
+}
+
+fn from_flags(oidc: &OidcOptions) -> Result<JwtConfig, String> {
+    let ca_pem = match &oidc.ca_file {
+        None => Str::default(),
+        Some(file) => std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?.into(),
+    };
+    let text = |s: &String| Str::from(s);
+    Ok(JwtConfig::from_flags(&OidcFlags {
+        issuer_url: text(&oidc.issuer_url),
+        client_id: text(&oidc.client_id),
+        username_claim: text(&oidc.username_claim),
+        username_prefix: text(&oidc.username_prefix),
+        groups_claim: text(&oidc.groups_claim),
+        groups_prefix: text(&oidc.groups_prefix),
+        ca_pem,
+        required_claims: oidc.required_claims.iter().map(|(k, v)| (text(k), text(v))).collect(),
+    }))
+}
+
+fn all_algorithms() -> Vec<String> {
+    Algorithm::all().map(|a| a.name().to_owned()).collect()
+}
+
+fn authenticators(
+    config: &AuthenticationConfig,
+    algorithms: &[String],
+    disallowed: &[String],
+) -> Result<Vec<Arc<OidcAuthenticator>>, String> {
+    let make = |jwt: &JwtConfig| {
+        let trust = match jwt.issuer.certificate_authority.as_str() {
+            "" => Trust::System,
+            pem => Trust::Authorities(pem.as_bytes().to_vec()),
+        };
+        let tls = ClientTls { trust, ..ClientTls::default() };
+        let client = Arc::new(HttpClient::new(&tls, Credential::None, ISSUER_TIMEOUT)?);
+        let clock = Arc::new(SystemClock);
+        let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, &NoExpressions, client, clock);
+        made.map(Arc::new).map_err(|e| e.to_string())
+    };
+    config.jwt.iter().map(make).collect()
+}
+
+fn union(issuers: &[Arc<OidcAuthenticator>]) -> Arc<dyn TokenAuthenticator> {
+    let members = issuers.iter().map(|i| i.clone() as Arc<dyn TokenAuthenticator>).collect();
+    Arc::new(TokenUnion::new(members, OnError::Fail))
+}

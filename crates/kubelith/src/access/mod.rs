@@ -1,0 +1,118 @@
+//! Access put together from the options: who is who, who may what, and what gives out tokens. What they know comes
+//! from the stored objects, which are there only once the APIs are: `start` brings the two together.
+
+mod authentication;
+mod authorization;
+pub mod barrier;
+mod client_cas;
+mod feed;
+mod files;
+mod front_proxy;
+mod issuers;
+mod objects;
+mod service_accounts;
+
+pub use client_cas::ClientCas;
+pub use feed::RolesProgress;
+
+use crate::options::{AuthenticationOptions, Options};
+use authentication::{Authentication, Sources};
+use authorization::{Authorization, Knowledge};
+use kubelith_auth::authn::request_header::RequestHeaderNames;
+use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
+use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_kube::Resources;
+use kubelith_kube::actions::Access;
+use kubelith_kube::bootstrap::authentication::{AuthenticationInfo, RequestHeaderInfo};
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::routes::Routes;
+use objects::{CachedObjects, LegacyUse};
+use service_accounts::{ServiceAccountKeys, TokenPolicy};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub struct Setup {
+    pub access: Access,
+    client_cas: ClientCas,
+    keys: ServiceAccountKeys,
+    objects: Arc<CachedObjects>,
+    legacy_use: Arc<LegacyUse>,
+    nodes: Arc<NodeGraph>,
+    authentication: Authentication,
+    authorization: Authorization,
+}
+
+impl Setup {
+    /// Must be called within the runtime: a key may be made in the background.
+    pub fn new(options: &Options, client_cas: ClientCas) -> Result<Setup, String> {
+        let who = &options.authentication;
+        let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir)?;
+        let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());
+        let sources = Sources { client_cas: &client_cas, keys: &keys, objects: &objects, legacy_use: &legacy_use };
+        // Without a rule for anybody, strangers would have all rights.
+        let anonymous_allowed = !options.authorization.allows_always();
+        let authentication = authentication::build(who, anonymous_allowed, &sources)?;
+        let (roles, nodes) = (Arc::<RbacIndex>::default(), Arc::<NodeGraph>::default());
+        let node_features = NodeFeatures { pod_certificate_request: options.features.enabled("PodCertificateRequest") };
+        let knowledge = Knowledge { roles: roles.clone(), nodes: nodes.clone(), node_features };
+        let authorization = authorization::build(&options.authorization, knowledge)?;
+        let policy = TokenPolicy { objects: objects.clone(), api_audiences: authentication.audiences.clone() };
+        let access = Access {
+            authenticator: authentication.authenticator.clone(),
+            authorizer: authorization.authorizer.clone(),
+            roles,
+            audiences: authentication.audiences.as_slice().into(),
+            tokens: keys.tokens(&who.service_accounts, policy),
+        };
+        Ok(Setup { access, client_cas, keys, objects, legacy_use, nodes, authentication, authorization })
+    }
+
+    /// Headers of the front proxy, which go no further than authentication.
+    pub fn proxy_headers(&self) -> Option<RequestHeaderNames> {
+        self.authentication.proxy.as_ref().map(|p| p.names().clone())
+    }
+
+    /// What extension servers are told: authorities as they are on disk when asked for.
+    pub fn published(&self, options: &AuthenticationOptions) -> Arc<dyn Fn() -> AuthenticationInfo + Send + Sync> {
+        let clients = self.client_cas.files().to_vec();
+        let proxy = options.request_header.clone();
+        let pem = |files: &[PathBuf]| {
+            let content = files::read_all(files).unwrap_or_default();
+            String::from_utf8(content).unwrap_or_default()
+        };
+        Arc::new(move || AuthenticationInfo {
+            client_ca: pem(&clients),
+            request_header: proxy.as_ref().map(|proxy| RequestHeaderInfo {
+                client_ca: pem(std::slice::from_ref(&proxy.client_ca_file)),
+                username_headers: proxy.names.username.clone(),
+                uid_headers: proxy.names.uid.clone(),
+                group_headers: proxy.names.group.clone(),
+                extra_header_prefixes: proxy.names.extra_prefix.clone(),
+                allowed_names: proxy.allowed_names.clone(),
+            }),
+        })
+    }
+
+    /// `external_address` is where clients outside find this server.
+    pub fn install(&self, routes: &mut Routes, external_address: &str) {
+        self.keys.install(routes, external_address);
+    }
+
+    /// Feeds what is known from the stored objects, and follows files, until the server ends.
+    pub fn start(self, resources: &Resources, client: LoopbackClient, tasks: &Tasks) -> Result<RolesProgress, String> {
+        self.objects.serve(resources)?;
+        self.legacy_use.serve(client);
+        let progress = feed::roles(&self.access.roles, resources, tasks);
+        feed::nodes(&self.nodes, resources, tasks);
+        self.client_cas.follow(tasks);
+        if let Some(proxies) = self.authentication.proxy {
+            proxies.follow(tasks);
+        }
+        if let Some(issuers) = self.authentication.issuers {
+            issuers.start(tasks);
+        }
+        self.authorization.start(tasks);
+        Ok(progress)
+    }
+}

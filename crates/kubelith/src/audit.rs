@@ -1,0 +1,58 @@
+//! The audit log put together from the options.
+
+use crate::options::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
+use kubelith_server::audit::{Backends, LogBackend, LogTarget, Policy, RotatingFile, WebhookBackend};
+use kubelith_server::filters::audit::Audit;
+use kubelith_server::metrics::audit::AuditMetrics;
+use kubelith_server::outbound::Kubeconfig;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One try to reach the webhook.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// `None` if nothing is to be kept, or nowhere. Must be called within the runtime: batches are written by tasks.
+pub fn open(options: &AuditOptions, metrics: &Arc<AuditMetrics>) -> Result<Option<Arc<Audit>>, String> {
+    let Some(policy) = &options.policy_file else {
+        if options.log.is_some() || options.webhook.is_some() {
+            tracing::info!("No audit policy file provided, no events will be recorded");
+        }
+        return Ok(None);
+    };
+    let policy = read_policy(policy).map_err(|e| format!("loading audit policy file: {e}"))?;
+    let mut backends = Backends::new(metrics);
+    if let Some(log) = &options.log {
+        let backend = Arc::new(LogBackend::new(target(log)?, log.format));
+        backends.add(backend, log.mode.clone(), log.truncation);
+    }
+    if let Some(webhook) = &options.webhook {
+        let backend = Arc::new(connect(webhook).map_err(|e| format!("initializing audit webhook: {e}"))?);
+        backends.add(backend, webhook.mode.clone(), webhook.truncation);
+    }
+    if backends.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Audit { policy, backends: Arc::new(backends), metrics: metrics.clone() })))
+}
+
+fn read_policy(path: &Path) -> Result<Policy, String> {
+    let shown = path.display();
+    let quoted = kubelith_meta::text::quote(&shown.to_string());
+    let content = std::fs::read(path).map_err(|e| format!("failed to read file path {quoted}: {e}"))?;
+    Policy::parse(&content).map_err(|e| format!("{e}: from file {shown}"))
+}
+
+fn target(log: &AuditLogOptions) -> Result<LogTarget, String> {
+    if log.path == Path::new("-") {
+        return Ok(LogTarget::Stdout);
+    }
+    let file = RotatingFile::open(&log.path, log.rotation).map_err(|e| format!("ensureLogFile: {e}"))?;
+    Ok(LogTarget::File(Box::new(file)))
+}
+
+fn connect(webhook: &AuditWebhookOptions) -> Result<WebhookBackend, String> {
+    let kubeconfig = Kubeconfig::load(&webhook.config_file)?;
+    let client = Arc::new(kubeconfig.client(WEBHOOK_TIMEOUT)?);
+    Ok(WebhookBackend::new(client, kubeconfig.server, webhook.initial_backoff))
+}

@@ -1,0 +1,31 @@
+//! A `pattern`, compiled when it is first needed: most of what a definition says is never used.
+
+use crate::go_regexp;
+use kubelith_meta::Str;
+use regex::Regex;
+use std::sync::OnceLock;
+
+#[derive(Debug, Clone)]
+pub struct Pattern(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    text: Str,
+    compiled: OnceLock<Result<Regex, String>>,
+}
+
+impl Pattern {
+    pub fn new(text: &str) -> Pattern {
+        Pattern(Box::new(Inner { text: text.into(), compiled: OnceLock::new() }))
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Whether a text matches anywhere; the error says why the pattern is none.
+    pub fn matches(&self, text: &str) -> Result<bool, &str> {
+        let compiled = self.0.compiled.get_or_init(|| go_regexp::compile(&self.0.text));
+        compiled.as_ref().map(|regex| regex.is_match(text)).map_err(String::as_str)
+    }
+}

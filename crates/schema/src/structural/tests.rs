@@ -1,0 +1,75 @@
+use super::*;
+use kubelith_meta::field::Error;
+
+fn value(text: &str) -> Value {
+    fn convert(v: serde_json::Value) -> Value {
+        match v {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(b) => b.into(),
+            serde_json::Value::Number(n) => n.as_i64().map_or_else(|| n.as_f64().unwrap().into(), Value::from),
+            serde_json::Value::String(s) => s.into(),
+            serde_json::Value::Array(a) => Value::Array(a.into_iter().map(convert).collect()),
+            serde_json::Value::Object(o) => Value::Object(o.into_iter().map(|(k, v)| (k, convert(v))).collect()),
+        }
+    }
+    convert(serde_json::from_str(text).expect("tests are JSON"))
+}
+
+fn schema(text: &str) -> Structural {
+    Structural::parse(&value(text))
+}
+
+#[test]
+fn unknown_fields_go_and_are_reported() {
+    let schema = schema(
+        r#"{"type":"object","properties":{
+            "spec":{"type":"object","properties":{
+                "a":{"type":"string"},
+                "keep":{"type":"object","x-kubernetes-preserve-unknown-fields":true,
+                        "properties":{"inner":{"type":"object","properties":{"known":{"type":"string"}}}}},
+                "list":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}},
+                "map":{"type":"object","additionalProperties":{"type":"object","properties":{"x":{"type":"string"}}}},
+                "res":{"type":"object","x-kubernetes-embedded-resource":true}}}}}"#,
+    );
+    let mut object = value(
+        r#"{"apiVersion":"g/v","kind":"K","metadata":{"name":"n"},"top":1,"spec":{
+            "a":"x","b":1,"keep":{"any":{"thing":1},"inner":{"known":"k","lost":1}},
+            "list":[{"n":1,"m":2}],"map":{"k":{"x":"y","z":1}},
+            "res":{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{}}}}"#,
+    );
+    let found = prune_reporting(&schema, &mut object);
+    assert_eq!(found, ["spec.b", "spec.keep.inner.lost", "spec.list[0].m", "spec.map.k.z", "spec.res.spec", "top"]);
+    let expected = r#"{"apiVersion":"g/v","kind":"K","metadata":{"name":"n"},"spec":{
+            "a":"x","keep":{"any":{"thing":1},"inner":{"known":"k"}},
+            "list":[{"n":1}],"map":{"k":{"x":"y"}},"res":{"apiVersion":"v1","kind":"Pod","metadata":{}}}}"#;
+    assert_eq!(object, value(expected));
+}
+
+#[test]
+fn defaults_and_nulls() {
+    let schema = schema(
+        r#"{"type":"object","properties":{
+            "a":{"type":"string","default":"x"},
+            "b":{"type":"string","nullable":true,"default":"y"},
+            "c":{"type":"string"},
+            "d":{"type":"object","default":{},"properties":{"e":{"type":"integer","default":5}}},
+            "l":{"type":"array","items":{"type":"object","properties":{"f":{"type":"boolean","default":true}}}}}}"#,
+    );
+    let mut object = value(r#"{"a":null,"b":null,"c":null,"l":[{}]}"#);
+    drop_nulls(&schema, &mut object);
+    apply_defaults(&schema, &mut object);
+    assert_eq!(object, value(r#"{"a":"x","b":null,"d":{"e":5},"l":[{"f":true}]}"#));
+}
+
+#[test]
+fn list_elements_are_unique() {
+    let schema = schema(
+        r#"{"type":"object","properties":{
+            "s":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
+            "m":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],
+                 "items":{"type":"object","properties":{"k":{"type":"string"}}}}}}"#,
+    );
+    let object = value(r#"{"s":["a","b","a","a"],"m":[{"k":"x","v":1},{"k":"x","v":2},{}]}"#);
+    let texts: Vec<String> = validate_lists(&schema, &object).iter().map(Error::to_string).collect();
+    assert_eq!(texts, [r#"m[1]: Duplicate value: {"k":"x"}"#, r#"s[2]: Duplicate value: "a""#]);
+}

@@ -1,0 +1,203 @@
+//! Keeps flow control as the stored objects say, and says on each flow schema whether the level it names exists.
+
+use super::counts::REFRESH;
+use super::{Fairness, Objects};
+use crate::controller::{Controller, Next};
+use crate::lifecycle::PostStartHook;
+use crate::loopback::{LoopbackClient, PatchType, ResourceRef};
+use crate::metrics::requests::RequestMetrics;
+use kubelith_codec::json;
+use kubelith_fairness::spec::Condition;
+use kubelith_fairness::{FlowSchema, PriorityLevel};
+use kubelith_meta::text::Quoted;
+use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_meta::{GroupVersionResource, Str, Value};
+use kubelith_store::cache::{CachedObject, ResourceCache};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The field manager of the condition.
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+/// How often seats are lent anew.
+const ADJUST: Duration = Duration::from_secs(10);
+/// How often the peaks of running and waiting requests are shown.
+const SHOW: Duration = Duration::from_secs(1);
+/// Two servers that disagree would write for ever: no more than this per schema and minute.
+const MAX_WRITES: usize = 6;
+const WRITES_WITHIN: Duration = Duration::from_secs(60);
+/// Everything is configured as one.
+const KEY: &str = "configuration";
+
+/// Where the objects are, and what counts requests.
+pub struct Sources {
+    pub levels: Arc<ResourceCache>,
+    pub schemas: Arc<ResourceCache>,
+    pub metrics: Arc<RequestMetrics>,
+}
+
+/// Reads what is stored now and returns the hooks that follow it from the start of the server on, in the order in
+/// which health shows them.
+pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
+    let Sources { levels, schemas, metrics } = sources;
+    fairness.configure(read(&levels, &schemas));
+    let (consumer, shown, counted) = (fairness.clone(), fairness.clone(), fairness.clone());
+    vec![
+        PostStartHook::new("priority-and-fairness-config-consumer", move |context| async move {
+            let follower = Arc::new(Follower {
+                fairness: consumer.clone(),
+                levels: levels.clone(),
+                schemas: schemas.clone(),
+                client: context.client,
+                writes: Mutex::default(),
+            });
+            let reconcile = move |_| {
+                let follower = follower.clone();
+                async move { follower.reconcile().await }
+            };
+            let running = Controller::new("priority-and-fairness-config-consumer", reconcile)
+                .watches(&levels, |_| vec![KEY.into()])
+                .watches(&schemas, |_| vec![KEY.into()])
+                .start(&context.tasks);
+            let idle = consumer.idle.clone();
+            context.tasks.spawn_until_stopped("priority-level-removal", async move {
+                loop {
+                    idle.notified().await;
+                    running.add(KEY);
+                }
+            });
+            context.tasks.spawn_until_stopped("priority-level-borrowing", async move {
+                loop {
+                    tokio::time::sleep(ADJUST).await;
+                    consumer.adjust_limits();
+                }
+            });
+            Ok(())
+        }),
+        PostStartHook::new("priority-and-fairness-filter", move |context| async move {
+            context.tasks.spawn_until_stopped("priority-and-fairness-filter", async move {
+                loop {
+                    tokio::time::sleep(SHOW).await;
+                    shown.in_flight.show(&metrics);
+                }
+            });
+            Ok(())
+        }),
+        PostStartHook::new("storage-object-count-tracker-hook", move |context| async move {
+            context.tasks.spawn_until_stopped("storage-object-count-tracker", async move {
+                loop {
+                    counted.counts.refresh();
+                    tokio::time::sleep(REFRESH).await;
+                }
+            });
+            Ok(())
+        }),
+    ]
+}
+
+struct Follower {
+    fairness: Arc<Fairness>,
+    levels: Arc<ResourceCache>,
+    schemas: Arc<ResourceCache>,
+    client: LoopbackClient,
+    /// When the status of which schema was written lately.
+    writes: Mutex<HashMap<Str, VecDeque<Instant>>>,
+}
+
+impl Follower {
+    async fn reconcile(&self) -> Result<Next, String> {
+        let objects = read(&self.levels, &self.schemas);
+        let due: Vec<(Str, Condition)> = objects
+            .schemas
+            .iter()
+            .filter_map(|schema| {
+                let condition = dangling(schema, &objects.levels);
+                (schema.dangling.as_ref() != Some(&condition)).then(|| (schema.name.clone(), condition))
+            })
+            .collect();
+        self.fairness.configure(objects);
+        let mut errors = Vec::new();
+        let mut next = Next::Done;
+        for (name, condition) in due {
+            if !self.may_write(&name) {
+                let seconds = 30.0 + 45.0 * kubelith_meta::random::unit();
+                next = Next::After(Duration::from_secs_f64(seconds));
+            } else if let Err(why) = self.write(&name, &condition).await {
+                errors.push(format!("failed to set a status.condition for FlowSchema {name}: {why}"));
+            }
+        }
+        if errors.is_empty() { Ok(next) } else { Err(errors.join(", ")) }
+    }
+
+    fn may_write(&self, name: &Str) -> bool {
+        let mut writes = self.writes.lock().unwrap_or_else(|e| e.into_inner());
+        let now = Instant::now();
+        writes.retain(|_, times| {
+            while times.front().is_some_and(|time| now.duration_since(*time) > WRITES_WITHIN) {
+                times.pop_front();
+            }
+            !times.is_empty()
+        });
+        let times = writes.entry(name.clone()).or_default();
+        let may = times.len() < MAX_WRITES;
+        if may {
+            times.push_back(now);
+        }
+        may
+    }
+
+    async fn write(&self, name: &str, condition: &Condition) -> Result<(), String> {
+        let resource = GroupVersionResource::new("flowcontrol.apiserver.k8s.io", "v1", "flowschemas");
+        let target = ResourceRef::new(&resource).name(name).subresource("status");
+        let target = target.with("fieldManager", MANAGER).with("force", "true");
+        let conditions = vec![Value::from([
+            ("type", Value::from("Dangling")),
+            ("status", Value::String(condition.status.clone())),
+            ("lastTransitionTime", Value::from(SystemClock.now().rfc3339())),
+            ("reason", Value::String(condition.reason.clone())),
+            ("message", Value::String(condition.message.clone())),
+        ])];
+        let object = Value::from([
+            ("apiVersion", Value::from("flowcontrol.apiserver.k8s.io/v1")),
+            ("kind", Value::from("FlowSchema")),
+            ("metadata", Value::from([("name", Value::from(name))])),
+            ("status", Value::from([("conditions", Value::from(conditions))])),
+        ]);
+        match self.client.patch(&target, PatchType::Apply, &object).await {
+            Err(status) if status.code != 404 => Err(status.message.to_string()),
+            // Who is gone needs no status.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The condition that a schema should have.
+fn dangling(schema: &FlowSchema, levels: &[PriorityLevel]) -> Condition {
+    let found = levels.iter().any(|level| level.name == schema.level);
+    let references = "This FlowSchema references the PriorityLevelConfiguration object named";
+    let (status, reason, end) =
+        if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
+    Condition {
+        status: status.into(),
+        reason: reason.into(),
+        message: format!("{references} {} {end}", Quoted(&schema.level)).into(),
+    }
+}
+
+/// All objects there are; broken levels are left out, as if they did not exist.
+fn read(levels: &ResourceCache, schemas: &ResourceCache) -> Objects {
+    let value = |object: &Arc<CachedObject>| json::parse(&object.json()).ok();
+    let level = |value: Value| match PriorityLevel::parse(&value) {
+        Ok(level) => Some(level),
+        Err(why) => {
+            let name = value.str_at(&["metadata", "name"]);
+            tracing::warn!("Ignoring PriorityLevelConfiguration object {name} because its spec is broken: {why}");
+            None
+        }
+    };
+    Objects {
+        levels: levels.snapshot().objects.values().filter_map(value).filter_map(level).collect(),
+        schemas: schemas.snapshot().objects.values().filter_map(value).map(|v| FlowSchema::parse(&v)).collect(),
+    }
+}

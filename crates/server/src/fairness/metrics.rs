@@ -1,0 +1,114 @@
+//! What flow control counts per request, under the reference's names. What can be read off the levels when it is
+//! asked for is in `collect`.
+
+use crate::metrics::{counters, gauges, histograms};
+use kubelith_fairness::queue_set::Reason;
+use kubelith_meta::Str;
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+
+const QUEUE_LENGTHS: &[f64] = &[0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
+const SECONDS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
+const WATCHES: &[f64] = &[0.0, 1.0, 10.0, 100.0, 1000.0, 10000.0];
+const SEATS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0];
+const BY: [&str; 2] = ["priority_level", "flow_schema"];
+
+pub struct FlowMetrics {
+    rejected: IntCounterVec,
+    dispatched: IntCounterVec,
+    waiting_requests: IntGaugeVec,
+    waiting_seats: IntGaugeVec,
+    executing_requests: IntGaugeVec,
+    executing_seats: IntGaugeVec,
+    queue_length: HistogramVec,
+    waited: HistogramVec,
+    executed: HistogramVec,
+    watch_counts: HistogramVec,
+    estimated_seats: HistogramVec,
+}
+
+/// The series of one schema, found once.
+pub struct SchemaMetrics {
+    level: Str,
+    schema: Str,
+    rejected: IntCounterVec,
+    pub dispatched: IntCounter,
+    pub waiting_requests: IntGauge,
+    pub waiting_seats: IntGauge,
+    pub executing_requests: IntGauge,
+    pub executing_seats: IntGauge,
+    pub queue_length: Histogram,
+    pub waited: Histogram,
+    pub waited_in_vain: Histogram,
+    pub executed: Histogram,
+    pub watch_executed: Histogram,
+    pub watch_counts: Histogram,
+    pub estimated_seats: Histogram,
+}
+
+impl FlowMetrics {
+    pub fn new(registry: &Registry) -> FlowMetrics {
+        let name = |name: &str| format!("apiserver_flowcontrol_{name}");
+        let counter = |of: &str, help, labels: &[&str]| counters(registry, &name(of), help, labels);
+        let gauge = |of: &str, help| gauges(registry, &name(of), help, &BY);
+        let histogram =
+            |of: &str, help, buckets, labels: &[&str]| histograms(registry, &name(of), help, buckets, labels);
+        let with = |label| [BY[0], BY[1], label];
+        FlowMetrics {
+            rejected: counter("rejected_requests_total", "Requests that were refused.", &with("reason")),
+            dispatched: counter("dispatched_requests_total", "Requests that were let run.", &BY),
+            waiting_requests: gauge("current_inqueue_requests", "Requests that wait in queues."),
+            waiting_seats: gauge("current_inqueue_seats", "Seats that requests wait for in queues."),
+            executing_requests: gauge("current_executing_requests", "Requests that run; watches while they begin."),
+            executing_seats: gauge("current_executing_seats", "Seats of requests that run."),
+            queue_length: histogram(
+                "request_queue_length_after_enqueue",
+                "Lengths of queues as each request saw its own after it came.",
+                QUEUE_LENGTHS,
+                &BY,
+            ),
+            waited: histogram(
+                "request_wait_duration_seconds",
+                "Time that requests waited in queues.",
+                SECONDS,
+                &with("execute"),
+            ),
+            executed: histogram(
+                "request_execution_seconds",
+                "Time that requests ran; watches until they had begun.",
+                SECONDS,
+                &with("type"),
+            ),
+            watch_counts: histogram("watch_count_samples", "Watches that a write concerned.", WATCHES, &BY),
+            estimated_seats: histogram("work_estimated_seats", "Seats that requests were taken to need.", SEATS, &BY),
+        }
+    }
+
+    pub fn of(&self, level: &str, schema: &str) -> SchemaMetrics {
+        let by = [level, schema];
+        let waited = |execute| self.waited.with_label_values(&[level, schema, execute]);
+        let executed = |kind| self.executed.with_label_values(&[level, schema, kind]);
+        SchemaMetrics {
+            level: level.into(),
+            schema: schema.into(),
+            rejected: self.rejected.clone(),
+            dispatched: self.dispatched.with_label_values(&by),
+            waiting_requests: self.waiting_requests.with_label_values(&by),
+            waiting_seats: self.waiting_seats.with_label_values(&by),
+            executing_requests: self.executing_requests.with_label_values(&by),
+            executing_seats: self.executing_seats.with_label_values(&by),
+            queue_length: self.queue_length.with_label_values(&by),
+            waited: waited("true"),
+            waited_in_vain: waited("false"),
+            executed: executed("regular"),
+            watch_executed: executed("watch"),
+            watch_counts: self.watch_counts.with_label_values(&by),
+            estimated_seats: self.estimated_seats.with_label_values(&by),
+        }
+    }
+}
+
+impl SchemaMetrics {
+    pub fn refused(&self, reason: Reason) {
+        self.rejected.with_label_values(&[self.level.as_str(), self.schema.as_str(), reason.as_str()]).inc();
+    }
+}

@@ -1,0 +1,105 @@
+//! Lets a request on when its priority level has seats for it, lets it wait for its turn, or refuses it.
+
+use super::Layer;
+use super::latency::{Part, track};
+use super::max_in_flight::too_many_requests;
+use crate::context::RequestExt;
+use crate::fairness::{Fairness, Permit, Schema, Started};
+use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::metrics::requests::RequestMetrics;
+use futures::future::BoxFuture;
+use http::HeaderName;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Nobody waits longer than this for a turn.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// `request_timeout` bounds the waiting of requests that have no deadline of their own.
+pub fn layer(fairness: Arc<Fairness>, request_timeout: Duration, metrics: Arc<RequestMetrics>) -> Layer {
+    let default_wait = request_timeout / 4;
+    Layer::new("priority-and-fairness", move |next| Link {
+        inner: Arc::new(Inner { fairness, default_wait, metrics, next }),
+    })
+}
+
+struct Link {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    fairness: Arc<Fairness>,
+    default_wait: Duration,
+    metrics: Arc<RequestMetrics>,
+    next: BoxHandler,
+}
+
+impl Handler for Link {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let info = request.info();
+        if info.is_long_running() && info.verb != "watch" {
+            return self.inner.next.handle(request);
+        }
+        match self.inner.fairness.start(&request) {
+            Started::Running(permit) => self.inner.run(request, permit),
+            Started::Rejected(schema) => {
+                let response = self.inner.refuse(&request, &schema);
+                Box::pin(async move { response })
+            }
+            Started::Waiting(turn) => {
+                let (inner, schema) = (self.inner.clone(), turn.schema().clone());
+                Box::pin(async move {
+                    let deadline = inner.wait_until(&request);
+                    match turn.wait_until(deadline).await {
+                        Some((permit, waited)) => {
+                            track(&request, Part::Queue, waited);
+                            inner.run(request, permit).await
+                        }
+                        None => inner.refuse(&request, &schema),
+                    }
+                })
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Seats are held until the answer is sent; those of a watch until it has begun.
+    fn run(&self, request: Request, permit: Permit) -> BoxFuture<'static, Response> {
+        if request.info().verb == "watch" {
+            let watching = self.fairness.watching(&request);
+            let response = self.next.handle(request);
+            return Box::pin(async move {
+                let response = response.await;
+                let response = with_ids(response, permit.schema());
+                drop(permit);
+                response.map(|body| body.with_guard(watching))
+            });
+        }
+        let response = self.next.handle(request);
+        Box::pin(async move { with_ids(response.await, permit.schema()).map(|body| body.with_guard(permit)) })
+    }
+
+    fn refuse(&self, request: &Request, schema: &Schema) -> Response {
+        self.metrics.dropped(request);
+        with_ids(too_many_requests(schema.level.dropped().into()), schema)
+    }
+
+    /// A quarter of the time that the request has in all.
+    fn wait_until(&self, request: &Request) -> Instant {
+        let received = request.received().instant;
+        let wait = request.deadline().map_or(self.default_wait, |deadline| deadline.duration_since(received) / 4);
+        received + wait.min(MAX_WAIT)
+    }
+}
+
+fn with_ids(mut response: Response, schema: &Schema) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(LEVEL_UID, schema.level_uid.clone());
+    headers.insert(SCHEMA_UID, schema.uid.clone());
+    response
+}

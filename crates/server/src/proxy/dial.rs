@@ -1,0 +1,222 @@
+//! Connections to other servers, and why there is none, in the words clients know.
+
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// To connect and shake hands. As in the reference, which has 30 seconds for the one and 10 for the other.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Makes connections.
+#[derive(Clone)]
+pub struct Dialer {
+    pub tls: Option<Tls>,
+}
+
+#[derive(Clone)]
+pub struct Tls {
+    pub config: Arc<ClientConfig>,
+    /// The name in the certificate, if it is not that of the address.
+    pub server_name: Option<ServerName<'static>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DialError(pub String);
+
+impl Dialer {
+    pub async fn dial(&self, host: &str, port: u16) -> Result<Stream, DialError> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let shown = if bare.contains(':') { format!("[{bare}]:{port}") } else { format!("{bare}:{port}") };
+        let tcp = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect((bare, port))).await {
+            Ok(Ok(tcp)) => tcp,
+            Ok(Err(e)) => return Err(DialError(format!("dial tcp {}", connect_error(bare, &shown, &e)))),
+            Err(_) => return Err(DialError(format!("dial tcp {shown}: i/o timeout"))),
+        };
+        // Small requests must not wait for each other's acknowledgement; without it they are only slower.
+        let _ = tcp.set_nodelay(true);
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(tcp)) };
+        let name = match &tls.server_name {
+            Some(name) => name.clone(),
+            None => ServerName::try_from(bare.to_owned())
+                .map_err(|_| DialError(format!("tls: invalid server name {bare:?}")))?,
+        };
+        let handshake = TlsConnector::from(tls.config.clone()).connect(name, tcp);
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+            Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
+            Ok(Err(e)) => Err(DialError(handshake_error(&e))),
+            Err(_) => Err(DialError("net/http: TLS handshake timeout".to_owned())),
+        }
+    }
+}
+
+fn connect_error(host: &str, shown: &str, error: &io::Error) -> String {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut};
+    let why = match error.kind() {
+        ConnectionRefused => "connection refused",
+        ConnectionReset => "connection reset by peer",
+        HostUnreachable => "no route to host",
+        NetworkUnreachable => "network is unreachable",
+        TimedOut => "connection timed out",
+        _ if error.raw_os_error().is_none() => return format!("lookup {host}: no such host"),
+        _ => return format!("{shown}: connect: {error}"),
+    };
+    format!("{shown}: connect: {why}")
+}
+
+fn handshake_error(error: &io::Error) -> String {
+    let Some(tls) = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) else {
+        return match error.kind() {
+            io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+            _ => error.to_string(),
+        };
+    };
+    let invalid = match tls {
+        rustls::Error::InvalidCertificate(why) => why,
+        rustls::Error::AlertReceived(alert) => return format!("remote error: tls: {alert:?}"),
+        rustls::Error::InvalidMessage(_) => return "tls: first record does not look like a TLS handshake".to_owned(),
+        other => return format!("tls: {other}"),
+    };
+    let why = match invalid {
+        // Another authority of the same name has another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => "certificate has expired or is not yet valid".to_owned(),
+        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
+            format!("certificate is not valid for any names, but wanted to match {}", expected.to_str())
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            format!("certificate is valid for {}, not {}", names(presented), expected.to_str())
+        }
+        other => other.to_string(),
+    };
+    format!("tls: failed to verify certificate: x509: {why}")
+}
+
+/// `DnsName("a")` and the like without their wrapping.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inner = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest.trim_end_matches(')'));
+        inner.trim_matches('"').to_owned()
+    };
+    presented.iter().map(bare).collect::<Vec<_>>().join(", ")
+}
+
+/// For the pool: a connection for the authority of a URI.
+impl tower_service::Service<Uri> for Dialer {
+    type Response = TokioIo<Stream>;
+    type Error = DialError;
+    type Future = BoxFuture<'static, Result<Self::Response, DialError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let dialer = self.clone();
+        Box::pin(async move {
+            let default = if dialer.tls.is_some() { 443 } else { 80 };
+            let host = uri.host().unwrap_or_default();
+            dialer.dial(host, uri.port_u16().unwrap_or(default)).await.map(TokioIo::new)
+        })
+    }
+}
+
+/// A connection, encrypted or not.
+pub enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(s) => Pin::new(s).poll_read(cx, buf),
+            Stream::Tls(s) => Pin::new(s).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(s) => Pin::new(s).poll_write(cx, buf),
+            Stream::Tls(s) => Pin::new(s).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Stream::Tls(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(s) => s.is_write_vectored(),
+            Stream::Tls(s) => s.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(s) => Pin::new(s).poll_flush(cx),
+            Stream::Tls(s) => Pin::new(s).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(s) => Pin::new(s).poll_shutdown(cx),
+            Stream::Tls(s) => Pin::new(s).poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_closed_port_is_told_as_clients_know_it() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = taken.local_addr().unwrap().port();
+        drop(taken);
+        let error = Dialer { tls: None }.dial("127.0.0.1", port).await.err().unwrap();
+        assert_eq!(error.0, format!("dial tcp 127.0.0.1:{port}: connect: connection refused"));
+    }
+
+    #[test]
+    fn names_of_certificates_are_bare() {
+        let presented = ["DnsName(\"a.b.svc\")", "IpAddress(127.0.0.1)"].map(str::to_owned);
+        assert_eq!(names(&presented), "a.b.svc, 127.0.0.1");
+    }
+}

@@ -1,0 +1,42 @@
+//! Passing requests on to other servers: extension API servers, and later services, pods and kubelets.
+//!
+//! A [`Transport`] reaches one kind of server (its TLS, its pool of connections); [`forward`] sends a request through it
+//! and answers with what comes back. Bodies are streamed both ways, frame by frame, and nothing is kept. Dropping the
+//! future, or the answer's body, gives the request up on the other side too.
+
+mod body;
+mod certificates;
+mod dial;
+mod fetch;
+mod forward;
+mod headers;
+mod identity;
+mod tls;
+mod transport;
+mod upgrade;
+
+#[cfg(test)]
+mod tests;
+
+pub use certificates::ClientCertificate;
+pub use fetch::{FetchFailed, Fetched};
+pub use forward::{Forward, HostHeader, Redirects, forward};
+pub use headers::Identity;
+pub use identity::escape_extra_key;
+pub use tls::{ServerTrust, TlsClient, TlsClientError};
+pub use transport::{Target, Transport};
+
+/// Why a request could not be passed on. The texts are what a client sees.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyError {
+    #[error("error trying to reach service: {0}")]
+    Unreachable(String),
+    #[error("error dialing backend: {0}")]
+    Dial(String),
+    #[error("{0}")]
+    BadAnswer(String),
+    #[error("invalid upgrade response: status code {0}")]
+    NotUpgraded(u16),
+    #[error("request connection cannot be hijacked")]
+    NoConnection,
+}

@@ -1,0 +1,67 @@
+//! What OpenID clients need to verify service account tokens: where the keys are, and the keys.
+
+use super::{Listing, Routes};
+use crate::api::{no_such_method, route_error};
+use crate::context::RequestExt;
+use crate::handlers::context::accept_of;
+use crate::http::{Request, Response};
+use crate::respond;
+use bytes::Bytes;
+use futures::future::{BoxFuture, Shared};
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, Method, StatusCode};
+use kubelith_auth::service_account::keys::{JWKS_PATH, OPENID_CONFIG_PATH};
+use kubelith_codec::negotiate;
+use std::sync::Arc;
+
+/// Both documents as JSON.
+#[derive(Debug, Clone)]
+pub struct OpenIdDocuments {
+    pub configuration: Bytes,
+    pub keys: Bytes,
+}
+
+/// The documents, once the keys are there.
+pub type OpenIdReady = Shared<BoxFuture<'static, Result<OpenIdDocuments, String>>>;
+
+/// An hour, as `keys::DOCUMENT_MAX_AGE` says.
+const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+
+type Select = fn(&OpenIdDocuments) -> Bytes;
+
+pub fn install(routes: &mut Routes, ready: OpenIdReady) {
+    let documents: [(&str, &'static str, Select); 2] = [
+        (OPENID_CONFIG_PATH, "application/json", |d| d.configuration.clone()),
+        (JWKS_PATH, "application/jwk-set+json", |d| d.keys.clone()),
+    ];
+    for (path, media_type, select) in documents {
+        let ready = ready.clone();
+        let serve = move |request: Request| -> BoxFuture<'static, Response> {
+            let ready = ready.clone();
+            Box::pin(async move { answer(&request, ready, media_type, select).await })
+        };
+        routes.exact(path, Listing::Listed, Arc::new(serve));
+    }
+}
+
+async fn answer(request: &Request, ready: OpenIdReady, media_type: &'static str, select: Select) -> Response {
+    if request.method() != Method::GET {
+        return respond::status(request, &no_such_method());
+    }
+    let accept = accept_of(request.headers());
+    if let Err(error) = negotiate::route_accepts(&accept, &[media_type]) {
+        return respond::status(request, &route_error(error));
+    }
+    match ready.await {
+        Ok(documents) => {
+            let mut response =
+                respond::with_type(StatusCode::OK, HeaderValue::from_static(media_type), select(&documents));
+            response.headers_mut().insert(CACHE_CONTROL, CACHED);
+            response
+        }
+        Err(why) => {
+            tracing::error!(err = why, "the keys of service accounts are not there");
+            respond::internal_error(&request.info().path, why)
+        }
+    }
+}

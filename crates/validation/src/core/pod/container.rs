@@ -1,0 +1,248 @@
+//! Containers of all three kinds.
+
+use super::{handler, mounts, resources, security, variables};
+use crate::common::{Fields, dns_label, invalid_all, one_of, port, supported};
+use crate::core::endpoints::PROTOCOLS;
+use kubelith_meta::Value;
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::names::is_port_name;
+use std::collections::BTreeSet;
+
+/// What the containers of a pod share.
+pub struct Pod<'a> {
+    pub spec: &'a Value,
+    /// Volumes that are all right, by name.
+    pub volumes: &'a [(&'a str, &'a Value)],
+    pub claims: Vec<&'a str>,
+    pub grace_period: Option<i64>,
+    /// Users of the pod are users of the host.
+    pub host_users: bool,
+}
+
+impl<'a> Pod<'a> {
+    pub fn new(spec: &'a Value, volumes: &'a [(&'a str, &'a Value)]) -> Pod<'a> {
+        Pod {
+            spec,
+            volumes,
+            claims: spec.list("resourceClaims").iter().map(|c| c.text("name")).collect(),
+            grace_period: spec.int("terminationGracePeriodSeconds"),
+            host_users: spec.get("hostUsers").and_then(Value::as_bool).unwrap_or(true),
+        }
+    }
+}
+
+pub fn check_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let containers = pod.spec.list("containers");
+    if containers.is_empty() {
+        return errors.push(Error::required(path, ""));
+    }
+    let mut names = BTreeSet::new();
+    for (i, container) in containers.iter().enumerate() {
+        let path = path.index(i);
+        check_common(container, pod, &path, errors);
+        if !names.insert(container.text("name")) {
+            errors.push(Error::duplicate(&path.child("name"), container.text("name")));
+        }
+        handler::check_lifecycle(container, pod, &path, errors);
+        handler::check_probes(container, pod, &path, errors);
+        check_restart_policy(container, &path, errors);
+    }
+    check_host_ports(containers, path, errors);
+}
+
+pub fn check_init_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let mut names: BTreeSet<&str> = pod.spec.list("containers").iter().map(|c| c.text("name")).collect();
+    for (i, container) in pod.spec.list("initContainers").iter().enumerate() {
+        let item = path.index(i);
+        check_common(container, pod, &item, errors);
+        let is_sidecar = container.text("restartPolicy") == "Always";
+        check_init_restart_policy(container, &item, errors);
+        let name = container.text("name");
+        if names.contains(name) {
+            errors.push(Error::duplicate(&item.child("name"), name));
+        } else if !name.is_empty() {
+            names.insert(name);
+        }
+        check_host_ports(std::slice::from_ref(container), path, errors);
+        if is_sidecar {
+            handler::check_lifecycle(container, pod, &item, errors);
+            handler::check_probes(container, pod, &item, errors);
+        } else {
+            for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+                if container.has(key) {
+                    let detail = "may not be set for init containers without restartPolicy=Always";
+                    errors.push(Error::forbidden(&item.child(key), detail));
+                }
+            }
+            for (j, policy) in container.list("resizePolicy").iter().enumerate() {
+                if policy.text("restartPolicy") == "RestartContainer" {
+                    let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+                    let at = item.item("resizePolicy", j);
+                    let shown = BadValue::json("RestartContainer");
+                    errors.push(Error::invalid(&at.child("restartPolicy"), shown, detail));
+                }
+            }
+        }
+    }
+}
+
+pub fn check_ephemeral_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let containers = pod.spec.list("ephemeralContainers");
+    let others = ["containers", "initContainers"].into_iter().flat_map(|key| pod.spec.list(key));
+    let mut names: BTreeSet<&str> = others.map(|c| c.text("name")).collect();
+    let targets: Vec<&str> = pod.spec.list("containers").iter().map(|c| c.text("name")).collect();
+    for (i, container) in containers.iter().enumerate() {
+        let path = path.index(i);
+        let name = container.text("name");
+        check_common(container, pod, &path, errors);
+        if names.contains(name) {
+            errors.push(Error::duplicate(&path.child("name"), name));
+        } else {
+            names.insert(name);
+        }
+        let target = container.text("targetContainerName");
+        if !target.is_empty() && !targets.contains(&target) {
+            errors.push(Error::not_found(&path.child("targetContainerName"), target));
+        }
+        for key in [
+            "ports",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+            "lifecycle",
+            "resources",
+            "resizePolicy",
+            "restartPolicy",
+            "restartPolicyRules",
+        ] {
+            if container.get(key).is_some_and(|v| !v.is_empty()) {
+                errors.push(Error::forbidden(&path.child(key), "cannot be set for an Ephemeral Container"));
+            }
+        }
+        for (j, mount) in container.list("volumeMounts").iter().enumerate() {
+            for key in ["subPath", "subPathExpr"] {
+                if !mount.text(key).is_empty() {
+                    let path = path.item("volumeMounts", j);
+                    let detail = "cannot be set for an Ephemeral Container";
+                    errors.push(Error::forbidden(&path.child(key), detail));
+                }
+            }
+        }
+    }
+}
+
+fn check_common(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let name = container.text("name");
+    if name.is_empty() {
+        errors.push(Error::required(&path.child("name"), ""));
+    } else {
+        dns_label(name, &path.child("name"), errors);
+    }
+    if container.text("image").is_empty() {
+        errors.push(Error::required(&path.child("image"), ""));
+    }
+    let policy = container.text("terminationMessagePolicy");
+    one_of(policy, &["File", "FallbackToLogsOnError"], &path.child("terminationMessagePolicy"), errors);
+    check_ports(container.list("ports"), &path.child("ports"), errors);
+    variables::check(container, path, errors);
+    mounts::check(container, pod.volumes, path, errors);
+    let policy = container.text("imagePullPolicy");
+    one_of(policy, &["Always", "IfNotPresent", "Never"], &path.child("imagePullPolicy"), errors);
+    if let Some(requirements) = container.some("resources") {
+        resources::requirements(requirements, &pod.claims, &path.child("resources"), errors);
+    }
+    check_resize_policy(container, pod, &path.child("resizePolicy"), errors);
+    if let Some(context) = container.some("securityContext") {
+        security::check_container(context, pod.host_users, &path.child("securityContext"), errors);
+    }
+}
+
+fn check_ports(ports: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    let mut names = BTreeSet::new();
+    for (i, value) in ports.iter().enumerate() {
+        let path = path.index(i);
+        let name = value.text("name");
+        if !name.is_empty() {
+            let messages = is_port_name(name);
+            if !messages.is_empty() {
+                invalid_all(messages, &path.child("name"), name, errors);
+            } else if !names.insert(name) {
+                errors.push(Error::duplicate(&path.child("name"), name));
+            }
+        }
+        match value.number("containerPort") {
+            0 => errors.push(Error::required(&path.child("containerPort"), "")),
+            number => port(number, &path.child("containerPort"), errors),
+        }
+        match value.number("hostPort") {
+            0 => {}
+            number => port(number, &path.child("hostPort"), errors),
+        }
+        one_of(value.text("protocol"), &PROTOCOLS, &path.child("protocol"), errors);
+    }
+}
+
+fn check_host_ports(containers: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    let mut taken = BTreeSet::new();
+    for (i, container) in containers.iter().enumerate() {
+        for (j, value) in container.list("ports").iter().enumerate().filter(|(_, p)| p.number("hostPort") != 0) {
+            let key = format!("{}/{}/{}", value.text("protocol"), value.text("hostIP"), value.number("hostPort"));
+            if !taken.insert(key.clone()) {
+                let path = path.index(i);
+                let path = path.item("ports", j);
+                errors.push(Error::duplicate(&path.child("hostPort"), key));
+            }
+        }
+    }
+}
+
+fn check_resize_policy(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let mut seen = BTreeSet::new();
+    for (i, policy) in container.list("resizePolicy").iter().enumerate() {
+        let (resource, restart) = (policy.text("resourceName"), policy.text("restartPolicy"));
+        if !seen.insert(resource) {
+            errors.push(Error::duplicate(&path.index(i), BadValue::json(resource)));
+        }
+        one_of(resource, &["cpu", "memory"], path, errors);
+        one_of(restart, &["NotRequired", "RestartContainer"], path, errors);
+        if pod.spec.text("restartPolicy") == "Never" && restart != "NotRequired" {
+            let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            errors.push(Error::invalid(path, BadValue::json(restart), detail));
+        }
+    }
+}
+
+fn check_init_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let rules = container.list("restartPolicyRules");
+    if container.has("restartPolicy") && container.text("restartPolicy") == "Always" && !rules.is_empty() {
+        let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+        return errors.push(Error::forbidden(&path.child("restartPolicyRules"), detail));
+    }
+    check_restart_policy(container, path, errors);
+}
+
+fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let rules = container.list("restartPolicyRules");
+    let policy_path = path.child("restartPolicy");
+    match container.some("restartPolicy").and_then(Value::as_str) {
+        None if rules.is_empty() => return,
+        None => errors.push(Error::required(&policy_path, "must specify restartPolicy when restart rules are used")),
+        Some(policy) => supported(policy, &["Always", "Never", "OnFailure"], &policy_path, errors),
+    }
+    if rules.len() > 20 {
+        errors.push(Error::too_many(&path.child("restartPolicyRules"), rules.len(), 20));
+    }
+    for (i, rule) in rules.iter().enumerate() {
+        let path = path.item("restartPolicyRules", i);
+        supported(rule.text("action"), &["Restart"], &path.child("action"), errors);
+        let Some(codes) = rule.some("exitCodes") else {
+            errors.push(Error::required(&path.child("exitCodes"), "must be specified"));
+            continue;
+        };
+        let path = path.child("exitCodes");
+        supported(codes.text("operator"), &["In", "NotIn"], &path.child("operator"), errors);
+        if codes.list("values").len() > 255 {
+            errors.push(Error::too_many(&path.child("values"), codes.list("values").len(), 255));
+        }
+    }
+}

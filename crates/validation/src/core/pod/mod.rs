@@ -1,0 +1,232 @@
+//! Pods and the pod templates of workloads.
+
+mod container;
+mod handler;
+mod mounts;
+mod resources;
+mod scheduling;
+mod security;
+mod update;
+mod variables;
+pub mod volumes;
+
+pub use resources::requirements;
+pub use scheduling::{node_selector, tolerations};
+pub use update::POD;
+pub use volumes::PodName;
+
+use crate::common::{
+    Fields, dns_label, dns_subdomain, invalid_all, member, name_full, no_backsteps, qualified_name, supported,
+};
+use crate::scheduling::preemption_policy;
+use kubelith_meta::Value;
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::names::{
+    IpRules, is_dns1123_subdomain_with_underscore, name_is_dns_subdomain, range_message, validate_ip_of_legacy_field,
+};
+use kubelith_meta::selector::validate_labels;
+
+/// Whose spec it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    Pod,
+    Template,
+}
+
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCHES: usize = 32;
+const MAX_SEARCH_CHARACTERS: usize = 2048;
+
+/// The spec of a pod, or in the template of one.
+pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
+    if !spec.has("terminationGracePeriodSeconds") {
+        errors.push(Error::required(&path.child("terminationGracePeriodSeconds"), ""));
+    }
+    let volumes = volumes::check(spec.list("volumes"), name, owner, &path.child("volumes"), errors);
+    resources::check_pod_claims(spec.list("resourceClaims"), &path.child("resourceClaims"), errors);
+    let pod = container::Pod::new(spec, &volumes);
+    container::check_containers(&pod, &path.child("containers"), errors);
+    container::check_init_containers(&pod, &path.child("initContainers"), errors);
+    container::check_ephemeral_containers(&pod, &path.child("ephemeralContainers"), errors);
+    if let Some(resources) = spec.some("resources") {
+        resources::check_pod(resources, spec, &path.child("resources"), errors);
+    }
+    check_host_network(spec, owner, path, errors);
+    let policies = ["Always", "OnFailure", "Never"];
+    crate::common::one_of(spec.text("restartPolicy"), &policies, &path.child("restartPolicy"), errors);
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    crate::common::one_of(spec.text("dnsPolicy"), &policies, &path.child("dnsPolicy"), errors);
+    if let Some(labels) = spec.map("nodeSelector") {
+        errors.extend(validate_labels(labels, &path.child("nodeSelector")));
+    }
+    if let Some(context) = spec.some("securityContext") {
+        security::check_pod(context, spec, &path.child("securityContext"), errors);
+    }
+    if let Some(affinity) = spec.some("affinity") {
+        scheduling::check_affinity(affinity, &path.child("affinity"), errors);
+    }
+    check_dns(spec, &path.child("dnsConfig"), errors);
+    for (i, gate) in spec.list("readinessGates").iter().enumerate() {
+        let path = path.item("readinessGates", i);
+        qualified_name(gate.text("conditionType"), &path.child("conditionType"), errors);
+    }
+    check_scheduling_gates(spec, path, errors);
+    let constraints = path.child("topologySpreadConstraints");
+    scheduling::check_spread(spec.list("topologySpreadConstraints"), &constraints, errors);
+    security::check_host_users(spec, path, errors);
+    check_names(spec, path, errors);
+    scheduling::tolerations(spec.list("tolerations"), &path.child("tolerations"), errors);
+    check_host_aliases(spec, path, errors);
+    check_classes(spec, path, errors);
+    check_os(spec, path, errors);
+}
+
+fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
+    if !spec.flag("hostNetwork") {
+        return;
+    }
+    for (i, container) in spec.list("containers").iter().enumerate() {
+        for (j, port) in container.list("ports").iter().enumerate() {
+            let (host, own) = (port.number("hostPort"), port.number("containerPort"));
+            if (owner == Owner::Pod || host != 0) && host != own {
+                let path = path.item("containers", i);
+                let path = path.item("ports", j);
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.push(Error::invalid(&path.child("hostPort"), host, detail));
+            }
+        }
+    }
+}
+
+fn check_dns(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let config = spec.some("dnsConfig");
+    if spec.text("dnsPolicy") == "None" {
+        let Some(config) = config else {
+            return errors.push(Error::required(path, "must provide `dnsConfig` when `dnsPolicy` is None"));
+        };
+        if config.list("nameservers").is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            return errors.push(Error::required(&path.child("nameservers"), detail));
+        }
+    }
+    let Some(config) = config else { return };
+    let servers = config.texts("nameservers");
+    if servers.len() > MAX_NAMESERVERS {
+        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
+        errors.push(Error::invalid(&path.child("nameservers"), member(config, "nameservers"), detail));
+    }
+    for (i, server) in servers.into_iter().enumerate() {
+        errors.extend(validate_ip_of_legacy_field(server, IpRules::Strict, &[], &path.item("nameservers", i)));
+    }
+    let searches = config.texts("searches");
+    let shown = member(config, "searches");
+    if searches.len() > MAX_SEARCHES {
+        let detail = format!("must not have more than {MAX_SEARCHES} search paths");
+        errors.push(Error::invalid(&path.child("searches"), shown, detail));
+    }
+    if searches.join(" ").len() > MAX_SEARCH_CHARACTERS {
+        let detail =
+            format!("must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list");
+        errors.push(Error::invalid(&path.child("searches"), shown, detail));
+    }
+    for (i, search) in searches.into_iter().enumerate().filter(|(_, s)| *s != ".") {
+        let search = search.strip_suffix('.').unwrap_or(search);
+        invalid_all(is_dns1123_subdomain_with_underscore(search), &path.item("searches", i), search, errors);
+    }
+    for (i, option) in config.list("options").iter().enumerate() {
+        if option.text("name").is_empty() {
+            errors.push(Error::required(&path.item("options", i), "must not be empty"));
+        }
+    }
+}
+
+fn check_scheduling_gates(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let mut seen = Vec::new();
+    for (i, gate) in spec.list("schedulingGates").iter().enumerate() {
+        let (name, path) = (gate.text("name"), path.item("schedulingGates", i));
+        qualified_name(name, &path, errors);
+        if seen.contains(&name) {
+            errors.push(Error::duplicate(&path, name));
+        }
+        seen.push(name);
+    }
+}
+
+fn check_names(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(name) = spec.some("hostnameOverride").and_then(Value::as_str) {
+        let path = path.child("hostnameOverride");
+        if spec.flag("setHostnameAsFQDN") {
+            errors.push(Error::forbidden(&path, "may not be specified when setHostnameAsFQDN is true"));
+        }
+        if spec.flag("hostNetwork") {
+            errors.push(Error::forbidden(&path, "may not be specified when hostNetwork is true"));
+        }
+        if name.len() > 64 {
+            errors.push(Error::too_long(&path, 64));
+        }
+        dns_subdomain(name, &path, errors);
+    }
+    for key in ["serviceAccountName", "nodeName"] {
+        if !spec.text(key).is_empty() {
+            name_full(name_is_dns_subdomain, spec.text(key), &path.child(key), errors);
+        }
+    }
+    if let Some(seconds) = spec.int("activeDeadlineSeconds").filter(|s| !(1..=i64::from(i32::MAX)).contains(s)) {
+        let detail = range_message(1, i64::from(i32::MAX));
+        errors.push(Error::invalid(&path.child("activeDeadlineSeconds"), seconds, detail));
+    }
+    for key in ["hostname", "subdomain"] {
+        if !spec.text(key).is_empty() {
+            dns_label(spec.text(key), &path.child(key), errors);
+        }
+    }
+}
+
+fn check_host_aliases(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for (i, alias) in spec.list("hostAliases").iter().enumerate() {
+        let path = path.item("hostAliases", i);
+        errors.extend(validate_ip_of_legacy_field(alias.text("ip"), IpRules::Strict, &[], &path.child("ip")));
+        for (j, hostname) in alias.texts("hostnames").into_iter().enumerate() {
+            dns_subdomain(hostname, &path.item("hostnames", j), errors);
+        }
+    }
+}
+
+fn check_classes(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if !spec.text("priorityClassName").is_empty() {
+        let path = path.child("priorityClassName");
+        name_full(name_is_dns_subdomain, spec.text("priorityClassName"), &path, errors);
+    }
+    if let Some(class) = spec.some("runtimeClassName").and_then(Value::as_str) {
+        name_full(name_is_dns_subdomain, class, &path.child("runtimeClassName"), errors);
+    }
+    preemption_policy(spec, path, errors);
+    if let Some(overhead) = spec.some("overhead") {
+        let limits = Value::from([("limits", overhead.clone())]);
+        requirements(&limits, &[], &path.child("overhead"), errors);
+    }
+}
+
+fn check_os(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let Some(os) = spec.some("os") else { return };
+    let path = path.child("os");
+    let name = os.text("name");
+    if name.is_empty() {
+        errors.push(Error::required(&path.child("name"), "cannot be empty"));
+    } else if !["linux", "windows"].contains(&name) {
+        errors.push(Error::not_supported(&path, BadValue::json(name), ["linux", "windows"]));
+    }
+}
+
+/// Where a node keeps something.
+fn host_path(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if source.text("path").is_empty() {
+        return errors.push(Error::required(&path.child("path"), ""));
+    }
+    no_backsteps(source.text("path"), &path.child("path"), errors);
+    if let Some(kind) = source.some("type").and_then(Value::as_str) {
+        const TYPES: [&str; 8] =
+            ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+        supported(kind, &TYPES, &path.child("type"), errors);
+    }
+}

@@ -1,0 +1,161 @@
+//! What containers and pods ask for.
+
+use crate::common::{Fields, dns_label, dns_subdomain, quantity, quantity_text};
+use crate::core::quota::{container_resource_name, may_overcommit, resource_value};
+use kubelith_meta::Quantity;
+use kubelith_meta::Value;
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use std::collections::BTreeSet;
+
+/// Requests and limits.
+pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    let (limits, requests) = (path.child("limits"), path.child("requests"));
+    let mut has_compute = false;
+    let mut has_huge = false;
+    let mut check = |name: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList| {
+        container_resource_name(name, path, errors);
+        resource_value(name, value, path, errors);
+        has_compute |= matches!(name, "cpu" | "memory");
+    };
+    let mut check_huge = |name: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList| {
+        if let Some(size) = name.strip_prefix("hugepages-") {
+            has_huge = true;
+            check_pages(size, value, path, errors);
+        }
+    };
+    for (name, value) in requirements.entries("limits") {
+        check(name, value, &limits.key(name), errors);
+        check_huge(name, value, &limits.key(name), errors);
+    }
+    for (name, value) in requirements.entries("requests") {
+        check(name, value, &requests.key(name), errors);
+        match requirements.map("limits").and_then(|l| l.get(name)) {
+            Some(limit) => {
+                let (asked, most) = (quantity(value), quantity(limit));
+                let shown = BadValue::from(quantity_text(value));
+                if asked != most && !may_overcommit(name) {
+                    let detail = format!("must be equal to {name} limit of {}", quantity_text(limit));
+                    errors.push(Error::invalid(&requests, shown, detail));
+                } else if asked > most {
+                    let detail = format!("must be less than or equal to {name} limit of {}", quantity_text(limit));
+                    errors.push(Error::invalid(&requests, shown, detail));
+                }
+            }
+            None if !may_overcommit(name) => {
+                errors.push(Error::required(&limits, "Limit must be set for non overcommitable resources"));
+            }
+            None => {}
+        }
+        check_huge(name, value, &requests.key(name), errors);
+    }
+    if has_huge && !has_compute {
+        errors.push(Error::forbidden(path, "HugePages require cpu or memory"));
+    }
+    check_claims(requirements.list("claims"), claims, &path.child("claims"), errors);
+}
+
+fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let Ok(page) = Quantity::parse(size) else { return };
+    let amount = quantity(value).map_or(0, |q| q.value());
+    if page.value() > 0 && amount % page.value() != 0 {
+        let detail = format!("{} is not positive integer multiple of {}", quantity_text(value), page.canonical());
+        errors.push(Error::invalid(path, quantity_text(value), detail));
+    }
+}
+
+fn check_claims(claims: &[Value], known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for (i, claim) in claims.iter().enumerate() {
+        let path = path.index(i);
+        let (name, request) = (claim.text("name"), claim.text("request"));
+        if name.is_empty() {
+            errors.push(Error::required(&path, ""));
+            continue;
+        }
+        if seen.contains(name) {
+            errors.push(Error::duplicate(&path, name));
+        } else {
+            let mut key = name.to_owned();
+            if !request.is_empty() {
+                dns_label(request, &path.child("request"), errors);
+                key = format!("{name}/{request}");
+            }
+            if seen.contains(&key) {
+                errors.push(Error::duplicate(&path, key.as_str()));
+            } else if request.is_empty() {
+                let prefix = format!("{name}/");
+                for _ in seen.iter().filter(|k| k.starts_with(&prefix)) {
+                    errors.push(Error::duplicate(&path, name));
+                }
+            }
+            seen.insert(key);
+        }
+        if !known.contains(&name) {
+            let mut error = Error::not_found(&path, name);
+            let mut sorted = known.to_vec();
+            sorted.sort_unstable();
+            error.detail = match known {
+                [] => "must be one of the names in pod.spec.resourceClaims which is empty".into(),
+                _ => format!("must be one of the names in pod.spec.resourceClaims: {}", sorted.join(", ")),
+            };
+            errors.push(error);
+        }
+    }
+}
+
+pub fn check_pod_claims(claims: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    let mut names = BTreeSet::new();
+    for (i, claim) in claims.iter().enumerate() {
+        let path = path.index(i);
+        let name = claim.text("name");
+        if name.is_empty() {
+            errors.push(Error::required(&path.child("name"), ""));
+        } else if !names.insert(name) {
+            errors.push(Error::duplicate(&path.child("name"), name));
+        } else {
+            dns_label(name, &path.child("name"), errors);
+        }
+        let text = |key: &str| claim.some(key).and_then(Value::as_str);
+        let shown = || {
+            let json = |key: &str| text(key).map_or("null".to_owned(), kubelith_meta::text::quote);
+            BadValue::text(format!(
+                "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
+                kubelith_meta::text::quote(name),
+                json("resourceClaimName"),
+                json("resourceClaimTemplateName")
+            ))
+        };
+        match (text("resourceClaimName"), text("resourceClaimTemplateName")) {
+            (Some(_), Some(_)) => {
+                let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+                errors.push(Error::invalid(&path, shown(), detail));
+            }
+            (None, None) => {
+                let detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
+                errors.push(Error::invalid(&path, shown(), detail));
+            }
+            _ => {}
+        }
+        for key in ["resourceClaimName", "resourceClaimTemplateName"] {
+            if let Some(value) = text(key) {
+                dns_subdomain(value, &path.child(key), errors);
+            }
+        }
+    }
+}
+
+/// Resources of the pod as a whole.
+pub fn check_pod(own: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let claims: Vec<&str> = spec.list("resourceClaims").iter().map(|c| c.text("name")).collect();
+    for key in ["limits", "requests"] {
+        for (name, _) in own.entries(key) {
+            let known = ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
+            if !known {
+                let path = path.child(key);
+                let known = ["cpu", "hugepages-", "memory"];
+                errors.push(Error::not_supported(&path.key(name), BadValue::json(name), known));
+            }
+        }
+    }
+    requirements(own, &claims, path, errors);
+}

@@ -1,0 +1,216 @@
+//! Who pods and containers run as, and what they may do.
+
+use crate::common::{Fields, descending_path, supported};
+use kubelith_meta::Value;
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::names::is_user_or_group_id;
+
+const MAX_PROFILE_PATH: usize = 4095;
+const MAX_SYSCTL: usize = 253;
+
+fn check_id(context: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(id) = context.int(key) {
+        errors.extend(is_user_or_group_id(id).into_iter().map(|m| Error::invalid(&path.child(key), id, m)));
+    }
+}
+
+pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for key in ["fsGroup", "runAsUser", "runAsGroup"] {
+        check_id(context, key, path, errors);
+    }
+    for (i, id) in context.list("supplementalGroups").iter().filter_map(Value::as_i64).enumerate() {
+        let path = path.item("supplementalGroups", i);
+        errors.extend(is_user_or_group_id(id).into_iter().map(|m| Error::invalid(&path, id, m)));
+    }
+    if spec.flag("shareProcessNamespace") && spec.flag("hostPID") {
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.push(Error::invalid(&path.child("shareProcessNamespace"), true, detail));
+    }
+    check_sysctls(context, spec, &path.child("sysctls"), errors);
+    if let Some(policy) = context.some("fsGroupChangePolicy").and_then(Value::as_str) {
+        supported(policy, &["Always", "OnRootMismatch"], &path.child("fsGroupChangePolicy"), errors);
+    }
+    check_seccomp(context, path, errors);
+    check_apparmor(context, path, errors);
+    for (key, known) in
+        [("supplementalGroupsPolicy", ["Merge", "Strict"]), ("seLinuxChangePolicy", ["MountOption", "Recursive"])]
+    {
+        if let Some(policy) = context.some(key).and_then(Value::as_str) {
+            supported(policy, &known, &path.child(key), errors);
+        }
+    }
+}
+
+fn check_sysctls(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    const RULE: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+    let mut seen = Vec::new();
+    for (i, sysctl) in context.list("sysctls").iter().enumerate() {
+        let (name, item) = (sysctl.text("name"), path.index(i));
+        let path = item.child("name");
+        if name.is_empty() {
+            errors.push(Error::required(&path, ""));
+        } else if !is_sysctl(name) {
+            let detail = format!("must have at most {MAX_SYSCTL} characters and match regex {RULE}");
+            errors.push(Error::invalid(&path, name, detail));
+        } else if seen.contains(&name) {
+            errors.push(Error::duplicate(&path, name));
+        }
+        let dotted = name.replace('/', ".");
+        let is_ipc =
+            ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|p| dotted.starts_with(p)) || dotted == "kernel.sem";
+        if dotted.starts_with("net.") && spec.flag("hostNetwork") {
+            errors.push(Error::invalid(&path, name, "may not be specified when 'hostNetwork' is true"));
+        } else if is_ipc && spec.flag("hostIPC") {
+            errors.push(Error::invalid(&path, name, "may not be specified when 'hostIPC' is true"));
+        }
+        seen.push(name);
+    }
+}
+
+fn is_sysctl(name: &str) -> bool {
+    let part = |p: &str| {
+        let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = p.as_bytes();
+        matches!((bytes.first(), bytes.last()), (Some(a), Some(z)) if inner(*a) && inner(*z))
+            && bytes.iter().all(|b| inner(*b) || matches!(b, b'-' | b'_'))
+    };
+    name.len() <= MAX_SYSCTL && name.split(['.', '/']).all(part)
+}
+
+fn check_seccomp(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let Some(profile) = context.some("seccompProfile") else { return };
+    let path = path.child("seccompProfile");
+    let kind = profile.text("type");
+    if kind.is_empty() {
+        errors.push(Error::required(&path.child("type"), "type is required when seccompProfile is set"));
+    } else {
+        supported(kind, &["Localhost", "RuntimeDefault", "Unconfined"], &path.child("type"), errors);
+    }
+    let file = profile.some("localhostProfile").and_then(Value::as_str);
+    let path = path.child("localhostProfile");
+    match (kind, file) {
+        ("Localhost", None) => errors.push(Error::required(&path, "must be set when seccomp type is Localhost")),
+        ("Localhost", Some(file)) => descending_path(file, &path, errors),
+        (_, Some(file)) => {
+            let shown = format!(
+                "{{\"Type\":{},\"LocalhostProfile\":{}}}",
+                kubelith_meta::text::quote(kind),
+                kubelith_meta::text::quote(file)
+            );
+            let detail = "can only be set when seccomp type is Localhost";
+            errors.push(Error::invalid(&path, BadValue::text(shown), detail));
+        }
+        (_, None) => {}
+    }
+}
+
+fn check_apparmor(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let Some(profile) = context.some("appArmorProfile") else { return };
+    let path = path.child("appArmorProfile");
+    let file = profile.some("localhostProfile").and_then(Value::as_str);
+    let file_path = path.child("localhostProfile");
+    const MISSING: &str = "must be set when AppArmor type is Localhost";
+    match profile.text("type") {
+        "Localhost" => match file {
+            None => errors.push(Error::required(&file_path, MISSING)),
+            Some(file) => {
+                if file.trim() != file {
+                    errors.push(Error::invalid(&file_path, file, "must not be padded with whitespace"));
+                } else if file.is_empty() {
+                    errors.push(Error::required(&file_path, MISSING));
+                }
+                if file.len() > MAX_PROFILE_PATH {
+                    errors.push(Error::too_long(&file_path, MAX_PROFILE_PATH));
+                }
+            }
+        },
+        "RuntimeDefault" | "Unconfined" => {
+            if let Some(file) = file {
+                let detail = "can only be set when AppArmor type is Localhost";
+                errors.push(Error::invalid(&file_path, BadValue::json(file), detail));
+            }
+        }
+        "" => {
+            let detail = "type is required when appArmorProfile is set";
+            errors.push(Error::required(&path.child("type"), detail));
+        }
+        other => supported(other, &["Localhost", "RuntimeDefault", "Unconfined"], &path.child("type"), errors),
+    }
+}
+
+pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    for key in ["runAsUser", "runAsGroup"] {
+        check_id(context, key, path, errors);
+    }
+    if let Some(kind) = context.some("procMount").and_then(Value::as_str) {
+        let path = path.child("procMount");
+        supported(kind, &["Default", "Unmasked"], &path, errors);
+        if host_users && kind == "Unmasked" {
+            let detail = "`hostUsers` must be false to use `Unmasked`";
+            errors.push(Error::invalid(&path, BadValue::json(kind), detail));
+        }
+    }
+    check_seccomp(context, path, errors);
+    if context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false) {
+        let shown = || BadValue::text(internal_form(context));
+        if context.flag("privileged") {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+            errors.push(Error::invalid(path, shown(), detail));
+        }
+        let added = context.some("capabilities").map_or_else(Vec::new, |c| c.texts("add"));
+        for _ in added.into_iter().filter(|c| *c == "CAP_SYS_ADMIN") {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+            errors.push(Error::invalid(path, shown(), detail));
+        }
+    }
+    check_apparmor(context, path, errors);
+}
+
+/// How the reference prints a security context: by the names of its fields in Go, absent ones as null.
+fn internal_form(context: &Value) -> String {
+    const FIELDS: [(&str, &str); 12] = [
+        ("Capabilities", "capabilities"),
+        ("Privileged", "privileged"),
+        ("SELinuxOptions", "seLinuxOptions"),
+        ("WindowsOptions", "windowsOptions"),
+        ("RunAsUser", "runAsUser"),
+        ("RunAsGroup", "runAsGroup"),
+        ("RunAsNonRoot", "runAsNonRoot"),
+        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
+        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
+        ("ProcMount", "procMount"),
+        ("SeccompProfile", "seccompProfile"),
+        ("AppArmorProfile", "appArmorProfile"),
+    ];
+    let fields = FIELDS.map(|(name, key)| {
+        let value = match (key, context.some(key)) {
+            ("capabilities", Some(capabilities)) => {
+                let list = |key: &str| capabilities.some(key).map_or("null".into(), kubelith_meta::text::json);
+                format!("{{\"Add\":{},\"Drop\":{}}}", list("add"), list("drop"))
+            }
+            (_, Some(value)) => kubelith_meta::text::json(value),
+            (_, None) => "null".to_owned(),
+        };
+        format!("\"{name}\":{value}")
+    });
+    format!("{{{}}}", fields.join(","))
+}
+
+pub fn check_host_users(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if spec.get("hostUsers").and_then(Value::as_bool) != Some(false) {
+        return;
+    }
+    for (key, name) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+        if spec.flag(key) {
+            errors.push(Error::forbidden(&path.child(name), "when `hostUsers` is false"));
+        }
+    }
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for (i, container) in spec.list(list).iter().enumerate() {
+            if !container.list("volumeDevices").is_empty() {
+                let path = path.item(list, i);
+                errors.push(Error::forbidden(&path.child("volumeDevices"), "when `hostUsers` is false"));
+            }
+        }
+    }
+}

@@ -2,8 +2,8 @@
 
 use crate::Chain;
 use crate::plugins::{
-    DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, NamespaceLifecycle, Priority, RuntimeClass,
-    ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
+    DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, PodSecurity,
+    Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
@@ -48,13 +48,13 @@ const PLUGINS: &[Plugin] = {
         on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(c.objects.clone()))),
         named("NamespaceExists", Off),
         named("LimitPodHardAntiAffinityTopology", Off),
-        named("LimitRanger", On),
+        on("LimitRanger", |c| Box::new(LimitRanger::new(c.objects.clone()))),
         on("ServiceAccount", |c| Box::new(ServiceAccount::new(c.objects.clone()))),
         named("NodeRestriction", Off),
         on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)),
         named("AlwaysPullImages", Off),
         named("ImagePolicyWebhook", Off),
-        named("PodSecurity", On),
+        on("PodSecurity", |c| Box::new(PodSecurity::new(c.objects.clone()))),
         named("PodNodeSelector", Off),
         on("Priority", |c| Box::new(Priority::new(c.objects.clone()))),
         on("DefaultTolerationSeconds", |c| {

@@ -2,6 +2,7 @@
 
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
+use crate::services::{ServiceNetwork, Services};
 use crate::strategies;
 use futures::future::BoxFuture;
 use kubelith_catalog::{Catalog, RuntimeConfig};
@@ -29,6 +30,7 @@ pub struct Install {
     pub admission: Arc<dyn Admission>,
     /// Filled with what is installed.
     pub objects: Arc<Objects>,
+    pub service_network: ServiceNetwork,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
     pub garbage_collection: bool,
@@ -57,6 +59,7 @@ impl Install {
 }
 
 pub async fn install(config: Install) -> Result<Installed, StoreError> {
+    let services = Services::new(config.service_network.clone(), config.objects.clone(), config.hub.clone());
     let mut routes = Routes::default();
     let mut resources = HashMap::new();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
@@ -66,7 +69,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, descriptor).await?),
+            true => Some(resource(&config, &services, descriptor).await?),
             false => None,
         };
         for index in on {
@@ -78,7 +81,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: crate::actions::of(&config.access, &descriptor.group, &descriptor.plural),
+                action: crate::actions::of(&config.access, &config.hub, &descriptor.group, &descriptor.plural),
                 actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
                 subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
@@ -102,9 +105,16 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
     Ok(Installed { discovery: discovery.collect(), routes, resources })
 }
 
-async fn resource(config: &Install, descriptor: &Arc<Descriptor>) -> Result<Arc<Resource>, StoreError> {
+async fn resource(
+    config: &Install,
+    services: &Arc<Services>,
+    descriptor: &Arc<Descriptor>,
+) -> Result<Arc<Resource>, StoreError> {
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
-    let strategy = own.unwrap_or_else(|| strategies::of(&descriptor.group, &descriptor.plural));
+    let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
+        ("", "services") => strategies::of_services(services),
+        (group, plural) => strategies::of(group, plural),
+    });
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");

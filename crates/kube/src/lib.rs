@@ -7,9 +7,11 @@ pub mod actions;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
+pub mod connect;
 pub mod defaults;
 mod escalation;
 mod install;
+pub mod services;
 pub mod strategies;
 
 pub use install::{Install, Installed, install};

@@ -24,6 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Objects may be nested as deep as the decoders let them (10,000 levels), and many walks over them recurse. Stacks are
+/// reserved, not used: only what a thread has touched counts as memory.
+const STACK_BYTES: usize = 64 << 20;
+
 /// How often certificates are looked at for their end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
@@ -34,7 +38,8 @@ const LOGS: &str = "/var/log";
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
     warn(&options, flags);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
     let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -76,8 +81,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);
-    let config = server_config(&options, &setup, audit.clone(), &flow_control);
-    let builder = ServerBuilder::new(config, metrics.clone());
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone());
     let tasks = builder.tasks();
     let builder = builder
         .routes(|routes| debug_routes(routes, &options, flags, tasks))
@@ -99,7 +103,8 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
     let tracer = options.tracing.as_ref().map(tracer).transpose()?;
     let builder = builder.tracer(tracer);
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, identity, flow_control };
+    let (client, tasks) = (builder.loopback(), builder.tasks());
+    let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
@@ -148,6 +153,7 @@ fn server_config(
             authorizer: access.authorizer.clone(),
             tracer: None,
             audit,
+            service_quality: flow_control.service_quality(),
             flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,

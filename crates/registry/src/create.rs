@@ -41,6 +41,18 @@ impl Resource {
     async fn create_once(&self, call: &Call, mut object: Value, options: Option<&Value>) -> Result<Value, Status> {
         let generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
+        let created = self.create_reserved(call, object, generated, options).await;
+        reservation.settle(created.is_ok()).await;
+        created
+    }
+
+    async fn create_reserved(
+        &self,
+        call: &Call,
+        mut object: Value,
+        generated: Generated,
+        options: Option<&Value>,
+    ) -> Result<Value, Status> {
         self.before_create(call, &mut object)?;
         let request = Request { call, operation: Operation::Create, old: None, options };
         self.admission.validate(request, &object).await?;
@@ -60,7 +72,6 @@ impl Resource {
         let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
-                reservation.commit();
                 set_resource_version(&mut object, revision.0);
                 self.as_stored(call, object).await
             }
@@ -224,21 +235,27 @@ pub(crate) enum Generated {
     No,
 }
 
-/// Reverts a reservation unless the write it is for was done.
+/// A reservation until the write that it is for is done or has failed.
 pub(crate) struct Reserved(pub(crate) Begun);
 
 impl Reserved {
-    pub(crate) fn commit(&mut self) {
-        if let Some(r) = self.0.take() {
-            r.commit();
+    /// Confirms or undoes it.
+    pub(crate) async fn settle(&mut self, written: bool) {
+        match self.0.take() {
+            Some(reservation) if written => reservation.commit().await,
+            Some(reservation) => reservation.revert().await,
+            None => {}
         }
     }
 }
 
+/// A request that is dropped midway undoes its reservation in the background.
 impl Drop for Reserved {
     fn drop(&mut self) {
-        if let Some(r) = self.0.take() {
-            r.revert();
+        if let Some(reservation) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(reservation.revert());
         }
     }
 }

@@ -41,12 +41,12 @@ pub enum GarbageCollection {
     Unsupported,
 }
 
-/// Undoes or confirms what `begin_create` or `begin_update` reserved.
+/// Undoes or confirms what `begin_create` or `begin_update` reserved. The request waits for either.
 pub trait Reservation: Send {
     /// The write is done.
-    fn commit(self: Box<Self>);
+    fn commit(self: Box<Self>) -> BoxFuture<'static, ()>;
     /// The write did not happen.
-    fn revert(self: Box<Self>);
+    fn revert(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 pub type Begun = Option<Box<dyn Reservation>>;

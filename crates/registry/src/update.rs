@@ -112,6 +112,20 @@ impl Resource {
         let revision = resource_version_of(&object)?;
         let _: Generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
+        let attempt = self.create_absent(call, change, object, revision, key, options).await;
+        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
+        attempt
+    }
+
+    async fn create_absent(
+        &self,
+        call: &Call,
+        change: &mut dyn Change,
+        mut object: Value,
+        revision: i64,
+        key: &str,
+        options: Option<&Value>,
+    ) -> Result<Attempt, Status> {
         self.before_create(call, &mut object)?;
         change.may_create().await?;
         let request = Request { call, operation: Operation::Create, old: None, options };
@@ -126,7 +140,6 @@ impl Resource {
         let ttl = self.time_to_live(&object);
         match self.hub.store().put(self.store_key(key), bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
-                reservation.commit();
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
@@ -148,17 +161,29 @@ impl Resource {
         let mut object = change.apply(Some(&found.object)).await?;
         self.check_version(call, &mut object, found.revision)?;
         let mut reservation = Reserved(self.strategy.begin_update(call, &mut object, &found.object).await?);
+        let attempt = self.write(call, change, object, key, found, options).await;
+        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
+        attempt
+    }
+
+    async fn write(
+        &self,
+        call: &Call,
+        change: &mut dyn Change,
+        mut object: Value,
+        key: &str,
+        found: Current,
+        options: Option<&Value>,
+    ) -> Result<Attempt, Status> {
         self.before_update(call, &mut object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
         let judged = change.judged(&object, &found.object)?;
         self.judge(call, judged, &object, &found.object, options).await?;
 
         if self.vanishes(&object, &found.object) {
-            reservation.commit();
             return self.delete_emptied(call, key, object, &found).await;
         }
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
-            reservation.commit();
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let bytes = self.encode(&object).await?;
@@ -170,7 +195,6 @@ impl Resource {
         let expect = Expect::At(kubelith_store::Revision(found.revision));
         match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
             Ok(revision) => {
-                reservation.commit();
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))

@@ -5,10 +5,9 @@ use crate::audit::AuditContext;
 use crate::filters::authorization::Authorized;
 use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
-use crate::handlers::endpoint::By;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
-use crate::handlers::{self, Context, Endpoint, Limits, Query, output};
+use crate::handlers::{self, By, Context, Endpoint, Limits, Query, output};
 use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
@@ -226,8 +225,12 @@ where
     let warnings = Warnings::default();
     let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
     let audit = AuditContext::of(request.extensions()).cloned();
-    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let asked =
+        Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
     let result = work(asked, request).await;
+    if let Some(audit) = audit {
+        warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -240,11 +243,14 @@ async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request
     let deprecation = served.version().deprecation.as_ref();
     if let Some(deprecation) = deprecation {
         warnings.add(deprecation.warning.as_str());
+        if let Some(audit) = AuditContext::of(request.extensions()) {
+            audit.annotate("k8s.io/deprecated", "true");
+        }
     }
     let mut response = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-            handlers::serve(cx, verb, request.into_body()).await
+            handlers::serve(cx, verb, request).await
         }
         Route::Action(action) => {
             let method = request.method().clone();

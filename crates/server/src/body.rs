@@ -28,11 +28,6 @@ impl Body {
         Body::Frames(Box::pin(Guarded { inner: self, _guard: guard }))
     }
 
-    /// Tells the size of every piece that is sent.
-    pub fn observed(self, tell: impl Fn(usize) + Send + Unpin + 'static) -> Body {
-        Body::Frames(Box::pin(Observed { inner: self, tell }))
-    }
-
     /// The bytes of a body that is complete; nothing is copied.
     pub fn complete_bytes(&self) -> Option<Bytes> {
         match self {
@@ -45,6 +40,11 @@ impl Body {
     /// Shows every piece to `end`, which is dropped when the body was sent or given up.
     pub fn watched_by(self, end: impl BodyEnd) -> Body {
         Body::Frames(Box::pin(Watched { inner: self, end }))
+    }
+
+    /// Tells the size of every piece that is sent.
+    pub fn observed(self, tell: impl Fn(usize) + Send + Unpin + 'static) -> Body {
+        Body::Frames(Box::pin(Observed { inner: self, tell }))
     }
 
     /// Breaks off, as an error that resets the stream, when the time is up.

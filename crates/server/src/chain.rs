@@ -24,6 +24,8 @@ pub struct ChainConfig {
     pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Arc<Audit>>,
+    /// Budgets of classes of users.
+    pub service_quality: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
     pub max_reads_in_flight: usize,
@@ -79,6 +81,8 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .maybe(c.tracer.map(tracing::layer))
         .maybe(c.audit.as_ref().map(audit::layer))
         .then(impersonation::layer(c.authorizer.clone()))
+        // Who is over a budget does not even wait for a seat.
+        .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))

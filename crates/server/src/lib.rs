@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod outbound;
 pub mod proxy;
+pub mod quality;
 pub mod query;
 pub mod request_info;
 pub mod respond;

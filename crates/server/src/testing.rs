@@ -235,6 +235,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
             authorizer: Arc::new(PrivilegedGroup),
             tracer: None,
             audit: None,
+            service_quality: None,
             flow_control: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,

@@ -2,7 +2,9 @@
 
 mod default_class;
 mod default_toleration_seconds;
+mod limit_ranger;
 mod namespace_lifecycle;
+mod pod_security;
 mod priority;
 mod runtime_class;
 mod service_account;
@@ -11,7 +13,9 @@ mod taint_nodes;
 
 pub use default_class::{DefaultIngressClass, DefaultStorageClass};
 pub use default_toleration_seconds::DefaultTolerationSeconds;
+pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
+pub use pod_security::PodSecurity;
 pub use priority::Priority;
 pub use runtime_class::RuntimeClass;
 pub use service_account::ServiceAccount;

@@ -1,6 +1,7 @@
 //! What is not a verb on a stored object: reviews of who may do what, tokens of service accounts, bindings and evictions
-//! of pods.
+//! of pods, and how components are.
 
+mod components;
 mod pods;
 mod reviews;
 mod token_request;
@@ -11,6 +12,7 @@ use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_meta::{GroupVersion, Str};
 use kubelith_server::api::{Action, Routes};
+use kubelith_store::cache::Hub;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,8 +29,8 @@ pub struct Access {
 }
 
 /// The action of a resource of which nothing is stored.
-pub fn of(access: &Access, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
-    reviews::of(access, group, plural)
+pub fn of(access: &Access, hub: &Arc<Hub>, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
+    reviews::of(access, group, plural).or_else(|| components::of(hub, group, plural))
 }
 
 /// Adds the actions that concern stored pods, once everything stored is there.

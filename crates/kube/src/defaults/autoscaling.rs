@@ -5,6 +5,7 @@ use crate::annotations::AUTOSCALER;
 use kubelith_meta::{Map, Value};
 
 pub const RULES: Rules = &[
+    ("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", target),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler", drop_annotations),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", spec),
 ];
@@ -16,6 +17,21 @@ fn drop_annotations(autoscaler: &mut Map) {
     };
     for name in AUTOSCALER {
         annotations.remove(name);
+    }
+}
+
+/// An autoscaler without any metric, here or in the annotation that has the others, aims at the default utilization
+/// (autoscaling/v1/conversion.go).
+fn target(autoscaler: &mut Map) {
+    const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+    let annotations = autoscaler.get("metadata").and_then(|m| m.get("annotations"));
+    let others = annotations.and_then(|a| a.get(METRICS)).and_then(Value::as_str);
+    let others = others.and_then(|text| kubelith_codec::json::parse(text.as_bytes()).ok());
+    if others.as_ref().and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+        return;
+    }
+    if let Some(spec) = object_mut(autoscaler, "spec") {
+        set_absent(spec, "targetCPUUtilizationPercentage", 80i64);
     }
 }
 

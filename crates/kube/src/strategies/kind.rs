@@ -1,11 +1,15 @@
 //! A kind's behaviour as a value: facts and functions, each with a default. A kind overrides what it does differently.
 
 use crate::defaults::{self, DefaultFn};
+use crate::services::Services;
+use futures::future::BoxFuture;
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
-use kubelith_meta::{Str, Value};
-use kubelith_registry::{Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Part, Strategy};
+use kubelith_meta::{Status, Str, Value};
+use kubelith_registry::{Begun, Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Part, Strategy};
 use kubelith_validation::{Request, Rules};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a kind does in the generic life cycles. The hooks are those of [`Strategy`], where their time is told.
@@ -116,7 +120,22 @@ fn request_of(call: &Call) -> Request<'_> {
     Request { group: &call.kind.group, version: &call.kind.version, subresource: &call.subresource }
 }
 
-impl Strategy for Kind {
+/// A kind with what its behaviour needs of the server.
+pub struct Bound {
+    pub kind: Kind,
+    /// Of services only: where their addresses and ports come from.
+    pub services: Option<Arc<Services>>,
+}
+
+impl Deref for Bound {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        &self.kind
+    }
+}
+
+impl Strategy for Bound {
     fn default_object(&self, version: &str, object: &mut Value) {
         (self.default)(version, object);
     }
@@ -196,6 +215,32 @@ impl Strategy for Kind {
     fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
         let fields = (self.reset_fields)(part);
         fields.iter().map(|path| path.iter().map(|key| Str::from(*key)).collect()).collect()
+    }
+
+    fn begin_create<'a>(&'a self, call: &'a Call, object: &'a mut Value) -> BoxFuture<'a, Result<Begun, Status>> {
+        match &self.services {
+            Some(services) => Box::pin(services.begin_create(call, object)),
+            None => Box::pin(std::future::ready(Ok(None))),
+        }
+    }
+
+    fn begin_update<'a>(
+        &'a self,
+        call: &'a Call,
+        object: &'a mut Value,
+        old: &'a Value,
+    ) -> BoxFuture<'a, Result<Begun, Status>> {
+        match &self.services {
+            Some(services) if call.subresource.is_empty() => Box::pin(services.begin_update(call, object, old)),
+            _ => Box::pin(std::future::ready(Ok(None))),
+        }
+    }
+
+    fn after_delete<'a>(&'a self, _call: &'a Call, object: &'a Value) -> BoxFuture<'a, ()> {
+        match &self.services {
+            Some(services) => Box::pin(services.after_delete(object)),
+            None => Box::pin(std::future::ready(())),
+        }
     }
 
     fn keeps_status_on_create(&self) -> bool {

@@ -9,14 +9,24 @@ mod kind;
 mod other;
 mod pod_warnings;
 
-pub use kind::Kind;
+pub use kind::{Bound, Kind};
 
+use crate::services::Services;
 use kubelith_registry::{GarbageCollection, Generation, Strategy};
 use std::sync::Arc;
 
 /// The strategy of a built-in resource.
 pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural))
+    Arc::new(Bound { kind: complete(group, plural), services: None })
+}
+
+/// The strategy of services, which get their addresses and ports from these pools.
+pub fn of_services(services: &Arc<Services>) -> Arc<dyn Strategy> {
+    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()) })
+}
+
+fn complete(group: &str, plural: &str) -> Kind {
+    kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural)
 }
 
 /// What sets a kind apart.
@@ -28,7 +38,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("", "namespaces") => namespace::NAMESPACE,
         ("", "persistentvolumes") => storage::PERSISTENT_VOLUME,
         ("", "persistentvolumeclaims") => storage::PERSISTENT_VOLUME_CLAIM,
-        ("", "services") => P.upserts().returned(),
+        ("", "services") => crate::services::SERVICE,
         ("", "endpoints") => objects::ENDPOINTS,
         ("", "limitranges") => objects::LIMIT_RANGE,
         ("" | "events.k8s.io", "events") => P.upserts().collects(GarbageCollection::Unsupported),

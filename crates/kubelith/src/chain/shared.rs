@@ -5,7 +5,9 @@ use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
+use kubelith_kube::services::{PortRange, ServiceNetwork};
 use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
@@ -28,9 +30,9 @@ pub struct Frame {
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub flow_control: FlowControl,
     /// Who this server is among those of the cluster.
     pub identity: ServerIdentity,
-    pub flow_control: FlowControl,
 }
 
 /// Everything a server of the chain may need.
@@ -83,6 +85,18 @@ impl<'a> Shared<'a> {
             hub: hub.clone(),
             admission: admission.clone(),
             objects,
+            service_network: ServiceNetwork {
+                ranges: options
+                    .network
+                    .service_ranges
+                    .iter()
+                    .map(|r| Cidr { address: r.base, prefix: r.prefix })
+                    .collect(),
+                node_ports: PortRange {
+                    base: options.network.service_node_ports.base,
+                    size: options.network.service_node_ports.size,
+                },
+            },
             clock: clock.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,

@@ -15,6 +15,8 @@ pub struct GenericOptions {
     pub max_writes_in_flight: usize,
     /// Instead of plain limits.
     pub priority_and_fairness: bool,
+    /// Budgets of classes of users.
+    pub service_quality: bool,
     pub min_request_timeout: Span,
     pub request_timeout: Span,
     pub shutdown_delay: Span,
@@ -96,6 +98,7 @@ impl GenericOptions {
             max_reads_in_flight,
             max_writes_in_flight,
             priority_and_fairness,
+            service_quality: flags.bool("enable-service-quality"),
             min_request_timeout: Span::from_secs(min_request_timeout),
             request_timeout,
             shutdown_delay,

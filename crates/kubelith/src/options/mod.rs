@@ -7,6 +7,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod generic;
+mod kubelet;
 mod network;
 mod serving;
 mod storage;
@@ -28,6 +29,7 @@ pub use storage::{StorageBackend, StorageOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_codec::yaml;
+use kubelith_kube::connect::KubeletOptions;
 use kubelith_server::features::FeatureGates;
 use kubelith_server::logging::Format;
 use kubelith_server::metrics::Selection;
@@ -48,6 +50,7 @@ pub struct Options {
     pub audit: AuditOptions,
     pub admission: AdmissionOptions,
     pub aggregator: AggregatorOptions,
+    pub kubelet: KubeletOptions,
     pub profiling: bool,
     pub metrics: Selection,
     /// Where traces go, if they are wanted.
@@ -89,6 +92,7 @@ impl Options {
         let audit = AuditOptions::from_flags(flags, &mut errors);
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
+        let kubelet = kubelet::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -110,6 +114,7 @@ impl Options {
             audit,
             admission,
             aggregator,
+            kubelet,
             profiling,
             metrics,
             tracing,

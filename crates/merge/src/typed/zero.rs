@@ -26,6 +26,13 @@ fn zero_struct(table: &TypeTable, struct_type: &StructType) -> Map {
         let zero = match (nested, field.presence.omit) {
             // Structs are never empty, so omitempty does not leave them out.
             (Some(nested), _) => Value::Object(zero_struct(table, nested)),
+            // Nor does it leave out times, which are structs as well.
+            (None, Omit::Empty) if matches!(field.schema.shape, Shape::Time | Shape::MicroTime) => {
+                match field.presence.nilable {
+                    true => continue,
+                    false => Value::Null,
+                }
+            }
             (None, Omit::Never) => zero_value(&field.schema, field.presence.nilable),
             _ => continue,
         };

@@ -18,6 +18,7 @@ pub mod panic;
 pub mod priority_and_fairness;
 pub mod request_info;
 pub mod retry_after;
+pub mod service_quality;
 pub mod timeout;
 pub mod tracing;
 pub mod wait_group;

@@ -92,7 +92,15 @@ pub fn report_strict(
     }
     match validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => problems.iter().for_each(|p| warnings.add(p.as_str())),
+        FieldValidation::Warn => {
+            for problem in problems {
+                // A YAML document's duplicate keys are one problem, of which each line is a warning.
+                match problem.strip_prefix("yaml: unmarshal errors:") {
+                    Some(lines) => lines.trim_start().lines().for_each(|line| warnings.add(line.trim())),
+                    None => warnings.add(problem.as_str()),
+                }
+            }
+        }
         FieldValidation::Strict => {
             let all = problems.join(", ");
             return Err(Status::bad_request(format!(

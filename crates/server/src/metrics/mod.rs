@@ -39,8 +39,8 @@ pub struct Metrics {
     pub health: Arc<health::HealthMetrics>,
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
-    pub workqueues: Arc<workqueue::WorkqueueMetrics>,
     pub audit: Arc<audit::AuditMetrics>,
+    pub workqueues: Arc<workqueue::WorkqueueMetrics>,
 }
 
 impl Default for Metrics {
@@ -59,8 +59,8 @@ impl Metrics {
             slis,
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
-            workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             audit: Arc::new(audit::AuditMetrics::new(&registry)),
+            workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             registry,
         }
     }

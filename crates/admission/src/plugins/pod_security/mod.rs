@@ -1,0 +1,208 @@
+//! PodSecurity: the Pod Security Standards, as the labels of a namespace ask for them. Pods that break what is enforced
+//! are refused; what is only to be warned of is, for pods and for all that makes pods.
+
+mod checks;
+mod policy;
+
+use super::{done, list};
+use futures::future::BoxFuture;
+use kubelith_meta::text::Quoted;
+use kubelith_meta::{Status, Value};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::objects::parse;
+use policy::{Level, LevelVersion, Policy};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// Existing pods are looked at when a namespace gets stricter, but not more than this many.
+const PODS_TO_CHECK: usize = 3000;
+
+/// Parts of pods that cannot change what is looked at.
+const IGNORED_PARTS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+
+pub struct PodSecurity {
+    objects: Arc<Objects>,
+}
+
+impl PodSecurity {
+    pub fn new(objects: Arc<Objects>) -> PodSecurity {
+        PodSecurity { objects }
+    }
+
+    async fn policy_of(&self, namespace: &str) -> Result<Policy, Status> {
+        let found = self.objects.find("", "namespaces", "", namespace).await?;
+        let Some(namespace) = found.and_then(|namespace| parse(&namespace)) else {
+            let shown = Quoted(namespace);
+            return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
+        };
+        Ok(Policy::of(&namespace).0)
+    }
+
+    async fn check_pod(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
+        if IGNORED_PARTS.contains(&request.call.subresource.as_str()) {
+            return Ok(());
+        }
+        let policy = self.policy_of(&request.call.namespace).await?;
+        if request.old.is_some_and(|old| !changes_images(pod, old)) {
+            return Ok(());
+        }
+        if let Some(problems) = violations(policy.enforce, pod) {
+            let policy = policy.enforce.to_string();
+            return Err(request.forbidden(pod, format!("violates PodSecurity {}: {problems}", Quoted(&policy))));
+        }
+        warn(request, policy, pod);
+        Ok(())
+    }
+
+    async fn check_template(&self, request: Request<'_>, template: &Value) {
+        if let Ok(policy) = self.policy_of(&request.call.namespace).await {
+            warn(request, policy, template);
+        }
+    }
+
+    fn check_namespace(&self, request: Request<'_>, namespace: &Value) -> Result<(), Status> {
+        let (policy, errors) = Policy::of(namespace);
+        let before = request.old.map(Policy::of);
+        let new_errors = before.as_ref().is_none_or(|(_, old)| *old != errors);
+        if !errors.is_empty() && new_errors {
+            return Err(Status::invalid(&request.call.group_kind(), namespace.meta().name(), &errors));
+        }
+        if let Some((before, _)) = before
+            && policy.enforce.is_stricter_than(before.enforce)
+        {
+            for warning in self.existing_violations(namespace.meta().name(), policy.enforce) {
+                request.call.warn(warning);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the pods that are there already would be refused for.
+    fn existing_violations(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+        let pods = prioritize(self.objects.list("", "pods", namespace));
+        let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
+        for pod in pods.iter().take(PODS_TO_CHECK) {
+            let reasons: Vec<String> = checks::run(enforce, pod).into_iter().map(|v| v.reason).collect();
+            if reasons.is_empty() {
+                continue;
+            }
+            let name = pod.meta().name();
+            let (first, count) = found.entry(reasons.join(", ")).or_insert_with(|| (name.to_owned(), 0));
+            *count += 1;
+            if name < first.as_str() {
+                *first = name.to_owned();
+            }
+        }
+        let mut warnings = Vec::new();
+        if pods.len() > PODS_TO_CHECK {
+            let total = pods.len();
+            warnings.push(format!(
+                "new PodSecurity enforce level only checked against the first {PODS_TO_CHECK} of {total} existing pods"
+            ));
+        }
+        if !found.is_empty() {
+            let (namespace, policy) = (Quoted(namespace), enforce.to_string());
+            let policy = Quoted(&policy);
+            warnings.push(format!(
+                "existing pods in namespace {namespace} violate the new PodSecurity enforce level {policy}"
+            ));
+        }
+        let mut each: Vec<String> = found
+            .into_iter()
+            .map(|(reason, (pod, count))| match count {
+                1 => format!("{pod}: {reason}"),
+                2 => format!("{pod} (and 1 other pod): {reason}"),
+                _ => format!("{pod} (and {} other pods): {reason}", count - 1),
+            })
+            .collect();
+        each.sort();
+        warnings.extend(each);
+        warnings
+    }
+}
+
+impl Admission for PodSecurity {
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        if !matches!(request.operation, Operation::Create | Operation::Update) {
+            return done(Ok(()));
+        }
+        if request.is_for("", "namespaces") {
+            return done(self.check_namespace(request, object));
+        }
+        if request.is_for_any_part("", "pods") {
+            return Box::pin(self.check_pod(request, object));
+        }
+        let Some(template) = template_of(request, object) else { return done(Ok(())) };
+        Box::pin(async move {
+            self.check_template(request, template).await;
+            Ok(())
+        })
+    }
+}
+
+/// The template of the pods that a controller makes.
+fn template_of<'a>(request: Request<'_>, object: &'a Value) -> Option<&'a Value> {
+    let resource = &request.call.resource;
+    let path: &[&str] = match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "podtemplates") => &["template"],
+        ("", "replicationcontrollers")
+        | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs") => &["spec", "template"],
+        ("batch", "cronjobs") => &["spec", "jobTemplate", "spec", "template"],
+        _ => return None,
+    };
+    object.at(path).filter(|_| request.call.subresource.is_empty())
+}
+
+/// All problems in one text; `None` if there are none.
+fn violations(policy: LevelVersion, pod: &Value) -> Option<String> {
+    let found = checks::run(policy, pod);
+    let shown: Vec<String> = found.into_iter().map(|v| format!("{} ({})", v.reason, v.detail)).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+fn warn(request: Request<'_>, policy: Policy, pod: &Value) {
+    if let Some(problems) = violations(policy.warn, pod) {
+        let policy = policy.warn.to_string();
+        request.call.warn(format!("would violate PodSecurity {}: {problems}", Quoted(&policy)));
+    }
+}
+
+/// Updates of pods can change little; only another image, or another container, makes them worth a look.
+fn changes_images(pod: &Value, old: &Value) -> bool {
+    let differ = |kind: &str| {
+        let (new, old) = (list(pod, &["spec", kind]), list(old, &["spec", kind]));
+        new.len() != old.len() || new.iter().zip(old).any(|(a, b)| a.str_at(&["image"]) != b.str_at(&["image"]))
+    };
+    let old_ephemeral = list(old, &["spec", "ephemeralContainers"]);
+    let is_old = |new: &Value| {
+        old_ephemeral
+            .iter()
+            .any(|o| o.str_at(&["name"]) == new.str_at(&["name"]) && o.str_at(&["image"]) == new.str_at(&["image"]))
+    };
+    differ("containers")
+        || differ("initContainers")
+        || list(pod, &["spec", "ephemeralContainers"]).iter().any(|new| !is_old(new))
+}
+
+/// Pods of controllers that were not seen yet come first: the others are likely to be like them.
+fn prioritize(pods: Vec<Value>) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    let is_first = |pod: &Value| match pod.meta().controller() {
+        Some(owner) => seen.insert(owner.uid().to_owned()),
+        None => true,
+    };
+    let (mut first, others): (Vec<Value>, Vec<Value>) = pods.into_iter().partition(is_first);
+    first.extend(others);
+    first
+}
+
+impl LevelVersion {
+    /// Whether a namespace that had `before` may now have pods that it would not take any more.
+    fn is_stricter_than(self, before: LevelVersion) -> bool {
+        self != before
+            && self.level != Level::Privileged
+            && !(self.version == before.version && self.level <= before.level)
+    }
+}

@@ -24,7 +24,7 @@ pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> 
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
     let extensions = extensions::server(shared, generic);
-    let kube = kube::server(shared, builtin, extensions);
+    let kube = kube::server(shared, builtin, extensions)?;
     let documents = documents(shared, kube);
     aggregator::server(shared, documents)
 }

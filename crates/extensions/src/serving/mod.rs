@@ -79,7 +79,7 @@ enum Cached {
 
 async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> Result<Built, StoreError> {
     let schemas = Arc::new(Schemas::new(definition));
-    let schema_of = |version: &str| schemas.of(version).map(|s| (**s).clone()).unwrap_or_default();
+    let schema_of = |version: &str| schemas.of(version).cloned().unwrap_or_default();
     let descriptor = descriptor::descriptor(definition, &schema_of);
     let selectable = descriptor.versions.first().map(|v| v.selectable.clone()).unwrap_or_default();
     let codec = Arc::new(CustomCodec { schemas: schemas.clone(), selectable });

@@ -7,9 +7,7 @@ use kubelith_kube::connect;
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::Source;
-use kubelith_server::identity::ServerIdentity;
 use kubelith_server::openapi::Subject;
-use kubelith_server::tls::local_names;
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
     connect::install(
@@ -32,7 +30,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         hub: shared.hub.clone(),
         resources: shared.resources.clone(),
         clock: shared.clock.clone(),
-        identity: ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into())),
+        identity: shared.frame.identity.clone(),
         peer_address: network.peer_address(port).to_string(),
         service: kubernetes_service(network, port),
         service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),

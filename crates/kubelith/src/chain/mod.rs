@@ -11,6 +11,7 @@ mod aggregator;
 mod extensions;
 mod generic;
 mod kube;
+mod services;
 mod shared;
 
 pub use shared::{Builtin, Frame, Shared};

@@ -185,7 +185,11 @@ impl Api {
 }
 
 fn request(method: &str, path: &str, body: Option<&Value>) -> Request {
-    let mut headers = vec![("Authorization".to_owned(), TOKEN.to_owned())];
+    let mut headers = vec![
+        ("Authorization".to_owned(), TOKEN.to_owned()),
+        // The field manager of writes is named after it.
+        ("User-Agent".to_owned(), "cmp/1".to_owned()),
+    ];
     if body.is_some() {
         let patch = "application/merge-patch+json";
         headers

@@ -16,6 +16,8 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(250);
 /// How often idle caches drop what is over age.
 const TRIM: Duration = Duration::from_secs(30);
+/// Encodings that nobody asked for are dropped at each so many trims: after five to ten minutes.
+const TRIMS_PER_FORM: u32 = 10;
 
 /// What a batch changes in one cache.
 type Changes = (Arc<ResourceCache>, Vec<Change>);
@@ -63,13 +65,18 @@ pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
 /// Applies batches until the watch ends; answers the last revision applied.
 async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> Revision {
     let mut trim = tokio::time::interval_at(tokio::time::Instant::now() + TRIM, TRIM);
+    let mut trims = 0;
     loop {
         let next = tokio::select! {
             next = watch.next() => next,
             _ = trim.tick() => {
                 let Some(hub) = hub.upgrade() else { return after };
+                trims += 1;
                 for registered in hub.resources.read().expect("no panic under this lock").values() {
                     registered.cache.trim();
+                    if trims % TRIMS_PER_FORM == 0 {
+                        registered.cache.drop_unused_forms();
+                    }
                 }
                 hub.replay.lock().expect("no panic under this lock").forget();
                 continue;

@@ -3,10 +3,11 @@
 use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
 use crate::flow_control::FlowControl;
-use crate::options::Options;
+use crate::options::{Options, RequestHeaderOptions};
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
+use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
@@ -59,11 +60,26 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
+/// Without another front proxy, extension servers know this server by a certificate of its own authority.
+fn with_front_proxy(mut options: Options, pki: &Pki) -> Options {
+    let (proxy, certificate) = (&mut options.authentication.request_header, &mut options.aggregator.client_certificate);
+    if proxy.is_none() && certificate.is_none() {
+        *certificate = Some(CertKeyFiles { cert: pki.front_proxy_cert(), key: pki.front_proxy_key() });
+        *proxy = Some(RequestHeaderOptions {
+            client_ca_file: pki.front_proxy_ca(),
+            allowed_names: vec![Pki::FRONT_PROXY_NAME.to_owned()],
+            names: RequestHeaderNames { uid: Vec::new(), ..RequestHeaderNames::standard() },
+        });
+    }
+    options
+}
+
 async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let pki = open_pki(&options)?;
+    let options = with_front_proxy(options, &pki);
     let client_cas = ClientCas::load(&pki.ca_cert(), options.authentication.client_ca_file.as_deref())?;
     let tls = DynamicTls::load(TlsOptions {
         serving: serving_files(&options, &pki),

@@ -38,7 +38,7 @@ pub fn hook(quality: &Arc<Quality>, config_maps: Arc<ResourceCache>) -> PostStar
         };
         Controller::new("service-quality", reconcile)
             .watches(&config_maps, |change| {
-                let concerns = change.new.iter().chain(&change.old).any(|object| is_class(object));
+                let concerns = change.new.iter().chain(&change.old).any(is_class);
                 if concerns { vec![change.key()] } else { Vec::new() }
             })
             .start(&context.tasks);
@@ -57,7 +57,7 @@ struct Follower {
 impl Follower {
     async fn reconcile(&self, key: &str) -> Result<Next, String> {
         let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-        let object = self.config_maps.get(key).filter(|object| is_class(object));
+        let object = self.config_maps.get(key).filter(is_class);
         let Some(object) = object else {
             self.complained.lock().unwrap_or_else(|e| e.into_inner()).remove(name);
             self.quality.remove(name);

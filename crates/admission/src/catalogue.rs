@@ -25,14 +25,16 @@ enum Standing {
     Off,
 }
 
+type Make = fn(&Config) -> Box<dyn Admission>;
+
 /// A plugin's place in the order; `make` is `None` for those that this server knows by name only.
 struct Plugin {
     name: &'static str,
     standing: Standing,
-    make: Option<fn(&Config) -> Box<dyn Admission>>,
+    make: Option<Make>,
 }
 
-const fn on(name: &'static str, make: fn(&Config) -> Box<dyn Admission>) -> Plugin {
+const fn on(name: &'static str, make: Make) -> Plugin {
     Plugin { name, standing: Standing::On, make: Some(make) }
 }
 

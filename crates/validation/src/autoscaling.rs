@@ -156,10 +156,8 @@ fn check_source(key: &str, source: &Value, path: &Path<'_>, errors: &mut ErrorLi
         "object" => {
             check_reference(member(source, "describedObject"), Group::Optional, &path.child("describedObject"), errors)
         }
-        "resource" => {
-            if source.text("name").is_empty() {
-                errors.push(Error::required(&path.child("name"), "must specify a resource name"));
-            }
+        "resource" if source.text("name").is_empty() => {
+            errors.push(Error::required(&path.child("name"), "must specify a resource name"));
         }
         "containerResource" => {
             if source.text("name").is_empty() {

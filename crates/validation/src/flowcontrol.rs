@@ -65,11 +65,11 @@ fn flow_schema(schema: &Value) -> ErrorList {
     if precedence == 1 && name != "exempt" {
         errors.push(Error::invalid(&path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"));
     }
-    if let Some(method) = spec.some("distinguisherMethod") {
-        if !["ByNamespace", "ByUser"].contains(&method.text("type")) {
-            let path = SPEC.child("distinguisherMethod");
-            errors.push(Error::not_supported(&path.child("type"), method, ["ByNamespace", "ByUser"]));
-        }
+    if let Some(method) = spec.some("distinguisherMethod")
+        && !["ByNamespace", "ByUser"].contains(&method.text("type"))
+    {
+        let path = SPEC.child("distinguisherMethod");
+        errors.push(Error::not_supported(&path.child("type"), method, ["ByNamespace", "ByUser"]));
     }
     let level = spec.get("priorityLevelConfiguration").map_or("", |l| l.text("name"));
     let reference = SPEC.child("priorityLevelConfiguration");

@@ -180,12 +180,12 @@ fn ingress_create(ingress: &Value) -> ErrorList {
     let mut errors = meta(ingress, Namespacing::Required, name_is_dns_subdomain);
     check_ingress(member(ingress, "spec"), None, &mut errors);
     let class = member(ingress, "spec").some("ingressClassName").and_then(Value::as_str);
-    if let (Some(annotation), Some(class)) = (ingress.meta().annotation(CLASS_ANNOTATION), class) {
-        if annotation != class {
-            let path = Path::new("annotations");
-            let detail = "must match `ingressClassName` when both are specified";
-            errors.push(Error::invalid(&path.child(CLASS_ANNOTATION), annotation, detail));
-        }
+    if let (Some(annotation), Some(class)) = (ingress.meta().annotation(CLASS_ANNOTATION), class)
+        && annotation != class
+    {
+        let path = Path::new("annotations");
+        let detail = "must match `ingressClassName` when both are specified";
+        errors.push(Error::invalid(&path.child(CLASS_ANNOTATION), annotation, detail));
     }
     errors
 }

@@ -51,7 +51,7 @@ impl Walk<'_> {
             return Ok(Kept::No);
         }
         if depth > MAX_RECURSION {
-            return self.from_text(schema, value);
+            return self.read_text(schema, value);
         }
         match &schema.shape {
             Shape::Any | Shape::RawExtension | Shape::FieldsV1 | Shape::Json => {}
@@ -66,10 +66,10 @@ impl Walk<'_> {
             Shape::IntOrString => match value {
                 Value::String(_) => {}
                 Value::Int(i) if i32::try_from(*i).is_ok() => {}
-                _ => return self.from_text(schema, value),
+                _ => return self.read_text(schema, value),
             },
             Shape::JsonSchemaOrBool(_) | Shape::JsonSchemaOrArray(_) | Shape::JsonSchemaOrStrings(_) => {
-                return self.from_text(schema, value);
+                return self.read_text(schema, value);
             }
             Shape::Named(id) => self.object(self.table.clone().get(*id), value, depth)?,
             Shape::Struct(ty) => self.object(ty, value, depth)?,
@@ -197,7 +197,7 @@ impl Walk<'_> {
 
     /// A value with a text form of its own.
     fn special(&mut self, schema: &Schema, special: Special, value: &mut Value) -> Result<Kept, String> {
-        let Value::String(text) = &*value else { return self.from_text(schema, value) };
+        let Value::String(text) = &*value else { return self.read_text(schema, value) };
         match special.read_text(text) {
             Ok(Some(read)) => {
                 *value = read;
@@ -209,7 +209,7 @@ impl Walk<'_> {
     }
 
     /// What reads itself from JSON gets JSON.
-    fn from_text(&mut self, schema: &Schema, value: &mut Value) -> Result<Kept, String> {
+    fn read_text(&mut self, schema: &Schema, value: &mut Value) -> Result<Kept, String> {
         let text = json::to_vec(value);
         let schema = TypedSchema { table: self.table.clone(), root: Arc::new(schema.clone()) };
         let decoded = decode(&text, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;

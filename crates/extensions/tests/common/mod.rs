@@ -29,7 +29,8 @@ const DEFINITIONS: &str = "customresourcedefinitions";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Server {
-    pub frame: TestServer,
+    /// Serves for as long as it is kept.
+    pub _frame: TestServer,
     pub client: LoopbackClient,
 }
 
@@ -82,7 +83,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
             Ok(())
         }));
     let frame = TestServer::start(|builder| builder.delegate(chain)).await;
-    Server { client: frame.loopback.clone(), frame }
+    Server { client: frame.loopback.clone(), _frame: frame }
 }
 
 pub async fn in_memory() -> Server {

@@ -161,7 +161,7 @@ fn related_fields(service: &Value, old: Option<&Value>) -> ErrorList {
     let families = texts(service, "ipFamilies");
     for (i, family) in families.iter().enumerate() {
         if !matches!(*family, "IPv4" | "IPv6") {
-            errors.push(Error::not_supported(&FAMILIES.index(i), *family, &["IPv4", "IPv6"]));
+            errors.push(Error::not_supported(&FAMILIES.index(i), *family, ["IPv4", "IPv6"]));
         }
         if families[..i].contains(family) {
             errors.push(Error::duplicate(&FAMILIES.index(i), *family));
@@ -170,7 +170,7 @@ fn related_fields(service: &Value, old: Option<&Value>) -> ErrorList {
     let policy = text(service, "ipFamilyPolicy");
     let policies = [PREFER_DUAL_STACK, REQUIRE_DUAL_STACK, SINGLE_STACK];
     if service.at(&["spec", "ipFamilyPolicy"]).is_some() && !policies.contains(&policy) {
-        errors.push(Error::not_supported(&POLICY, policy, &policies));
+        errors.push(Error::not_supported(&POLICY, policy, policies));
     }
     let known = old.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
     let mut readable = true;

@@ -35,7 +35,7 @@ pub fn serve(
 ) -> Response {
     let accepted = match handshake(request.headers()) {
         Ok(accepted) => accepted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let Some(connection) = upgrade::on(&mut request) else {
         return refuse(StatusCode::BAD_REQUEST, "not websocket protocol");
@@ -44,22 +44,22 @@ pub fn serve(
     accepted
 }
 
-fn handshake(headers: &HeaderMap) -> Result<Response, Response> {
+fn handshake(headers: &HeaderMap) -> Result<Response, Box<Response>> {
     let key = text(headers, SEC_WEBSOCKET_KEY);
     if key.is_empty() {
-        return Err(refuse(StatusCode::BAD_REQUEST, "mismatch challenge/response"));
+        return Err(refuse(StatusCode::BAD_REQUEST, "mismatch challenge/response").into());
     }
     if text(headers, SEC_WEBSOCKET_VERSION) != VERSION {
         let mut refusal = refuse(StatusCode::BAD_REQUEST, "missing or bad WebSocket Version");
         refusal.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
-        return Err(refusal);
+        return Err(refusal.into());
     }
     if !is_origin(text(headers, ORIGIN)) {
-        return Err(refuse(StatusCode::FORBIDDEN, ""));
+        return Err(refuse(StatusCode::FORBIDDEN, "").into());
     }
     let protocol = text(headers, SEC_WEBSOCKET_PROTOCOL);
     if protocol.contains(',') {
-        return Err(refuse(StatusCode::BAD_REQUEST, ""));
+        return Err(refuse(StatusCode::BAD_REQUEST, "").into());
     }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

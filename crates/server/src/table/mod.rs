@@ -79,7 +79,7 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
     objects.sort_by(|a, b| cx.endpoint.cells.compare(a, b));
     let rows: Vec<Value> = objects.into_iter().map(|o| row(cx, columns, &paths, o, include, version, now)).collect();
     // The columns of kinds that have none of their own come from another place, which leaves no rows as nil.
-    let is_nil = rows.is_empty() && matches!(&columns[..], [_, created] if created.name == "Created At");
+    let is_nil = rows.is_empty() && matches!(columns, [_, created] if created.name == "Created At");
     let rows = if is_nil { Value::Null } else { Value::Array(rows) };
     let definitions: Vec<Value> = columns.iter().map(definition).collect();
     Ok(Value::from([

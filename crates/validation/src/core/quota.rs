@@ -189,15 +189,15 @@ fn check_amounts(limit: &Value, key: &str, is_pod: bool, path: &Path<'_>, errors
     if let Some(ratio) = ratio {
         check_ratio(ratio, min, max, &path.child("maxLimitRequestRatio").key(key), errors);
     }
-    if let (Some(default), Some(request), false) = (default, request, may_overcommit(key)) {
-        if quantity(default) != quantity(request) {
-            let detail = format!(
-                "default value {} must equal to defaultRequest value {} in {key}",
-                quantity_text(default),
-                quantity_text(request)
-            );
-            errors.push(Error::invalid(&path.child("defaultRequest").key(key), bad_quantity(request), detail));
-        }
+    if let (Some(default), Some(request), false) = (default, request, may_overcommit(key))
+        && quantity(default) != quantity(request)
+    {
+        let detail = format!(
+            "default value {} must equal to defaultRequest value {} in {key}",
+            quantity_text(default),
+            quantity_text(request)
+        );
+        errors.push(Error::invalid(&path.child("defaultRequest").key(key), bad_quantity(request), detail));
     }
 }
 

@@ -71,11 +71,11 @@ fn check(service: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let spec = member(service, "spec");
     let before = old.map(|o| member(o, "spec"));
     let annotation = |key| service.meta().annotation(key);
-    if let (Some(mode), Some(hints)) = (annotation(TOPOLOGY_MODE), annotation(TOPOLOGY_HINTS)) {
-        if mode != hints {
-            let detail = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
-            errors.push(Error::invalid(&Path::of(&["metadata", "annotations"]).key(TOPOLOGY_MODE), mode, detail));
-        }
+    if let (Some(mode), Some(hints)) = (annotation(TOPOLOGY_MODE), annotation(TOPOLOGY_HINTS))
+        && mode != hints
+    {
+        let detail = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
+        errors.push(Error::invalid(&Path::of(&["metadata", "annotations"]).key(TOPOLOGY_MODE), mode, detail));
     }
     check_type(spec, errors);
     check_ports(spec, errors);
@@ -330,10 +330,10 @@ fn check_source_ranges(service: &Value, spec: &Value, old: Option<&Value>, error
 fn check_class(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     let path = SPEC.child("loadBalancerClass");
     let class = spec.some("loadBalancerClass").and_then(Value::as_str);
-    if let Some(before) = before.filter(|b| is_balanced(b) && is_balanced(spec)) {
-        if before.some("loadBalancerClass") != spec.some("loadBalancerClass") {
-            errors.push(Error::invalid(&path, member(spec, "loadBalancerClass"), UNCHANGED));
-        }
+    if let Some(before) = before.filter(|b| is_balanced(b) && is_balanced(spec))
+        && before.some("loadBalancerClass") != spec.some("loadBalancerClass")
+    {
+        errors.push(Error::invalid(&path, member(spec, "loadBalancerClass"), UNCHANGED));
     }
     match class {
         Some(class) if is_balanced(spec) => qualified_name(class, &path, errors),

@@ -233,10 +233,10 @@ fn volume_update(new: &Value, old: &Value) -> ErrorList {
     let source = |spec: &Value, other: &Value| -> Vec<Value> {
         let mut all: Vec<Value> = SOURCES.iter().map(|key| member(spec, key).clone()).collect();
         // A secret for expanding may be added.
-        if !member(other, "csi").has("controllerExpandSecretRef") {
-            if let Some(csi) = all.last_mut().and_then(Value::as_object_mut) {
-                csi.remove("controllerExpandSecretRef");
-            }
+        if !member(other, "csi").has("controllerExpandSecretRef")
+            && let Some(csi) = all.last_mut().and_then(Value::as_object_mut)
+        {
+            csi.remove("controllerExpandSecretRef");
         }
         all
     };

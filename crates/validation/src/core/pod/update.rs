@@ -32,11 +32,11 @@ fn on_create(pod: &Value) -> ErrorList {
 fn check_whole(pod: &Value, errors: &mut ErrorList) {
     let own = member(pod, "spec");
     let annotations = Path::of(&["metadata", "annotations"]);
-    if let Some(value) = pod.meta().annotation(MIRROR) {
-        if own.text("nodeName").is_empty() {
-            let detail = "must set spec.nodeName if mirror pod annotation is set";
-            errors.push(Error::invalid(&annotations.key(MIRROR), value, detail));
-        }
+    if let Some(value) = pod.meta().annotation(MIRROR)
+        && own.text("nodeName").is_empty()
+    {
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        errors.push(Error::invalid(&annotations.key(MIRROR), value, detail));
     }
     if let Some(cost) = pod.meta().annotation(DELETION_COST) {
         // A number as people write it: no plus, no zeros in front.

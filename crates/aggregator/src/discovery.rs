@@ -17,7 +17,7 @@ use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_server::controller::Next;
 use kubelith_server::discovery::{Discovery, Entry, Freshness, GroupVersion as DiscoveredVersion, Source};
 use kubelith_server::proxy::{Fetched, Target, Transport};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,8 @@ pub struct DiscoveryAggregation {
 
 #[derive(Default)]
 pub struct State {
-    /// By APIService.
-    entries: BTreeMap<Str, Entry>,
+    /// By APIService, with the server that it is of.
+    entries: BTreeMap<Str, (Entry, ServiceReference)>,
     /// The last answer of each server: it describes all of its versions, so one request serves several APIServices.
     answers: HashMap<ServiceReference, Arc<Answer>>,
     /// Since when an APIService needs an answer newer than this.
@@ -74,20 +74,18 @@ impl DiscoveryAggregation {
             Ok(described) => (described.clone(), Freshness::Current),
             Err(_) => (self.last_known(&name), Freshness::Stale),
         };
-        self.put(
-            Entry {
-                group: api_service.gv.group.clone(),
-                version: DiscoveredVersion {
-                    name: api_service.gv.version.clone(),
-                    freshness,
-                    described: Some(described),
-                    ..DiscoveredVersion::default()
-                },
-                group_priority: api_service.group_priority,
-                version_priority: api_service.version_priority,
+        let entry = Entry {
+            group: api_service.gv.group.clone(),
+            version: DiscoveredVersion {
+                name: api_service.gv.version.clone(),
+                freshness,
+                described: Some(described),
+                ..DiscoveredVersion::default()
             },
-            &name,
-        );
+            group_priority: api_service.group_priority,
+            version_priority: api_service.version_priority,
+        };
+        self.put(&name, entry, service);
         outcome.map(|_| Next::Done)
     }
 
@@ -96,7 +94,7 @@ impl DiscoveryAggregation {
     }
 
     fn last_known(&self, name: &str) -> Arc<Value> {
-        let known = self.state().entries.get(name).and_then(|e| e.version.described.clone());
+        let known = self.state().entries.get(name).and_then(|(e, _)| e.version.described.clone());
         known.unwrap_or_else(|| Arc::new(documents::nothing()))
     }
 
@@ -108,26 +106,26 @@ impl DiscoveryAggregation {
         }
     }
 
-    fn put(&self, entry: Entry, name: &Str) {
+    fn put(&self, name: &Str, entry: Entry, service: ServiceReference) {
         let mut state = self.state();
-        let same = state.entries.get(name).is_some_and(|known| {
-            known.version.described == entry.version.described
+        let same = state.entries.get(name).is_some_and(|(known, at)| {
+            *at == service
+                && known.version.described == entry.version.described
                 && known.version.freshness == entry.version.freshness
                 && (known.group_priority, known.version_priority) == (entry.group_priority, entry.version_priority)
         });
         if !same {
-            state.entries.insert(name.clone(), entry);
+            state.entries.insert(name.clone(), (entry, service));
             self.publish(&mut state);
         }
     }
 
     /// Under the lock, so that no older state follows a newer one.
     fn publish(&self, state: &mut State) {
-        let used: Vec<ServiceReference> =
-            state.entries.keys().filter_map(|name| self.api_services.get(name)?.service).collect();
+        let used: HashSet<ServiceReference> = state.entries.values().map(|(_, service)| service.clone()).collect();
         state.answers.retain(|service, _| used.contains(service));
         self.metrics.discovery_aggregations.inc();
-        self.discovery.set(Source::Aggregated, state.entries.values().cloned().collect());
+        self.discovery.set(Source::Aggregated, state.entries.values().map(|(entry, _)| entry.clone()).collect());
     }
 
     /// What the server says of the version, asked for after the APIService last changed.

@@ -5,30 +5,15 @@ use crate::routes::{Backend, Routes};
 use futures::future::BoxFuture;
 use http::StatusCode;
 use http::uri::PathAndQuery;
-use kubelith_server::proxy::{Forward, HostHeader, Identity, Redirects, Target, forward};
+use kubelith_server::proxy::{
+    Forward, HostHeader, Identity, Origin, Redirects, Target, canonical_query, encode_path, forward,
+};
 use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response, respond};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A discovery document is small and everybody waits for it.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What must be escaped in a path.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'/')
-    .remove(b':')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b'@');
 
 /// Who has a document of OpenAPI, by its path.
 pub type FindDocument = Box<dyn Fn(&str) -> Option<Arc<Backend>> + Send + Sync>;
@@ -87,7 +72,12 @@ impl Proxy {
         };
         let target = Target { authority, path_and_query };
         let limit = is_discovery(&request).then_some(DISCOVERY_TIMEOUT);
-        let how = Forward { user: Some((user, self.identity)), redirects: self.redirects, host: HostHeader::Server };
+        let how = Forward {
+            user: Some((user, self.identity)),
+            redirects: self.redirects,
+            host: HostHeader::Server,
+            origin: Origin::Server,
+        };
         let passed = forward(transport, target, request, &how);
         let outcome = match limit {
             None => passed.await,
@@ -110,16 +100,17 @@ fn is_discovery(request: &Request) -> bool {
     !info.is_resource_request && info.path.trim_matches('/').split('/').count() == 3
 }
 
-/// The path that was authorized, not another spelling of it; and the query as it came.
+/// The path and query that were authorized, not another spelling of them.
 fn path_and_query(request: &Request) -> Option<PathAndQuery> {
     let uri = request.uri();
-    if !uri.path().contains('%') {
+    if !uri.path().contains('%') && uri.query().is_none() {
         return uri.path_and_query().cloned();
     }
-    let mut text = utf8_percent_encode(&request.info().path, PATH).to_string();
-    if let Some(query) = uri.query() {
+    let mut text = encode_path(&request.info().path);
+    let query = uri.query().map(canonical_query).unwrap_or_default();
+    if !query.is_empty() {
         text.push('?');
-        text.push_str(query);
+        text.push_str(&query);
     }
     PathAndQuery::from_maybe_shared(text.into_bytes()).ok()
 }

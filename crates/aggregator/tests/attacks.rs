@@ -270,6 +270,30 @@ async fn an_upgrade_joins_the_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_event_of_a_watch_arrives_in_order() {
+    const EVENTS: usize = 10_000;
+    let server = RawServer::http(|request: Request<Incoming>| async move {
+        if !request.uri().query().unwrap_or("").contains("watch") {
+            return Response::new(full("{}"));
+        }
+        let events = (0..EVENTS).map(|i| {
+            let line = format!("{{\"type\":\"ADDED\",\"object\":{{\"n\":{i}}}}}\n");
+            Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from(line)))
+        });
+        Response::new(StreamBody::new(futures::stream::iter(events)).boxed_unsync())
+    })
+    .await;
+    let cluster = cluster_with(&server).await;
+    let things = kubelith_meta::GroupVersionResource::new("echo.test", "v1", "things");
+    let mut watch = cluster.client.watch(&kubelith_server::loopback::ResourceRef::new(&things)).await.unwrap();
+    for i in 0..EVENTS {
+        let event = watch.next().await.unwrap().unwrap();
+        assert_eq!(event.object.get("n"), Some(&Value::Int(i as i64)));
+    }
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_body_goes_through_whole() {
     let server = RawServer::http(|request: Request<Incoming>| async move {
         let mut length = 0_usize;

@@ -16,6 +16,7 @@ pub mod oidc;
 pub mod remote;
 pub mod reviews;
 pub mod service_account;
+pub mod stats;
 #[cfg(test)]
 mod testing;
 mod text;

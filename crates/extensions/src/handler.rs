@@ -75,5 +75,5 @@ async fn run(serving: Serving, info: Arc<RequestInfo>, asked: Asked, request: Re
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let (endpoint, info) = (endpoint.clone(), info.clone());
     let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-    handlers::serve(cx, verb, request.into_body()).await
+    handlers::serve(cx, verb, request).await
 }

@@ -49,9 +49,14 @@ pub struct Config {
     pub limits: Limits,
     /// `--enable-garbage-collector`.
     pub garbage_collection: bool,
+    /// Finds services that convert objects.
+    pub resolve: Resolve,
     /// Compiles the rules in CEL of a schema that has some.
     pub rules: fn(&Arc<Structural>) -> Arc<dyn RuleSet>,
 }
+
+/// From the namespace, name and port of a service to `host:port`, or to why there is none.
+pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
 
 /// Takes rules in CEL as they are, and evaluates none of them.
 pub fn unchecked_rules(_schema: &Arc<Structural>) -> Arc<dyn RuleSet> {

@@ -1,7 +1,7 @@
 //! What definitions do in the generic life cycles.
 
-use crate::CLEANUP_FINALIZER;
 use crate::controllers::conditions::{Condition, set};
+use crate::{CLEANUP_FINALIZER, validation};
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
@@ -19,7 +19,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn prepare_for_create(&self, _call: &Call, object: &mut Value) {
-        let stored = storage_versions(object);
+        let stored: Vec<Str> = storage_version(object).into_iter().collect();
         object.set_at(&["status"], Value::from([("storedVersions", stored)]));
     }
 
@@ -28,23 +28,45 @@ impl Strategy for DefinitionStrategy {
             return;
         }
         // What objects may be stored as grows with the storage version; it shrinks only through the status.
-        let now = storage_versions(object);
-        let mut stored: Vec<Value> =
-            object.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or(&[]).to_vec();
-        for version in now.into_iter().map(Value::String) {
-            if !stored.contains(&version) {
-                stored.push(version);
-                object.set_at(&["status", "storedVersions"], Value::Array(stored.clone()));
-            }
+        let Some(now) = storage_version(object).map(Value::String) else { return };
+        let stored = object.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or(&[]);
+        if !stored.contains(&now) {
+            let stored = stored.iter().cloned().chain([now]).collect();
+            object.set_at(&["status", "storedVersions"], Value::Array(stored));
         }
     }
 
-    fn validate(&self, _call: &Call, _object: &Value) -> ErrorList {
-        ErrorList::default()
+    fn validate(&self, _call: &Call, object: &Value) -> ErrorList {
+        validation::create(object)
+    }
+
+    fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+        match part {
+            Part::Status => validation::status(object),
+            _ => validation::update(object, old),
+        }
+    }
+
+    fn warnings_on_create(&self, _call: &Call, object: &Value) -> Vec<String> {
+        validation::unrecognized_formats(object).iter().map(|f| format_warning(f)).collect()
+    }
+
+    fn warnings_on_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> Vec<String> {
+        if part != Part::Main {
+            return Vec::new();
+        }
+        let before = validation::unrecognized_formats(old);
+        let new = validation::unrecognized_formats(object).into_iter().filter(|f| !before.contains(f));
+        new.map(|f| format_warning(&f)).collect()
     }
 
     fn generation(&self) -> Generation {
         Generation::Spec
+    }
+
+    /// Also at the version they are stored in, of which no subresources are known.
+    fn owns_status(&self, _has_status_subresource: bool) -> bool {
+        true
     }
 
     fn updates_unconditionally(&self) -> bool {
@@ -70,14 +92,18 @@ impl Strategy for DefinitionStrategy {
     fn reset_fields(&self, part: Part<'_>) -> Vec<Vec<Str>> {
         match part {
             Part::Main => vec![vec!["status".into()]],
-            Part::Status => vec![vec!["metadata".into()], vec!["spec".into()]],
+            Part::Status => vec![vec!["spec".into()]],
             Part::Other(_) => Vec::new(),
         }
     }
 }
 
-fn storage_versions(object: &Value) -> Vec<Str> {
+fn format_warning(format: &str) -> String {
+    format!("unrecognized format {}", kubelith_meta::text::quote(format))
+}
+
+fn storage_version(object: &Value) -> Option<Str> {
     let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]);
-    let stored = versions.iter().filter(|v| v.get("storage") == Some(&Value::Bool(true)));
-    stored.map(|v| Str::from(v.str_at(&["name"]))).collect()
+    let stored = versions.iter().find(|v| v.get("storage") == Some(&Value::Bool(true)));
+    stored.map(|v| Str::from(v.str_at(&["name"])))
 }

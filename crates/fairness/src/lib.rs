@@ -15,6 +15,7 @@ pub mod dropped;
 pub mod integrator;
 pub mod limits;
 pub mod matching;
+pub mod quality;
 pub mod queue;
 pub mod queue_set;
 pub mod seat_seconds;

@@ -123,20 +123,18 @@ impl Subject {
             Subject::Anyone => true,
             Subject::User(name) => request.user == name,
             Subject::Group(name) => request.groups.iter().any(|group| group == name),
-            Subject::ServiceAccount { namespace, name } => {
-                let account = request
-                    .user
-                    .strip_prefix("system:serviceaccount:")
-                    .and_then(|rest| rest.strip_prefix(namespace.as_str()))
-                    .and_then(|rest| rest.strip_prefix(':'));
-                match (account, name) {
-                    (Some(account), Some(name)) => account == name,
-                    (account, None) => account.is_some(),
-                    (None, _) => false,
-                }
-            }
+            Subject::ServiceAccount { namespace, name } => is_service_account(request.user, namespace, name.as_deref()),
         }
     }
+}
+
+/// Whether the user is this account, or, without a name, one of the namespace.
+pub(crate) fn is_service_account(user: &str, namespace: &str, name: Option<&str>) -> bool {
+    let account = user
+        .strip_prefix("system:serviceaccount:")
+        .and_then(|rest| rest.strip_prefix(namespace))
+        .and_then(|rest| rest.strip_prefix(':'));
+    account.is_some_and(|account| name.is_none_or(|name| account == name))
 }
 
 impl ResourceRule {

@@ -7,6 +7,7 @@ pub mod actions;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
+pub mod connect;
 pub mod defaults;
 mod escalation;
 mod install;

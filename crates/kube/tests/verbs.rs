@@ -1,85 +1,13 @@
 //! The built-in resources over the memory store, from request to response, without sockets and filters.
 
+mod support;
+
 use http::Method;
-use http_body_util::BodyExt;
-use kubelith_auth::authn::anonymous::Anonymous;
-use kubelith_auth::authz::builtin::AlwaysAllow;
-use kubelith_codec::json;
-use kubelith_kube::actions::Access;
-use kubelith_kube::services::{PortRange, ServiceNetwork};
-use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
-use kubelith_meta::names::Cidr;
-use kubelith_meta::time::SystemClock;
-use kubelith_registry::Objects;
-use kubelith_registry::admission::AdmitAll;
-use kubelith_server::api::Api;
-use kubelith_server::discovery::{Discovery, Source};
-use kubelith_server::handlers::Limits;
-use kubelith_server::http::{BoxHandler, RequestBody};
-use kubelith_server::request_info::RequestInfo;
-use kubelith_server::routes;
-use kubelith_store::MemoryStore;
-use kubelith_store::cache::Hub;
+use kubelith_store::embedded::fault::FaultyDisk;
+use kubelith_store::{EmbeddedOptions, EmbeddedStore, Store};
 use std::sync::Arc;
-
-struct Server(BoxHandler);
-
-impl Server {
-    async fn start() -> Server {
-        let store = Arc::new(MemoryStore::default());
-        let hub = Hub::start(store, "/registry/").await.unwrap();
-        let installed = install(Install {
-            catalog: kubelith_catalog::builtin(),
-            hub,
-            admission: Arc::new(AdmitAll),
-            objects: Objects::new(),
-            service_network: ServiceNetwork {
-                ranges: vec![Cidr::parse_sloppy("10.0.0.0/24").unwrap()],
-                node_ports: PortRange { base: 30000, size: 2768 },
-            },
-            clock: Arc::new(SystemClock),
-            limits: Limits::default(),
-            garbage_collection: true,
-            access: Access {
-                roles: Arc::default(),
-                tokens: kubelith_kube::actions::no_tokens(),
-                authenticator: Arc::new(Anonymous::new([])),
-                authorizer: Arc::new(AlwaysAllow),
-                audiences: Arc::new([]),
-            },
-            runtime_config: Default::default(),
-            strategies: Default::default(),
-            gates: Arc::new(|_| false),
-        })
-        .await
-        .unwrap();
-        let api = Api::new(installed.routes, routes::not_found());
-        let discovery = Discovery::new("127.0.0.1:6443");
-        discovery.set(Source::BuiltIn, installed.discovery);
-        Server(discovery.before(api))
-    }
-
-    async fn send(&self, method: Method, uri: &str, body: &str) -> (u16, Value) {
-        self.send_as(method, uri, "application/json", body).await
-    }
-
-    async fn send_as(&self, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Value) {
-        let body = (!body.is_empty()).then(|| bytes::Bytes::from(body.to_owned()));
-        let mut request = http::Request::builder()
-            .method(method.clone())
-            .uri(uri)
-            .header("Content-Type", content_type)
-            .body(RequestBody::Full(body))
-            .unwrap();
-        let info = RequestInfo::parse(&method, request.uri().path(), request.uri()).unwrap();
-        request.extensions_mut().insert(Arc::new(info));
-        let response = self.0.handle(request).await;
-        let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (code, json::parse(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes).as_ref())))
-    }
-}
+use support::Server;
 
 #[tokio::test]
 async fn a_config_map_lives_and_dies() {
@@ -105,6 +33,50 @@ async fn a_config_map_lives_and_dies() {
     assert_eq!(code, 404);
 }
 
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn on_disk(disk: &FaultyDisk) -> Arc<dyn Store> {
+    let options = EmbeddedOptions { reserve_bytes: 1 << 20, ..EmbeddedOptions::new("") };
+    Arc::new(EmbeddedStore::open_on(Arc::new(disk.clone()), options).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_refuses_writes_and_nothing_else() {
+    let disk = FaultyDisk::new();
+    let server = Server::on(on_disk(&disk)).await;
+    let (_, made) = server.send(Method::POST, MAPS, r#"{"metadata":{"name":"a"}}"#).await;
+    disk.set_capacity(Some(disk.used()));
+    for (method, uri, body) in [
+        (Method::POST, MAPS.to_owned(), r#"{"metadata":{"name":"b"}}"#),
+        (Method::PUT, format!("{MAPS}/a"), r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#),
+    ] {
+        let (code, status) = server.send(method, &uri, body).await;
+        assert_eq!((code, status.str_at(&["kind"]), status.str_at(&["reason"])), (500, "Status", "InternalError"));
+        let message = status.str_at(&["message"]);
+        assert!(message.starts_with("Internal error occurred: no space left in the store"), "{message}");
+    }
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/a"), "").await, (200, made));
+    assert_eq!(server.send(Method::GET, MAPS, "").await.0, 200);
+    disk.set_capacity(None);
+    assert_eq!(server.send(Method::POST, MAPS, r#"{"metadata":{"name":"b"}}"#).await.0, 201, "there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_sync_acknowledges_nothing() {
+    let disk = FaultyDisk::new();
+    let server = Server::on(on_disk(&disk)).await;
+    assert_eq!(server.send(Method::POST, MAPS, r#"{"metadata":{"name":"a"}}"#).await.0, 201);
+    disk.fail_syncs();
+    for _ in 0..2 {
+        let (code, status) = server.send(Method::POST, MAPS, r#"{"metadata":{"name":"b"}}"#).await;
+        assert_eq!((code, status.str_at(&["kind"])), (500, "Status"), "{status:?}");
+    }
+    drop(server);
+    // What the next process finds: all that was acknowledged.
+    let server = Server::on(on_disk(&disk.kill())).await;
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/a"), "").await.0, 200);
+}
+
 #[tokio::test]
 async fn discovery_lists_the_groups() {
     let server = Server::start().await;
@@ -113,4 +85,29 @@ async fn discovery_lists_the_groups() {
     let names: Vec<&str> =
         groups.get("groups").and_then(Value::as_array).unwrap().iter().map(|g| g.str_at(&["name"])).collect();
     assert_eq!(&names[..3], ["apiregistration.k8s.io", "apps", "events.k8s.io"]);
+}
+
+/// What changes nothing writes nothing: the version stays, and with it everybody's caches.
+#[tokio::test]
+async fn writes_that_change_nothing_are_none() {
+    let server = Server::start().await;
+    let apply = "application/apply-patch+yaml";
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}}"#;
+    let uri = "/api/v1/namespaces/default/configmaps/a";
+    let (code, made) = server.send_as(Method::PATCH, &format!("{uri}?fieldManager=m"), apply, body).await;
+    assert_eq!(code, 201, "{made:?}");
+    let cases = [
+        (Method::PATCH, "?fieldManager=m", apply, body),
+        (Method::PATCH, "", "application/merge-patch+json", "{}"),
+        (Method::PATCH, "", "application/strategic-merge-patch+json", r#"{"data":{"k":"v"}}"#),
+        (Method::PATCH, "", "application/json-patch+json", r#"[{"op":"test","path":"/data/k","value":"v"}]"#),
+        (Method::PUT, "?fieldManager=m", "application/json", body),
+    ];
+    for (method, query, content_type, body) in cases {
+        let (code, got) = server.send_as(method, &format!("{uri}{query}"), content_type, body).await;
+        assert_eq!((code, &got), (200, &made), "{content_type} {body}");
+    }
+    let (_, list) = server.send(Method::GET, "/api/v1/configmaps", "").await;
+    let revision = |v: &Value| v.str_at(&["metadata", "resourceVersion"]).to_owned();
+    assert_eq!(revision(&list), revision(&made), "the store was written to");
 }

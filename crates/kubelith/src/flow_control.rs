@@ -1,12 +1,14 @@
-//! Who is served when not all can be: priority and fairness, or plain limits, put together from the options.
+//! Who is served when not all can be: service quality, and priority and fairness or plain limits, put together from
+//! the options.
 
 use crate::options::Options;
 use kubelith_kube::Resources;
 use kubelith_server::Delegate;
 use kubelith_server::fairness::{self, Fairness, Sources};
-use kubelith_server::filters::{Layer, priority_and_fairness};
+use kubelith_server::filters::{Layer, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::metrics::Metrics;
+use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 pub struct FlowControl {
     /// `None`: `--enable-priority-and-fairness=false`.
     fairness: Option<Arc<Fairness>>,
+    /// With `--enable-service-quality`.
+    quality: Option<Arc<Quality>>,
     metrics: Metrics,
 }
 
@@ -26,7 +30,12 @@ impl FlowControl {
         let seats = generic.max_reads_in_flight.saturating_add(generic.max_writes_in_flight);
         let seats = u32::try_from(seats).unwrap_or(u32::MAX);
         let fairness = generic.priority_and_fairness.then(|| Fairness::new(seats, &metrics.registry));
-        FlowControl { fairness, metrics: metrics.clone() }
+        let quality = generic.service_quality.then(|| Quality::new(&metrics.registry));
+        FlowControl { fairness, quality, metrics: metrics.clone() }
+    }
+
+    pub fn service_quality(&self) -> Option<Layer> {
+        Some(service_quality::layer(self.quality.clone()?, self.metrics.requests.clone()))
     }
 
     /// `None`: the plain limits apply.
@@ -44,6 +53,15 @@ impl FlowControl {
 
     /// Reads the configuration and adds the hooks that follow it.
     pub fn hooks(&self, resources: &Resources, next: Delegate) -> Delegate {
+        let next = self.fairness_hooks(resources, next);
+        let config_maps = resources.get(&("".into(), "configmaps".into()));
+        match (&self.quality, config_maps) {
+            (Some(quality), Some(stored)) => next.post_start_hook(quality::hook(quality, stored.cache.clone())),
+            _ => next,
+        }
+    }
+
+    fn fairness_hooks(&self, resources: &Resources, next: Delegate) -> Delegate {
         let cache = |resource: &str| Some(resources.get(&(GROUP.into(), resource.into()))?.cache.clone());
         let Some(fairness) = &self.fairness else {
             return next.post_start_hook(PostStartHook::new("max-in-flight-filter", |_| async { Ok(()) }));

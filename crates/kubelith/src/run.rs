@@ -3,17 +3,20 @@
 use crate::access::{ClientCas, Setup, barrier};
 use crate::flags::{Effect, Flags};
 use crate::flow_control::FlowControl;
-use crate::options::Options;
+use crate::options::{Options, RequestHeaderOptions};
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
+use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
+use kubelith_server::spans::Tracer;
 use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
 use kubelith_server::{ServerBuilder, ServerConfig, logging};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,14 +25,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Objects may be nested as deep as the decoders let them (10,000 levels), and many walks over them recurse. Stacks are
+/// reserved, not used: only what a thread has touched counts as memory.
+const STACK_BYTES: usize = 64 << 20;
+
 /// How often certificates are looked at for their end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
+
+/// What `--enable-logs-handler` shows.
+const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     logging::init(options.logging.format, options.logging.verbosity);
     warn(&options, flags);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
     let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -49,11 +60,26 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
+/// Without another front proxy, extension servers know this server by a certificate of its own authority.
+fn with_front_proxy(mut options: Options, pki: &Pki) -> Options {
+    let (proxy, certificate) = (&mut options.authentication.request_header, &mut options.aggregator.client_certificate);
+    if proxy.is_none() && certificate.is_none() {
+        *certificate = Some(CertKeyFiles { cert: pki.front_proxy_cert(), key: pki.front_proxy_key() });
+        *proxy = Some(RequestHeaderOptions {
+            client_ca_file: pki.front_proxy_ca(),
+            allowed_names: vec![Pki::FRONT_PROXY_NAME.to_owned()],
+            names: RequestHeaderNames { uid: Vec::new(), ..RequestHeaderNames::standard() },
+        });
+    }
+    options
+}
+
 async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let pki = open_pki(&options)?;
+    let options = with_front_proxy(options, &pki);
     let client_cas = ClientCas::load(&pki.ca_cert(), options.authentication.client_ca_file.as_deref())?;
     let tls = DynamicTls::load(TlsOptions {
         serving: serving_files(&options, &pki),
@@ -68,11 +94,14 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     metrics.describe(&version::info(), &options.features);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
     let setup = Setup::new(&options, client_cas)?;
+    metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);
-    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone())
-        .routes(|routes| debug_routes(routes, &options, flags))
+    let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone());
+    let tasks = builder.tasks();
+    let builder = builder
+        .routes(|routes| debug_routes(routes, &options, flags, tasks))
         .routes(|routes| flow_control.install(routes))
         .routes(|routes| setup.install(routes, &external_address(&options)))
         .checks(|checks| storage.add_checks(checks))
@@ -87,7 +116,12 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    let frame = chain::Frame { client: builder.loopback(), tasks: builder.tasks(), metrics, flow_control };
+    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
+    let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
+    let tracer = options.tracing.as_ref().map(tracer).transpose()?;
+    let builder = builder.tracer(tracer);
+    let (client, tasks) = (builder.loopback(), builder.tasks());
+    let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
@@ -105,9 +139,13 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
-fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags) {
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
     if options.profiling {
         routes::install_debug(routes);
+        routes::install_profiles(routes, tasks);
+    }
+    if flags.bool("enable-logs-handler") {
+        routes::install_logs(routes, LOGS);
     }
     if options.features.enabled("ComponentFlagz") {
         routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
@@ -130,7 +168,9 @@ fn server_config(
                 proxy_headers: setup.proxy_headers(),
             },
             authorizer: access.authorizer.clone(),
+            tracer: None,
             audit,
+            service_quality: flow_control.service_quality(),
             flow_control: flow_control.layer(options),
             max_reads_in_flight: generic.max_reads_in_flight,
             max_writes_in_flight: generic.max_writes_in_flight,
@@ -145,6 +185,7 @@ fn server_config(
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
         statusz: options.features.enabled("ComponentStatusz"),
+        metrics: options.metrics.clone(),
     }
 }
 

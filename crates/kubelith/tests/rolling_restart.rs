@@ -163,12 +163,12 @@ async fn nobody_notices() {
             workers.push((name.clone(), tokio::spawn(work(balancer.clone(), protocol, name, stop.clone()))));
         }
     }
-    for old in 0..2 {
+    for old in &mut servers {
         let new = start().await;
         let address = new.address();
         tokio::spawn(balancer.clone().watch(address, stop.clone()));
         wait_until("the new server gets requests", || balancer.ready.read().unwrap().contains(&address)).await;
-        let mut leaving = std::mem::replace(&mut servers[old], new);
+        let mut leaving = std::mem::replace(old, new);
         let status = tokio::task::spawn_blocking(move || {
             leaving.signal("TERM");
             let status = leaving.ended();

@@ -2,6 +2,8 @@
 //! ownership behind it. Pure: values and schemas in, values and typed errors out.
 
 pub mod apply;
+#[cfg(test)]
+mod catalogue_tests;
 pub mod error;
 pub mod fieldset;
 mod go_text;

@@ -207,19 +207,35 @@ pub(crate) fn text(value: &Value) -> String {
 /// A random object of `schema`: members come and go, keyed lists have few distinct keys in any order. Two objects of
 /// different seeds overlap a lot, which is what merging is about.
 pub(crate) fn random_object(schema: &TypedSchema, seed: u64) -> Value {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, depth: 0, density: Density::Even };
     random.value(&schema.table, &schema.root)
 }
 
-struct Random(u64);
+/// As [`random_object`], but the deeper the fewer members: for the types of real APIs, which are wide and deep.
+pub(crate) fn sparse_object(schema: &TypedSchema, seed: u64) -> Value {
+    let mut random = Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, depth: 0, density: Density::Sparse };
+    random.value(&schema.table, &schema.root)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Density {
+    Even,
+    Sparse,
+}
+
+struct Random {
+    state: u64,
+    depth: u64,
+    density: Density,
+}
 
 impl Random {
     /// A number below `n` (xorshift).
     fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) % n
     }
 
     fn value(&mut self, table: &TypeTable, schema: &Schema) -> Value {
@@ -241,14 +257,24 @@ impl Random {
             Shape::List(element) => self.list(table, schema, element),
             Shape::Named(_) | Shape::Struct(_) => {
                 let mut map = kubelith_meta::Map::new();
+                self.depth += 1;
                 for field in &table.resolve(schema).expect("a struct").fields {
-                    if self.below(5) < 3 && !matches!(field.name.as_str(), "managedFields" | "fieldsV1") {
+                    if self.has_member() && !matches!(field.name.as_str(), "managedFields" | "fieldsV1") {
                         map.insert(field.name.clone(), self.value(table, &field.schema));
                     }
                 }
+                self.depth -= 1;
                 Value::Object(map)
             }
             _ => Value::from(["x", "y", "z"][self.below(3) as usize]),
+        }
+    }
+
+    fn has_member(&mut self) -> bool {
+        match self.density {
+            Density::Even => self.below(5) < 3,
+            Density::Sparse if self.depth > 8 => false,
+            Density::Sparse => self.below(self.depth + 1) == 0,
         }
     }
 
@@ -257,8 +283,14 @@ impl Random {
         for i in (1..labels.len()).rev() {
             labels.swap(i, self.below(i as u64 + 1) as usize);
         }
-        let labels = &labels[..self.below(5) as usize];
+        let most = if self.density == Density::Even { 5 } else { 3 };
+        let labels = &labels[..self.below(most) as usize];
+        // A list may merge by another key than it is owned by.
+        let merge_key = schema.patch.as_ref().filter(|p| p.merge).and_then(|p| p.merge_key.clone());
         let one = |random: &mut Random, label: &str| match &schema.list {
+            ListKind::Set if matches!(element.shape, Shape::Int32 | Shape::Int64) => {
+                Value::Int(i64::from(label.as_bytes()[0]))
+            }
             ListKind::Set => Value::from(label),
             ListKind::Map(keys) => {
                 let mut value = random.value(table, element);
@@ -275,7 +307,18 @@ impl Random {
             }
             ListKind::Atomic => random.value(table, element),
         };
-        Value::Array(labels.iter().map(|l| one(self, l)).collect())
+        let mut keyed = |label: &&str| {
+            let mut value = one(self, label);
+            let key = merge_key.as_ref().filter(|_| value.as_object().is_some());
+            if let Some(key) = key {
+                let shape = table.resolve(element).and_then(|s| s.field(key)).map(|f| &f.schema.shape);
+                let number = matches!(shape, Some(Shape::Int32 | Shape::Int64));
+                let id = if number { Value::Int(i64::from(label.as_bytes()[0])) } else { Value::from(*label) };
+                value.make_object().insert(key.clone(), id);
+            }
+            value
+        };
+        Value::Array(labels.iter().map(&mut keyed).collect())
     }
 }
 

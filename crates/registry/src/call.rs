@@ -2,7 +2,7 @@
 
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupKind, GroupResource, GroupVersionKind, Str};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The facts of a request that reach strategies, admission and error messages.
 #[derive(Debug, Clone)]
@@ -30,9 +30,16 @@ pub enum Mode {
     DryRun,
 }
 
-/// Warnings for the client, in order, each once. Cheap to clone; all clones collect into one list.
+/// What a call has to say beside its answer: warnings for the client, in order, each once, and annotations for the audit
+/// log. Cheap to clone; all clones collect into one list.
 #[derive(Debug, Clone, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
+pub struct Warnings(Arc<Mutex<Said>>);
+
+#[derive(Debug, Default)]
+struct Said {
+    warnings: Vec<String>,
+    annotations: Vec<(String, String)>,
+}
 
 impl Call {
     pub fn group_kind(&self) -> GroupKind {
@@ -46,18 +53,40 @@ impl Call {
     pub fn warn(&self, text: impl Into<String>) {
         self.warnings.add(text);
     }
+
+    /// For the request's event in the audit log. `key` is qualified: `validation.policy.admission.k8s.io/…`.
+    pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.warnings.annotate(key, value);
+    }
 }
 
 impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
-        let mut list = self.0.lock().expect("no panic under this lock");
+        let list = &mut self.said().warnings;
         if !text.is_empty() && !list.contains(&text) {
             list.push(text);
         }
     }
 
+    /// Adds an annotation of the audit log; the first value of a key stays.
+    pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
+        let key = key.into();
+        let list = &mut self.said().annotations;
+        if !list.iter().any(|(known, _)| *known == key) {
+            list.push((key, value.into()));
+        }
+    }
+
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().expect("no panic under this lock"))
+        std::mem::take(&mut self.said().warnings)
+    }
+
+    pub fn take_annotations(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.said().annotations)
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.0.lock().expect("no panic under this lock")
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::audit::AuditContext;
 use crate::filters::authorization::Authorized;
+use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
@@ -224,8 +225,12 @@ where
     let warnings = Warnings::default();
     let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
     let audit = AuditContext::of(request.extensions()).cloned();
-    let asked = Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit };
+    let asked =
+        Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
     let result = work(asked, request).await;
+    if let Some(audit) = audit {
+        warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
     let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
     add_warnings(&mut response, warnings.take());
     response
@@ -235,20 +240,36 @@ async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
-    if let Some(deprecation) = &served.version().deprecation {
+    let deprecation = served.version().deprecation.as_ref();
+    if let Some(deprecation) = deprecation {
         warnings.add(deprecation.warning.as_str());
+        if let Some(audit) = AuditContext::of(request.extensions()) {
+            audit.annotate("k8s.io/deprecated", "true");
+        }
     }
-    match route {
+    let mut response = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-            handlers::serve(cx, verb, request.into_body()).await
+            handlers::serve(cx, verb, request).await
         }
         Route::Action(action) => {
             let method = request.method().clone();
             let endpoint = served.endpoint.clone();
             action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }).await
         }
+    }?;
+    if let Some(deprecation) = deprecation {
+        response
+            .extensions_mut()
+            .insert(DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() });
     }
+    Ok(response)
+}
+
+/// `1.25` of "…, unavailable in v1.25+; …"; empty if no release without it is named.
+fn removed_release(warning: &str) -> &str {
+    let rest = warning.split_once("unavailable in v").map_or("", |(_, rest)| rest);
+    rest.split_once('+').map_or("", |(release, _)| release)
 }
 
 enum Route {

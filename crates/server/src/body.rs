@@ -42,6 +42,11 @@ impl Body {
         Body::Frames(Box::pin(Watched { inner: self, end }))
     }
 
+    /// Tells the size of every piece that is sent.
+    pub fn observed(self, tell: impl Fn(usize) + Send + Unpin + 'static) -> Body {
+        Body::Frames(Box::pin(Observed { inner: self, tell }))
+    }
+
     /// Breaks off, as an error that resets the stream, when the time is up.
     pub fn with_deadline(self, deadline: Instant) -> Body {
         if self.is_complete() {
@@ -100,6 +105,34 @@ impl<G: Send + Unpin> http_body::Body for Guarded<G> {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+struct Observed<F> {
+    inner: Body,
+    tell: F,
+}
+
+impl<F: Fn(usize) + Send + Unpin> http_body::Body for Observed<F> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            (self.tell)(data.len());
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

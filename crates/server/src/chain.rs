@@ -5,11 +5,12 @@ use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
     Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
-    logging, max_in_flight, panic, request_info, retry_after, timeout, wait_group, warnings,
+    logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
 use crate::http::BoxHandler;
 use crate::lifecycle::{Lifecycle, WaitGroup};
 use crate::metrics::Metrics;
+use crate::spans::Tracer;
 use kubelith_auth::Authorizer;
 use regex::Regex;
 use std::sync::Arc;
@@ -19,8 +20,12 @@ use std::time::Duration;
 pub struct ChainConfig {
     pub authentication: AuthenticationOptions,
     pub authorizer: Arc<dyn Authorizer>,
+    /// Takes spans, if traces are wanted.
+    pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Arc<Audit>>,
+    /// Budgets of classes of users.
+    pub service_quality: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
     pub max_reads_in_flight: usize,
@@ -71,9 +76,13 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // Preflight requests carry no credentials.
         .maybe(cors::layer(c.cors_allowed_origins))
         .then(authentication::layer(c.authentication, metrics.auth.clone(), failed))
-        // From here on the user is known. The audit log shows who asked, then as whom.
+        // From here on the user is known. Traces first, so that they cover all that follows; the audit log shows who
+        // asked, then as whom.
+        .maybe(c.tracer.map(tracing::layer))
         .maybe(c.audit.as_ref().map(audit::layer))
         .then(impersonation::layer(c.authorizer.clone()))
+        // Who is over a budget does not even wait for a seat.
+        .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))

@@ -7,8 +7,9 @@ use crate::http::BoxHandler;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
 use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
-use crate::metrics::{Metrics, metrics_route};
+use crate::metrics::{Metrics, Selection, metrics_route};
 use crate::routes::{self, ListedPaths, Listing, Routes, VersionInfo};
+use crate::spans::Tracer;
 use crate::tls::server_config::RELOAD_INTERVAL;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -37,6 +38,8 @@ pub struct ServerConfig {
     pub watch_termination_grace_period: Duration,
     /// Serve /statusz.
     pub statusz: bool,
+    /// What /metrics shows.
+    pub metrics: Selection,
 }
 
 /// Collects the parts of a server. Health checks show in the order in which they and hooks are added.
@@ -124,6 +127,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Takes spans of requests from here on.
+    pub fn tracer(mut self, tracer: Option<Tracer>) -> ServerBuilder {
+        self.config.chain.tracer = tracer;
+        self
+    }
+
     pub fn pre_shutdown_hook(mut self, hook: PreShutdownHook) -> ServerBuilder {
         self.pre_shutdown.push(hook);
         self
@@ -161,8 +170,10 @@ impl ServerBuilder {
         for (path, handler) in health_routes(self.checks, self.lifecycle.has_been_ready.clone(), slis) {
             self.routes.exact(path, Listing::Listed, handler);
         }
-        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone()));
-        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone()));
+        let selection = Arc::new(self.config.metrics.clone());
+        let everything = Arc::new(Selection::default());
+        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone(), selection));
+        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything));
         routes::install_version(&mut self.routes, &self.config.version);
         if self.config.statusz {
             routes::install_statusz(&mut self.routes, &self.config.version);
@@ -290,8 +301,12 @@ impl Server {
     }
 
     fn start_hooks(&mut self) {
-        let context =
-            HookContext { client: self.loopback.clone(), tasks: self.tasks.clone(), stopping: self.tasks.stopping() };
+        let context = HookContext {
+            client: self.loopback.clone(),
+            tasks: self.tasks.clone(),
+            stopping: self.tasks.stopping(),
+            metrics: self.metrics.clone(),
+        };
         for hook in std::mem::take(&mut self.post_start) {
             hook.start(context.clone());
         }

@@ -45,6 +45,7 @@ fn the_order_of_the_filters_is_this() {
                 backends: Arc::new(crate::audit::Backends::new(&metrics)),
                 metrics: Arc::new(metrics),
             }));
+            c.chain.service_quality = pass("service-quality");
             c.chain.flow_control = pass("priority-and-fairness");
         };
         let server = TestServer::start_with(configure, |b| b).await;
@@ -70,6 +71,7 @@ fn the_order_of_the_filters_is_this() {
         "authentication",
         "audit",
         "impersonation",
+        "service-quality",
         "priority-and-fairness",
         "authorization",
         "instrument",

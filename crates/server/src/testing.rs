@@ -233,7 +233,9 @@ fn test_config(pki: &Pki) -> ServerConfig {
                 proxy_headers: None,
             },
             authorizer: Arc::new(PrivilegedGroup),
+            tracer: None,
             audit: None,
+            service_quality: None,
             flow_control: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
@@ -248,6 +250,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
         shutdown_delay: Duration::ZERO,
         watch_termination_grace_period: Duration::ZERO,
         statusz: true,
+        metrics: Default::default(),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn kind(headers: &HeaderMap) -> Option<&'static str> {
 
 /// A version of which nothing is known but that it is there.
 pub fn nothing() -> Value {
-    Value::from([("resources", Value::Array(Vec::new()))])
+    Value::object()
 }
 
 /// Reads an APIGroupDiscoveryList.

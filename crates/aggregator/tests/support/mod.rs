@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a test waits for at most. Nothing takes nearly as long.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name in the certificates of extension servers.
 pub const SERVICE: &str = "extension.default.svc";

@@ -9,6 +9,7 @@ use super::token_cache::{CacheErrors, CachePolicy, TokenCache};
 use super::union::{OnError, TokenUnion, Union};
 use super::websocket::{self, WebSocketToken};
 use super::x509::ClientCertificate;
+use crate::stats::TokenStats;
 use crate::traits::{Answer, Authentication, Authenticator, TokenAuthenticator};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -27,6 +28,8 @@ pub struct Authenticators {
     pub token_success_ttl: Duration,
     pub token_failure_ttl: Duration,
     pub anonymous: Option<Anonymous>,
+    /// Where tokens are counted.
+    pub stats: Arc<TokenStats>,
 }
 
 /// Those that look at bearer tokens.
@@ -60,7 +63,7 @@ impl Authenticators {
             };
             let tokens: Arc<dyn TokenAuthenticator> = match policy.success.is_zero() && policy.failure.is_zero() {
                 true => tokens,
-                false => Arc::new(TokenCache::new(tokens, policy, clock)),
+                false => Arc::new(TokenCache::counted_in(self.stats, tokens, policy, clock)),
             };
             members.push(Arc::new(BearerToken::new(tokens.clone())));
             members.push(Arc::new(WebSocketToken::new(tokens)));
@@ -128,6 +131,7 @@ mod tests {
             token_success_ttl: Duration::from_secs(10),
             token_failure_ttl: Duration::ZERO,
             anonymous: anonymous.then(|| Anonymous::new([])),
+            stats: Arc::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
+use crate::stats::TokenStats;
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
 use aws_lc_rs::hmac;
 use futures::FutureExt;
@@ -72,6 +73,7 @@ struct Inner {
     policy: CachePolicy,
     clock: Arc<dyn Clock>,
     key: hmac::Key,
+    stats: Arc<TokenStats>,
     /// A stripe's lock is held for a lookup or an insertion, never while a token is looked up.
     stripes: Vec<Mutex<Stripe>>,
 }
@@ -84,11 +86,21 @@ struct Stripe {
 
 impl TokenCache {
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, policy: CachePolicy, clock: Arc<dyn Clock>) -> TokenCache {
+        TokenCache::counted_in(Arc::default(), tokens, policy, clock)
+    }
+
+    /// A cache that counts in `stats`.
+    pub fn counted_in(
+        stats: Arc<TokenStats>,
+        tokens: Arc<dyn TokenAuthenticator>,
+        policy: CachePolicy,
+        clock: Arc<dyn Clock>,
+    ) -> TokenCache {
         let mut secret = [0; 32];
         aws_lc_rs::rand::fill(&mut secret).expect("the system has randomness");
         let stripes = std::iter::repeat_with(Mutex::default).take(STRIPES).collect();
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        TokenCache { shared: Arc::new(Inner { tokens, policy, clock, key, stripes }) }
+        TokenCache { shared: Arc::new(Inner { tokens, policy, clock, key, stats, stripes }) }
     }
 }
 
@@ -96,8 +108,10 @@ impl TokenAuthenticator for TokenCache {
     fn authenticate_token<'a>(&'a self, token: &'a str, audiences: &'a [Str]) -> Answer<'a, Authentication> {
         let key = self.shared.key_of(token, audiences);
         if let Some(record) = self.shared.find(&key) {
+            self.shared.stats.cache_hits.add();
             return Answer::Ready(record.into_result());
         }
+        self.shared.stats.cache_misses.add();
         let lookup = self.shared.join(key, token, audiences);
         // Most lookups need nobody else and are done at the first step.
         match lookup.clone().now_or_never() {
@@ -137,6 +151,10 @@ impl Inner {
         let (this, token, audiences) = (self.clone(), token.to_string(), audiences.to_vec());
         let lookup: Lookup = async move {
             let record = Record::of(this.tokens.authenticate_token(&token, &audiences).await);
+            match record {
+                Record::Failed(_) => this.stats.failed_lookups.add(),
+                Record::Known(_) | Record::Unknown => this.stats.lookups.add(),
+            }
             this.keep(key, &record);
             record
         }

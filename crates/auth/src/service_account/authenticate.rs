@@ -9,6 +9,7 @@ use crate::error::AuthError;
 use crate::jwt::UnverifiedToken;
 use crate::jwt::claims::{Claims, LEEWAY_SECONDS, TimeError, date};
 use crate::objects::{Looked, ObjectGetter};
+use crate::stats::{TokenForm, TokenStats};
 use crate::text::quote_list;
 use crate::traits::{Answer, AuthResponse, Authentication, Notes, TokenAuthenticator};
 use crate::user::{EXTRA_CREDENTIAL_ID, User};
@@ -34,6 +35,7 @@ pub struct ServiceAccountTokens {
     api_audiences: Vec<Str>,
     objects: Arc<dyn ObjectGetter>,
     clock: Arc<dyn Clock>,
+    stats: Arc<TokenStats>,
 }
 
 enum Form {
@@ -51,7 +53,14 @@ impl ServiceAccountTokens {
         objects: Arc<dyn ObjectGetter>,
         clock: Arc<dyn Clock>,
     ) -> ServiceAccountTokens {
-        ServiceAccountTokens { form: Form::Bound { issuers }, keys, api_audiences, objects, clock }
+        ServiceAccountTokens {
+            form: Form::Bound { issuers },
+            keys,
+            api_audiences,
+            objects,
+            clock,
+            stats: Arc::default(),
+        }
     }
 
     pub fn legacy(
@@ -61,7 +70,14 @@ impl ServiceAccountTokens {
         objects: Arc<dyn ObjectGetter>,
         clock: Arc<dyn Clock>,
     ) -> ServiceAccountTokens {
-        ServiceAccountTokens { form: Form::Legacy(legacy), keys, api_audiences, objects, clock }
+        let stats = Arc::default();
+        ServiceAccountTokens { form: Form::Legacy(legacy), keys, api_audiences, objects, clock, stats }
+    }
+
+    /// Counts in `stats` from now on.
+    pub fn counted_in(mut self, stats: Arc<TokenStats>) -> ServiceAccountTokens {
+        self.stats = stats;
+        self
     }
 
     fn has_issuer(&self, issuer: &str) -> bool {
@@ -94,10 +110,15 @@ impl ServiceAccountTokens {
             )));
         }
         let (objects, now) = (self.objects.as_ref(), self.clock.now());
-        let user = match &self.form {
-            Form::Bound { .. } => validate_bound(&claims, raw, objects, now, &mut notes).await?,
-            Form::Legacy(legacy) => validate_legacy(legacy, text, &claims, raw, objects, now, &mut notes).await?,
+        let (form, user) = match &self.form {
+            Form::Bound { .. } => (TokenForm::Bound, validate_bound(&claims, raw, objects, now, &mut notes).await),
+            Form::Legacy(legacy) => {
+                let user = validate_legacy(legacy, text, &claims, raw, objects, now, &mut notes).await;
+                (TokenForm::Legacy, user)
+            }
         };
+        self.stats.service_account(form, &notes, user.is_ok());
+        let user = user?;
         Ok(Some(AuthResponse { user: Arc::new(user), audiences, notes }))
     }
 

@@ -16,6 +16,11 @@ impl Conversion for Renaming {
         if object.gvk().group != to.group {
             return Box::pin(std::future::ready(Ok(object)));
         }
+        let from = object.gvk().group_version();
+        if self.0.of(&from.version).is_none() {
+            let why = format!("request to convert CR from an invalid group/version: {from}");
+            return Box::pin(std::future::ready(Err(Status::unknown(why))));
+        }
         object.set_at(&["apiVersion"], to.api_version().into());
         self.0.tidy(&mut object, Strictness::Lenient);
         Box::pin(std::future::ready(Ok(object)))

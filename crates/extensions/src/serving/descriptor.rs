@@ -21,11 +21,11 @@ const NOBODY: &str = "\0";
 
 /// Without schemas: what discovery and OpenAPI need to know.
 pub fn outline(definition: Definition<'_>) -> Arc<Descriptor> {
-    descriptor(definition, &|_| Structural::default())
+    descriptor(definition, &|_| Arc::default())
 }
 
 /// With the schema of each version, by its name.
-pub fn descriptor(definition: Definition<'_>, schema_of: &dyn Fn(&str) -> Structural) -> Arc<Descriptor> {
+pub fn descriptor(definition: Definition<'_>, schema_of: &dyn Fn(&str) -> Arc<Structural>) -> Arc<Descriptor> {
     let names = definition.accepted_names();
     let group = Str::from(definition.group());
     let storage = Str::from(definition.storage_version());

@@ -7,9 +7,14 @@ use kubelith_meta::{GroupVersion, Map, Value};
 use kubelith_schema::structural::Structural;
 
 pub fn validate(schema: &Structural, object: &Value) -> ErrorList {
+    validate_at(schema, object, &Path::ROOT)
+}
+
+/// What stands at `path`.
+pub fn validate_at(schema: &Structural, value: &Value, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::default();
     if schema.any(&|s| s.embedded) {
-        walk(schema, object, &Path::ROOT, &mut errors);
+        walk(schema, value, path, &mut errors);
     }
     errors
 }

@@ -4,10 +4,11 @@
 mod codec;
 mod convert;
 pub mod descriptor;
-mod embedded;
+pub mod embedded;
 mod schemas;
 mod strategy;
 mod table;
+mod webhook;
 
 pub use strategy::{RuleSet, Unchecked};
 pub use table::{Serving, Table};
@@ -21,9 +22,9 @@ use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::{Resource, Strategy, Working};
+use kubelith_registry::{Conversion, Resource, Strategy, Working};
 use kubelith_schema::{Descriptor, Scope};
-use kubelith_server::handlers::fields::ResourceFields;
+use kubelith_server::handlers::fields::{ConvertNow, ResourceFields};
 use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, ListItems};
@@ -34,6 +35,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use strategy::CustomStrategy;
+use webhook::Webhook;
 
 /// What is made of one generation of a definition.
 pub struct Built {
@@ -77,7 +79,7 @@ enum Cached {
 
 async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> Result<Built, StoreError> {
     let schemas = Arc::new(Schemas::new(definition));
-    let schema_of = |version: &str| schemas.of(version).map(|s| (**s).clone()).unwrap_or_default();
+    let schema_of = |version: &str| schemas.of(version).cloned().unwrap_or_default();
     let descriptor = descriptor::descriptor(definition, &schema_of);
     let selectable = descriptor.versions.first().map(|v| v.selectable.clone()).unwrap_or_default();
     let codec = Arc::new(CustomCodec { schemas: schemas.clone(), selectable });
@@ -86,6 +88,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         config.hub.replace_renderer(prefix, codec.clone()).await?;
     }
     let cache = config.hub.register(prefix, None, codec.clone()).await?;
+    let conversion = conversion(config, definition, &schemas);
     let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
     let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
     let (mut endpoints, mut scales) = (HashMap::new(), HashMap::new());
@@ -109,7 +112,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         let resource = Arc::new(Resource {
             descriptor: descriptor.clone(),
             strategy: strategy.clone(),
-            conversion: Arc::new(Renaming(schemas.clone())),
+            conversion: conversion.live.clone(),
             encoder: codec.clone(),
             renderer: codec.clone(),
             admission: admission.clone(),
@@ -147,6 +150,23 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         scales,
         terminating,
     })
+}
+
+/// How objects get from one version to another.
+struct Converting {
+    live: Arc<dyn Conversion>,
+    /// Without waiting, for field ownership.
+    now: ConvertNow,
+}
+
+fn conversion(config: &Config, definition: Definition<'_>, schemas: &Arc<Schemas>) -> Converting {
+    match definition.webhook() {
+        None => Converting { live: Arc::new(Renaming(schemas.clone())), now: Arc::new(convert::rename) },
+        Some(webhook) => {
+            let webhook = Arc::new(Webhook::new(config, webhook, schemas.clone()));
+            Converting { live: webhook.clone(), now: Arc::new(move |object, to| webhook.convert_now(object, to)) }
+        }
+    }
 }
 
 /// The scale subresource of a version, if it has one.

@@ -60,6 +60,7 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
             concerns.then(|| change.key()).into_iter().collect()
         })
         .every(AGAIN)
+        .metrics(&context.metrics)
         .start(&context.tasks);
         Ok(())
     })

@@ -32,6 +32,7 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
             let ours = *change.object().key == *watched;
             ours.then(|| change.key()).into_iter().collect()
         })
+        .metrics(&context.metrics)
         .start(&context.tasks);
         Ok(())
     })

@@ -30,9 +30,8 @@ fn target(autoscaler: &mut Map) {
     if others.as_ref().and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
         return;
     }
-    if let Some(spec) = object_mut(autoscaler, "spec") {
-        set_absent(spec, "targetCPUUtilizationPercentage", 80i64);
-    }
+    let spec = autoscaler.entry_or_null("spec").make_object();
+    set_absent(spec, "targetCPUUtilizationPercentage", 80i64);
 }
 
 fn spec(spec: &mut Map) {

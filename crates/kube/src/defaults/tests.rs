@@ -313,7 +313,8 @@ fn autoscalers() {
         spec/behavior/scaleUp/policies [{"type":"Pods","value":4,"periodSeconds":15},{"type":"Percent","value":100,"periodSeconds":15}]
         spec/behavior/scaleDown {"selectPolicy":"Min","policies":[{"type":"Percent","value":100,"periodSeconds":15}]}"#,
     );
-    check(("autoscaling", "v1", "horizontalpodautoscalers"), "{}", "spec {\"minReplicas\":1}");
+    let target = r#"spec {"minReplicas":1,"targetCPUUtilizationPercentage":80}"#;
+    check(("autoscaling", "v1", "horizontalpodautoscalers"), "{}", target);
 }
 
 #[test]

@@ -32,6 +32,14 @@ pub struct ServiceNetwork {
     pub node_ports: PortRange,
 }
 
+/// As without flags.
+impl Default for ServiceNetwork {
+    fn default() -> ServiceNetwork {
+        let range = Cidr { address: std::net::Ipv4Addr::new(10, 0, 0, 0).into(), prefix: 24 };
+        ServiceNetwork { ranges: vec![range], node_ports: PortRange { base: 30000, size: 2768 } }
+    }
+}
+
 /// The allocators of services.
 pub struct Services {
     objects: Arc<Objects>,

@@ -1,6 +1,7 @@
 //! Who is who: all authenticators that the options ask for, as one.
 
 use super::client_cas::ClientCas;
+use super::files;
 use super::front_proxy::FrontProxy;
 use super::issuers::{Issuers, IssuersOrigin};
 use super::objects::{CachedObjects, LegacyUse};
@@ -19,8 +20,11 @@ use kubelith_auth::authn::x509::ClientCertificate;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::remote::{Backoff, ReviewClient};
 use kubelith_auth::service_account::{LegacyTokens, ServiceAccountTokens};
+use kubelith_auth::stats::TokenStats;
 use kubelith_meta::Str;
 use kubelith_server::outbound::Kubeconfig;
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +48,8 @@ pub struct Authentication {
     pub proxy: Option<FrontProxy>,
     /// Issuers of tokens, to be started.
     pub issuers: Option<Issuers>,
+    /// Counts of tokens, to be shown.
+    pub stats: Arc<TokenStats>,
 }
 
 pub fn build(
@@ -53,20 +59,25 @@ pub fn build(
 ) -> Result<Authentication, String> {
     let clock = Arc::new(SystemClock);
     let audiences: Vec<Str> = options.audiences.iter().map(Str::from).collect();
+    let stats = Arc::<TokenStats>::default();
     let issuers = Issuers::load(options)?;
     let anonymous = anonymous(options, issuers.as_ref(), anonymous_allowed)?;
     let proxy = options.request_header.as_ref().map(FrontProxy::load).transpose();
     let proxy = proxy.map_err(|e| format!("unable to load --requestheader-client-ca-file: {e}"))?;
+    check_overlap(options, from.client_cas)?;
     let tokens = TokenAuthenticators {
         token_file: Some(token_file(options)?),
-        legacy_service_accounts: Some(Arc::new(legacy(options, &audiences, from))),
-        service_accounts: Some(Arc::new(ServiceAccountTokens::bound(
-            options.service_accounts.issuers.clone(),
-            from.keys.verify.clone(),
-            audiences.clone(),
-            from.objects.clone(),
-            clock.clone(),
-        ))),
+        legacy_service_accounts: Some(Arc::new(legacy(options, &audiences, from).counted_in(stats.clone()))),
+        service_accounts: Some(Arc::new(
+            ServiceAccountTokens::bound(
+                options.service_accounts.issuers.clone(),
+                from.keys.verify.clone(),
+                audiences.clone(),
+                from.objects.clone(),
+                clock.clone(),
+            )
+            .counted_in(stats.clone()),
+        )),
         bootstrap_tokens: options.bootstrap_tokens.then(|| -> Arc<dyn TokenAuthenticator> {
             Arc::new(BootstrapToken::new(from.objects.clone(), clock.clone()))
         }),
@@ -81,9 +92,28 @@ pub fn build(
         token_success_ttl: TOKEN_SUCCESS_TTL,
         token_failure_ttl: Duration::ZERO,
         anonymous,
+        stats: stats.clone(),
     };
     let authenticator = authenticators.build(clock).ok_or("no authenticator is configured")?;
-    Ok(Authentication { authenticator, audiences, proxy, issuers })
+    Ok(Authentication { authenticator, audiences, proxy, issuers, stats })
+}
+
+/// Any client could pose as a front proxy if both are believed by the same authority, whatever their names.
+fn check_overlap(options: &AuthenticationOptions, client_cas: &ClientCas) -> Result<(), String> {
+    let Some(proxy) = options.request_header.as_ref().filter(|p| p.allowed_names.is_empty()) else { return Ok(()) };
+    let blocks = |paths: &[PathBuf]| -> HashSet<String> {
+        let text = String::from_utf8(files::read_all(paths).unwrap_or_default()).unwrap_or_default();
+        let certificates = text.split("-----BEGIN CERTIFICATE-----").skip(1);
+        certificates.map(|c| c.split("-----END").next().unwrap_or("").split_whitespace().collect()).collect()
+    };
+    let (clients, proxies) = (blocks(client_cas.files()), blocks(std::slice::from_ref(&proxy.client_ca_file)));
+    match clients.is_disjoint(&proxies) {
+        true => Ok(()),
+        false => Err("--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; \
+                      --requestheader-allowed-names must be specified to ensure regular client certificates cannot set \
+                      authenticating proxy headers for arbitrary users"
+            .into()),
+    }
 }
 
 /// The configuration file decides if it says anything; otherwise the flag does.

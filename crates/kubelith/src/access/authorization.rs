@@ -66,11 +66,6 @@ impl Authorization {
             files::every_interval(tasks, "authorization-config-reload", move || reload.run());
         }
     }
-
-    #[cfg(test)]
-    fn reload(&mut self) -> Result<(), String> {
-        self.reload.as_mut().map_or(Ok(()), Reload::run)
-    }
 }
 
 impl Reload {

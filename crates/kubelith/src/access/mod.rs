@@ -21,6 +21,7 @@ use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
 use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_auth::stats::TokenStats;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::{AuthenticationInfo, RequestHeaderInfo};
@@ -66,6 +67,11 @@ impl Setup {
             tokens: keys.tokens(&who.service_accounts, policy),
         };
         Ok(Setup { access, client_cas, keys, objects, legacy_use, nodes, authentication, authorization })
+    }
+
+    /// Counts of tokens, for metrics.
+    pub fn stats(&self) -> Arc<TokenStats> {
+        self.authentication.stats.clone()
     }
 
     /// Headers of the front proxy, which go no further than authentication.

@@ -4,7 +4,7 @@
 //! In health it shows, in this order: `start-apiextensions-informers`, `start-apiextensions-controllers`,
 //! `crd-informer-synced`.
 
-use super::Shared;
+use super::{Shared, services};
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
@@ -31,6 +31,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         clock: shared.clock.clone(),
         limits: shared.limits,
         garbage_collection: shared.options.storage.garbage_collector,
+        resolve: services::resolver(shared),
         rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());

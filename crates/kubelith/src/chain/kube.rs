@@ -3,17 +3,23 @@
 use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
+use kubelith_kube::connect;
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::Source;
-use kubelith_server::identity::ServerIdentity;
 use kubelith_server::openapi::Subject;
-use kubelith_server::tls::local_names;
 
-pub fn server(shared: &Shared<'_>, builtin: Builtin, next: Delegate) -> Delegate {
+pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
+    connect::install(
+        &mut builtin.routes,
+        &shared.resources,
+        &shared.options.kubelet,
+        shared.access.authorizer.clone(),
+        shared.options.features.enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
+    )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(Subject::of_routes(&builtin.routes));
-    bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next)))
+    Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next))))
 }
 
 fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
@@ -24,7 +30,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         hub: shared.hub.clone(),
         resources: shared.resources.clone(),
         clock: shared.clock.clone(),
-        identity: ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into())),
+        identity: shared.frame.identity.clone(),
         peer_address: network.peer_address(port).to_string(),
         service: kubernetes_service(network, port),
         service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),

@@ -11,6 +11,7 @@ mod aggregator;
 mod extensions;
 mod generic;
 mod kube;
+mod services;
 mod shared;
 
 pub use shared::{Builtin, Frame, Shared};
@@ -23,7 +24,7 @@ pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> 
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
     let extensions = extensions::server(shared, generic);
-    let kube = kube::server(shared, builtin, extensions);
+    let kube = kube::server(shared, builtin, extensions)?;
     let documents = documents(shared, kube);
     aggregator::server(shared, documents)
 }

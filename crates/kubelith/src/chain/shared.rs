@@ -13,6 +13,7 @@ use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -30,6 +31,8 @@ pub struct Frame {
     pub tasks: Tasks,
     pub metrics: Metrics,
     pub flow_control: FlowControl,
+    /// Who this server is among those of the cluster.
+    pub identity: ServerIdentity,
 }
 
 /// Everything a server of the chain may need.

@@ -15,15 +15,14 @@ pub struct GenericOptions {
     pub max_writes_in_flight: usize,
     /// Instead of plain limits.
     pub priority_and_fairness: bool,
+    /// Budgets of classes of users.
+    pub service_quality: bool,
     pub min_request_timeout: Span,
     pub request_timeout: Span,
     pub shutdown_delay: Span,
     pub shutdown_send_retry_after: bool,
     pub shutdown_watch_termination_grace_period: Span,
     pub hsts_directives: Vec<String>,
-    /// For the health checks of the store.
-    pub etcd_health_timeout: Span,
-    pub etcd_ready_timeout: Span,
 }
 
 /// Ends both messages about `--cors-allowed-origins`.
@@ -99,14 +98,13 @@ impl GenericOptions {
             max_reads_in_flight,
             max_writes_in_flight,
             priority_and_fairness,
+            service_quality: flags.bool("enable-service-quality"),
             min_request_timeout: Span::from_secs(min_request_timeout),
             request_timeout,
             shutdown_delay,
             shutdown_send_retry_after: flags.bool("shutdown-send-retry-after"),
             shutdown_watch_termination_grace_period,
             hsts_directives,
-            etcd_health_timeout: flags.duration("etcd-healthcheck-timeout").into(),
-            etcd_ready_timeout: flags.duration("etcd-readycheck-timeout").into(),
         }
     }
 }

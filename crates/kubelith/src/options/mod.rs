@@ -7,6 +7,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod generic;
+mod kubelet;
 mod network;
 mod serving;
 mod storage;
@@ -27,8 +28,12 @@ pub use storage::{StorageBackend, StorageOptions};
 
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
+use kubelith_codec::yaml;
+use kubelith_kube::connect::KubeletOptions;
 use kubelith_server::features::FeatureGates;
 use kubelith_server::logging::Format;
+use kubelith_server::metrics::Selection;
+use kubelith_server::spans::TracingConfig;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -45,7 +50,11 @@ pub struct Options {
     pub audit: AuditOptions,
     pub admission: AdmissionOptions,
     pub aggregator: AggregatorOptions,
+    pub kubelet: KubeletOptions,
     pub profiling: bool,
+    pub metrics: Selection,
+    /// Where traces go, if they are wanted.
+    pub tracing: Option<TracingConfig>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,12 +92,15 @@ impl Options {
         let audit = AuditOptions::from_flags(flags, &mut errors);
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
+        let kubelet = kubelet::from_flags(flags, &mut errors);
         network.check(&mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
+        let metrics = metrics_of(flags)?;
+        let tracing = tracing_of(flags)?;
         Ok(Options {
             data_dir,
             logging,
@@ -102,7 +114,10 @@ impl Options {
             audit,
             admission,
             aggregator,
+            kubelet,
             profiling,
+            metrics,
+            tracing,
         })
     }
 }
@@ -119,4 +134,34 @@ impl LoggingOptions {
         };
         Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8 })
     }
+}
+
+fn metrics_of(flags: &Flags) -> Result<Selection, String> {
+    let disabled = flags.list("disabled-metrics").into_iter().collect();
+    let mut selection = Selection { disabled, ..Default::default() };
+    let manifest = flags.text("allow-metric-labels-manifest");
+    if !manifest.is_empty() {
+        let text = std::fs::read(&manifest).map_err(|e| format!("failed to read allow list manifest: {e}"))?;
+        let document = yaml::read(&text).map_err(|e| format!("failed to parse allow list manifest: {e}"))?;
+        let mapping = document.value.get("allowListMapping").and_then(kubelith_meta::Value::as_object);
+        for (metric_and_label, values) in mapping.into_iter().flat_map(|m| m.iter()) {
+            selection.allow(metric_and_label, values.as_str().unwrap_or_default())?;
+        }
+    }
+    // The flag wins over the file.
+    for (metric_and_label, values) in flags.pairs("allow-metric-labels") {
+        selection.allow(&metric_and_label, &values)?;
+    }
+    Ok(selection)
+}
+
+fn tracing_of(flags: &Flags) -> Result<Option<TracingConfig>, String> {
+    let file = flags.text("tracing-config-file");
+    if file.is_empty() {
+        return Ok(None);
+    }
+    if !std::path::Path::new(&file).exists() {
+        return Err(format!("tracing-config-file {file} does not exist"));
+    }
+    TracingConfig::read(file.as_ref()).map(Some)
 }

@@ -36,6 +36,43 @@ fn errors() {
         ("--service-cluster-ip-range=x", "service-cluster-ip-range[0] is not a valid cidr"),
         ("--authorization-mode=X", "authorization-mode \"X\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "authorization-mode [\"RBAC\" \"RBAC\"] has mode specified more than once"),
+        ("--authorization-mode=ABAC", "authorization-mode ABAC's authorization policy file not passed"),
+        (
+            "--authorization-config=x --authorization-mode=RBAC",
+            "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined",
+        ),
+        ("--service-account-issuer=a --service-account-issuer=a", "service-account-issuer \"a\" is already specified"),
+        ("--service-account-jwks-uri=http://x", "service-account-jwks-uri requires https scheme, parsed as: http://x"),
+        (
+            "--service-account-max-token-expiration=1m",
+            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds",
+        ),
+        (
+            "--oidc-issuer-url=https://x",
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set",
+        ),
+        (
+            "--authentication-config=x --oidc-client-id=y",
+            "authentication-config file and oidc-* flags are mutually exclusive",
+        ),
+        (
+            "--requestheader-uid-headers=X",
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation will not work",
+        ),
+        (
+            "--audit-log-path=x --audit-log-mode=x",
+            "invalid audit log mode x, allowed modes are \"batch,blocking,blocking-strict\"",
+        ),
+        ("--audit-log-path=x --audit-log-format=x", "invalid audit log format x, allowed formats are \"legacy,json\""),
+        ("--audit-log-path=x --audit-log-maxage=-1", "--audit-log-maxage -1 can't be a negative number"),
+        (
+            "--audit-webhook-config-file=x --audit-webhook-batch-max-size=0",
+            "invalid audit batch webhook max batch size 0, must be a positive number",
+        ),
+        (
+            "--audit-log-path=x --audit-log-truncate-enabled --audit-log-truncate-max-event-size=0",
+            "invalid audit truncate log max event size 0, must be a positive number",
+        ),
         ("--logging-format=x", "format: Invalid value: \"x\": Unsupported log format"),
         ("--kubernetes-service-node-port=1", "kubernetes service node port range 30000-32767 doesn't contain 1"),
         ("--advertise-address=::1", "service IP family \"10.0.0.0/24\" must match public address family \"::1\""),

@@ -213,7 +213,7 @@ fn open_etcd(options: &StorageOptions, servers: &[String]) -> Result<Arc<dyn Sto
 
 fn layout(catalog: &Catalog, root: &str) -> KeyLayout {
     let stored = catalog.descriptors.iter().filter(|d| d.storage.keeps_objects());
-    KeyLayout::new(root, stored.map(|d| (d.storage.prefix.as_str(), d.group_resource())))
+    KeyLayout::new(root, stored.map(|d| (d.storage.prefix.as_str(), d.storage.resource.clone())))
 }
 
 fn prefix_of<'a>(catalog: &'a Catalog, resource: &GroupResource) -> Option<&'a str> {

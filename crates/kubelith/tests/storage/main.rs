@@ -5,4 +5,5 @@ mod crash;
 mod encryption;
 mod etcd;
 mod flags;
+mod stored_values;
 mod support;

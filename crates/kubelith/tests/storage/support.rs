@@ -43,9 +43,14 @@ impl Site {
 
     /// Starts a server and waits until it is ready.
     pub fn start(&self) -> Server {
-        let mut server = self.spawn();
-        server.wait_ready();
-        server
+        loop {
+            let mut server = self.spawn();
+            match server.wait_ready() {
+                Ready::Yes => return server,
+                // Another process took the port in the moment between.
+                Ready::PortTaken => continue,
+            }
+        }
     }
 
     /// Starts a server that may fail.
@@ -76,6 +81,11 @@ impl Site {
     }
 }
 
+enum Ready {
+    Yes,
+    PortTaken,
+}
+
 pub struct Server {
     process: Child,
     port: u16,
@@ -95,14 +105,18 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn wait_ready(&mut self) {
+    fn wait_ready(&mut self) -> Ready {
         let end = Instant::now() + PATIENCE;
         while !self.client().try_send("GET", "/readyz", None).is_ok_and(|(code, _)| code == 200) {
             let ended = self.process.try_wait().unwrap();
+            if ended.is_some() && self.log().contains("failed to listen on") {
+                return Ready::PortTaken;
+            }
             assert!(ended.is_none(), "the server ended: {}", self.log());
             assert!(Instant::now() < end, "the server was not ready in time: {}", self.log());
             std::thread::sleep(POLL);
         }
+        Ready::Yes
     }
 
     /// As a crash does: without any warning.
@@ -185,7 +199,11 @@ impl Api {
 }
 
 fn request(method: &str, path: &str, body: Option<&Value>) -> Request {
-    let mut headers = vec![("Authorization".to_owned(), TOKEN.to_owned())];
+    let mut headers = vec![
+        ("Authorization".to_owned(), TOKEN.to_owned()),
+        // The field manager of writes is named after it.
+        ("User-Agent".to_owned(), "cmp/1".to_owned()),
+    ];
     if body.is_some() {
         let patch = "application/merge-patch+json";
         headers

@@ -8,7 +8,7 @@ use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::TypedSchema;
 
 /// A patch that takes `live` to `wanted` where `wanted` says something, and removes what only `applied` had.
-pub(super) fn three_way(applied: &Value, wanted: &Value, live: &Value, schema: &TypedSchema) -> Value {
+pub(crate) fn three_way(applied: &Value, wanted: &Value, live: &Value, schema: &TypedSchema) -> Value {
     let map = |v: &Value| v.as_object().cloned().unwrap_or_default();
     Value::Object(maps(&map(applied), &map(wanted), &map(live), &Node::root(schema)))
 }

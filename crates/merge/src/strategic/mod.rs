@@ -14,6 +14,8 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use diff::three_way;
 pub use error::StrategicError;
 
 use crate::PatchError;

@@ -1,7 +1,7 @@
 use super::*;
 use kubelith_meta::field::Error;
 
-fn value(text: &str) -> Value {
+pub fn value(text: &str) -> Value {
     fn convert(v: serde_json::Value) -> Value {
         match v {
             serde_json::Value::Null => Value::Null,
@@ -15,8 +15,36 @@ fn value(text: &str) -> Value {
     convert(serde_json::from_str(text).expect("tests are JSON"))
 }
 
-fn schema(text: &str) -> Structural {
+pub fn schema(text: &str) -> Structural {
     Structural::parse(&value(text))
+}
+
+#[test]
+fn formats_are_checked() {
+    let table: [(&str, &[&str], &[&str]); 12] = [
+        ("uri", &["/a", "https://x/y?z", "mailto:a"], &["", "a b", "x"]),
+        ("email", &["a@b", "N <a@b.c>"], &["a", "@b", "a@"]),
+        ("hostname", &["a.bc", "x-y"], &["-a", "a..b"]),
+        ("mac", &["00:11:22:33:44:55", "0011.2233.4455"], &["00:11", "zz:11:22:33:44:55"]),
+        ("isbn", &["0321751043", "978-0321751041"], &["0321751044", "1"]),
+        ("creditcard", &["4012 8888 8888 1881"], &["4012888888881882"]),
+        ("date", &["2026-02-28"], &["2026-02-30", "x"]),
+        (
+            "date-time",
+            &["2026-02-28T10:00:00Z", "2026-02-28t10:00:00.5+01:00"],
+            &["2026-02-28", "2026-02-28T25:00:00Z"],
+        ),
+        ("duration", &["1h", "3 days", "-2.5s"], &["", "x"]),
+        ("byte", &["YQ=="], &["a", "?"]),
+        ("uuid4", &["9f8d3f1e-6c1b-4a57-8f0a-000000000000"], &["9f8d3f1e-6c1b-1a57-8f0a-000000000000"]),
+        ("k8s-short-name", &["a-b"], &["A", "a.b"]),
+    ];
+    for (format, good, bad) in table {
+        assert!(formats::is_known(Some(Type::String), format), "{format}");
+        good.iter().for_each(|text| assert!(formats::fits(format, text), "{format}: {text}"));
+        bad.iter().for_each(|text| assert!(!formats::fits(format, text), "{format}: {text}"));
+    }
+    assert!(!formats::is_known(Some(Type::String), "int32") && formats::is_known(Some(Type::Integer), "int32"));
 }
 
 #[test]

@@ -253,3 +253,7 @@ fn alternatives(tried: impl Iterator<Item = Found>, stop: Stop) -> (usize, Found
     }
     (valid, best.unwrap_or_default())
 }
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

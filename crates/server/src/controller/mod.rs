@@ -9,7 +9,8 @@
 //!     .watches(&services.cache, |change| users_of(change))      // a change may concern any number of keys
 //!     .every(Duration::from_secs(60))                           // all known keys again, against drift
 //!     .workers(5)
-//!     .start(&tasks)
+//!     .metrics(&context.metrics)
+//!     .start(&context.tasks)
 //! ```
 //!
 //! Sources are watch caches, so nothing is listed or kept twice: read what is there now from the cache in `reconcile`,

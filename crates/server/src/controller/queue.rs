@@ -1,9 +1,10 @@
 //! A queue of keys. A key waits in it once, however often it was added; one that is added while a worker has it comes
 //! again when that worker is done, so that no two workers ever have the same key.
 
+use crate::metrics::workqueue::QueueMetrics;
 use kubelith_meta::Str;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,47 +42,58 @@ struct Inner {
     /// Rings when `ready` or `later` changed.
     changed: Notify,
     backoff: Backoff,
+    metrics: Option<QueueMetrics>,
 }
 
 #[derive(Default)]
 struct State {
     ready: VecDeque<Str>,
-    /// In `ready`, or to go there when its worker is done.
-    wanted: HashSet<Str>,
-    /// With a worker.
-    taken: HashSet<Str>,
+    /// In `ready`, or to go there when its worker is done; since when.
+    wanted: HashMap<Str, Instant>,
+    /// With a worker, since when.
+    taken: HashMap<Str, Instant>,
     later: BinaryHeap<Reverse<(Instant, Str)>>,
     failures: HashMap<Str, u32>,
 }
 
 impl State {
-    fn add(&mut self, key: Str) {
-        if self.wanted.insert(key.clone()) && !self.taken.contains(&key) {
+    /// False if the key is wanted already.
+    fn add(&mut self, key: Str, now: Instant) -> bool {
+        if self.wanted.contains_key(&key) {
+            return false;
+        }
+        self.wanted.insert(key.clone(), now);
+        if !self.taken.contains_key(&key) {
             self.ready.push_back(key);
         }
+        true
     }
 
-    /// Moves keys whose time has come; answers when the next one's comes.
-    fn wake(&mut self, now: Instant) -> Option<Instant> {
+    /// Moves keys whose time has come; answers how many, and when the next one's comes.
+    fn wake(&mut self, now: Instant) -> (u64, Option<Instant>) {
+        let mut moved = 0;
         while let Some(Reverse((when, _))) = self.later.peek() {
             if *when > now {
-                return Some(*when);
+                return (moved, Some(*when));
             }
             if let Some(Reverse((_, key))) = self.later.pop() {
-                self.add(key);
+                moved += u64::from(self.add(key, now));
             }
         }
-        None
+        (moved, None)
     }
 }
 
 impl Queue {
-    pub fn new(backoff: Backoff) -> Queue {
-        Queue { inner: Arc::new(Inner { backoff, ..Inner::default() }) }
+    pub fn new(backoff: Backoff, metrics: Option<QueueMetrics>) -> Queue {
+        Queue { inner: Arc::new(Inner { backoff, metrics, ..Inner::default() }) }
     }
 
     pub fn add(&self, key: impl Into<Str>) {
-        self.state().add(key.into());
+        let mut state = self.state();
+        let added = state.add(key.into(), Instant::now());
+        self.measure(&state, u64::from(added));
+        drop(state);
         self.inner.changed.notify_one();
     }
 
@@ -100,6 +112,9 @@ impl Queue {
         *failures = failures.saturating_add(1);
         state.later.push(Reverse((Instant::now() + pause, key)));
         drop(state);
+        if let Some(metrics) = &self.inner.metrics {
+            metrics.retries.inc();
+        }
         self.inner.changed.notify_one();
     }
 
@@ -113,17 +128,21 @@ impl Queue {
         loop {
             let changed = self.inner.changed.notified();
             let (key, wake) = {
-                let mut state = self.state();
-                let wake = state.wake(Instant::now());
+                let (mut state, now) = (self.state(), Instant::now());
+                let (moved, wake) = state.wake(now);
                 let key = state.ready.pop_front();
                 if let Some(key) = &key {
-                    state.wanted.remove(key);
-                    state.taken.insert(key.clone());
+                    let since = state.wanted.remove(key).unwrap_or(now);
+                    state.taken.insert(key.clone(), now);
+                    if let Some(metrics) = &self.inner.metrics {
+                        metrics.waited.observe((now - since).as_secs_f64());
+                    }
                     // One notification wakes one worker; there may be work for more.
                     if !state.ready.is_empty() {
                         self.inner.changed.notify_one();
                     }
                 }
+                self.measure(&state, moved);
                 (key, wake)
             };
             if let Some(key) = key {
@@ -141,12 +160,27 @@ impl Queue {
     /// The worker is done with the key.
     pub fn done(&self, key: &Str) {
         let mut state = self.state();
-        state.taken.remove(key);
-        if state.wanted.contains(key) {
+        if let (Some(since), Some(metrics)) = (state.taken.remove(key), &self.inner.metrics) {
+            metrics.worked.observe(since.elapsed().as_secs_f64());
+        }
+        let again = state.wanted.contains_key(key);
+        if again {
             state.ready.push_back(key.clone());
-            drop(state);
+        }
+        self.measure(&state, 0);
+        drop(state);
+        if again {
             self.inner.changed.notify_one();
         }
+    }
+
+    fn measure(&self, state: &State, added: u64) {
+        let Some(metrics) = &self.inner.metrics else { return };
+        metrics.adds.inc_by(added);
+        metrics.depth.set(state.ready.len() as i64);
+        let running = || state.taken.values().map(|since| since.elapsed().as_secs_f64());
+        metrics.unfinished.set(running().sum());
+        metrics.longest.set(running().fold(0.0, f64::max));
     }
 
     /// Keys that wait for a worker now.
@@ -186,7 +220,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_until_forgiven() {
-        let queue = Queue::new(Backoff { first: Duration::from_secs(1), most: Duration::from_secs(3) });
+        let queue = Queue::new(Backoff { first: Duration::from_secs(1), most: Duration::from_secs(3) }, None);
         let key = Str::from("a");
         let start = Instant::now();
         let mut pauses = Vec::new();

@@ -4,6 +4,8 @@ use super::informer::{self, Change};
 use super::{Backoff, Next, Queue};
 use crate::lifecycle::Tasks;
 use crate::lifecycle::tasks::panic_message;
+use crate::metrics::Metrics;
+use crate::metrics::workqueue::WorkqueueMetrics;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kubelith_meta::Str;
@@ -26,6 +28,7 @@ pub struct Controller {
     every: Option<Duration>,
     workers: usize,
     backoff: Backoff,
+    metrics: Option<Arc<WorkqueueMetrics>>,
 }
 
 /// A controller that runs until its tasks are told to end.
@@ -72,6 +75,7 @@ impl Controller {
             every: None,
             workers: 1,
             backoff: Backoff::default(),
+            metrics: None,
         }
     }
 
@@ -108,8 +112,14 @@ impl Controller {
         self
     }
 
+    /// Shows the queue in the metrics `workqueue_*`, under the controller's name.
+    pub fn metrics(mut self, metrics: &Metrics) -> Controller {
+        self.metrics = Some(metrics.workqueues.clone());
+        self
+    }
+
     pub fn start(self, tasks: &Tasks) -> Running {
-        let queue = Queue::new(self.backoff);
+        let queue = Queue::new(self.backoff, self.metrics.as_ref().map(|m| m.of(self.name)));
         let (left, waiting) = watch::channel(None);
         let progress = Arc::new(Progress::new(self.sources.len(), left));
         for key in &self.first {

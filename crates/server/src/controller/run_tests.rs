@@ -1,10 +1,14 @@
 use super::*;
-use kubelith_store::cache::{CachedObject, EventKind, Objects, Rendered};
+use kubelith_store::cache::{self, CachedObject, EventKind, Objects, Rendered};
 use tokio::sync::mpsc;
 
 fn object(key: &str, revision: i64) -> CachedObject {
     let rendered = Rendered { json: br#"{"a":1}"#.to_vec(), ..Rendered::default() };
     CachedObject::new(key.into(), revision, EventKind::Added, rendered)
+}
+
+fn put(key: &str, revision: i64) -> cache::Change {
+    cache::Change::Put(EventKind::Added, object(key, revision))
 }
 
 fn own_key(change: &Change) -> Vec<Str> {
@@ -27,13 +31,13 @@ fn recorder(cache: &Arc<ResourceCache>) -> (Controller, mpsc::UnboundedReceiver<
 #[tokio::test(start_paused = true)]
 async fn what_is_there_and_what_changes_is_reconciled() {
     let cache = Arc::new(ResourceCache::new(None));
-    cache.apply([(EventKind::Added, object("a", 1)), (EventKind::Added, object("b", 2))]);
+    cache.apply([put("a", 1), put("b", 2)]);
     let tasks = Tasks::default();
     let (controller, mut calls) = recorder(&cache);
     let running = controller.start(&tasks);
     running.settled().await;
     assert_eq!((calls.recv().await.unwrap(), calls.recv().await.unwrap()), ("a".into(), "b".into()));
-    cache.apply([(EventKind::Deleted, object("a", 3))]);
+    cache.apply([cache::Change::Delete("a".into(), 3)]);
     assert_eq!(calls.recv().await.unwrap(), "a");
     running.add("by hand");
     assert_eq!(calls.recv().await.unwrap(), "by hand");
@@ -43,7 +47,7 @@ async fn what_is_there_and_what_changes_is_reconciled() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_watch_loses_no_deletion() {
     let cache = Arc::new(ResourceCache::new(None));
-    cache.apply([(EventKind::Added, object("a", 1)), (EventKind::Added, object("b", 2))]);
+    cache.apply([put("a", 1), put("b", 2)]);
     let tasks = Tasks::default();
     let (controller, mut calls) = recorder(&cache);
     let running = controller.start(&tasks);
@@ -92,7 +96,7 @@ async fn failures_and_panics_are_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn all_keys_come_again_when_asked_for() {
     let cache = Arc::new(ResourceCache::new(None));
-    cache.apply([(EventKind::Added, object("a", 1))]);
+    cache.apply([put("a", 1)]);
     let tasks = Tasks::default();
     let (controller, mut calls) = recorder(&cache);
     controller.every(Duration::from_secs(60)).start(&tasks);

@@ -33,7 +33,7 @@ use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
 use metrics::FlowMetrics;
 use prometheus::Registry;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -45,8 +45,8 @@ pub struct Fairness {
     config: ArcSwap<Config>,
     /// Held while the configuration is replaced or limits are adjusted: one at a time. Taken before a level's lock.
     changing: Mutex<()>,
-    /// Keys differ from server to server, so nobody can choose a name that shares a queue with a victim's.
-    hasher: RandomState,
+    /// Differs from server to server, so nobody can choose a name that shares a queue with a victim's.
+    seed: u64,
     metrics: Arc<FlowMetrics>,
     pub in_flight: Arc<InFlight>,
     watches: estimate::Watches,
@@ -58,6 +58,10 @@ pub struct Fairness {
 impl Fairness {
     /// With the mandatory objects alone, until [`Fairness::configure`] is told of others.
     pub fn new(concurrency: u32, registry: &Registry) -> Arc<Fairness> {
+        Fairness::seeded(concurrency, registry, RandomState::new().hash_one(concurrency))
+    }
+
+    fn seeded(concurrency: u32, registry: &Registry, seed: u64) -> Arc<Fairness> {
         let clock = Clock::start();
         let metrics = Arc::new(FlowMetrics::new(registry));
         let in_flight = Arc::new(InFlight::new(clock));
@@ -67,7 +71,7 @@ impl Fairness {
             clock,
             config: ArcSwap::from_pointee(Config::default()),
             changing: Mutex::default(),
-            hasher: RandomState::new(),
+            seed,
             metrics,
             in_flight,
             watches: estimate::Watches::default(),
@@ -93,9 +97,14 @@ impl Fairness {
         let schema = config.classify(&digest).clone();
         drop(config);
         let work = self.estimate(request, &schema);
-        let hash =
-            if schema.has_flows() { self.hasher.hash_one((&schema.spec.name, schema.spec.flow(&digest))) } else { 0 };
+        let hash = if schema.has_flows() { self.hash(&schema.spec.name, schema.spec.flow(&digest)) } else { 0 };
         level::start(&schema, &self.in_flight, work, hash, user.clone(), info.clone())
+    }
+
+    fn hash(&self, schema: &str, flow: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, schema, flow).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn estimate(&self, request: &Request, schema: &Schema) -> Work {
@@ -110,7 +119,7 @@ impl Fairness {
     }
 }
 
-fn digest<'a>(user: &'a User, info: &'a RequestInfo) -> Digest<'a> {
+pub(crate) fn digest<'a>(user: &'a User, info: &'a RequestInfo) -> Digest<'a> {
     Digest {
         user: &user.name,
         groups: &user.groups,

@@ -1,10 +1,20 @@
 //! Counts and times requests that got as far as a handler.
 
 use super::Layer;
+use super::latency::Part;
 use crate::context::{Latency, RequestExt};
+use crate::http::Request;
 use crate::metrics::requests::{Labels, RequestMetrics};
+use crate::query;
 use http_body::Body as _;
+use kubelith_meta::Str;
 use std::sync::Arc;
+
+/// In an answer's extensions if the API that was asked is deprecated: the release that no longer has it.
+#[derive(Debug, Clone)]
+pub struct DeprecatedApi {
+    pub removed_release: Str,
+}
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
@@ -12,17 +22,44 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         let long_running = request.info().is_long_running().then(|| metrics.long_running(&labels));
         let received = request.received().instant;
         let latency = request.extensions().get::<Latency>().cloned();
+        let validation = written(&request, &metrics);
+        for (part, name) in [(Part::Authentication, "authentication"), (Part::Authorization, "authorization")] {
+            let took = latency.as_ref().map(|l| l.of(part)).unwrap_or_default();
+            if !took.is_zero() {
+                metrics.filter_took(name, took);
+            }
+        }
+        let info = request.info().clone();
         let metrics = metrics.clone();
         let response = next.handle(request);
         Box::pin(async move {
-            let response = response.await;
+            let mut response = response.await;
             let code = response.status().as_u16();
             let size = response.body().size_hint().exact();
             metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
-            match long_running {
-                Some(guard) => response.map(|body| body.with_guard(guard)),
-                None => response,
+            if let Some(mode) = validation {
+                metrics.field_validation(&mode, received.elapsed());
+            }
+            if let Some(api) = response.extensions_mut().remove::<DeprecatedApi>() {
+                metrics.deprecated(&info, &api.removed_release);
+            }
+            let Some(guard) = long_running else { return response };
+            match metrics.watch_events(&labels).filter(|_| code == 200) {
+                Some(tell) => response.map(|body| body.observed(tell).with_guard(guard)),
+                None => response.map(|body| body.with_guard(guard)),
             }
         })
     })
+}
+
+/// What a write is counted by: its size now, its field validation when it is answered.
+fn written(request: &Request, metrics: &RequestMetrics) -> Option<String> {
+    let info = request.info();
+    if !info.is_resource_request || !matches!(info.verb.as_str(), "create" | "update" | "patch") {
+        return None;
+    }
+    if let Ok(size) = request.header("content-length").parse() {
+        metrics.body_size(info, size);
+    }
+    Some(query::first(request.uri().query(), "fieldValidation").unwrap_or_default().into_owned())
 }

@@ -2,6 +2,7 @@
 
 use super::body;
 use super::context::Context;
+use super::fields::Ownership;
 use super::options::{Write, WriteOptions};
 use super::output;
 use crate::http::{RequestBody, Response};
@@ -11,6 +12,10 @@ use kubelith_registry::Call;
 use kubelith_registry::admission::{Operation, Request};
 use std::sync::Arc;
 
+/// Objects that may be too much for the store together with their managedFields (etcd takes 1.5 MiB) come in bodies
+/// larger than this.
+const LARGE: usize = 256 << 10;
+
 pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
@@ -19,7 +24,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let mut call = cx.call(options.mode);
     call.name = Str::from(object.str_at(&["metadata", "name"]));
     cx.default_object(&mut object);
-    cx.canonicalize(&mut object);
+    cx.canonicalize_sent(&mut object);
     cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
 
@@ -28,7 +33,14 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
         let cx = cx.clone();
         async move {
             let object = cx.track_create(object, &options);
-            let created = create_object(&cx, &call, object, &options.object).await?;
+            let spare = (bytes.len() > LARGE).then(|| object.clone());
+            let created = match (create_object(&cx, &call, object, &options.object).await, spare) {
+                (Err(status), Some(mut object)) if Ownership::is_too_much(&status) => {
+                    Ownership::Dropped.settle(&mut object);
+                    create_object(&cx, &call, object, &options.object).await?
+                }
+                (done, _) => done?,
+            };
             cx.to_request_version(created).await
         }
     };

@@ -8,7 +8,7 @@ use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Resource;
-use kubelith_schema::{TypedSchema, Version};
+use kubelith_schema::{Column, TypedSchema, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +86,11 @@ impl Endpoint {
     /// Schema of what is sent and received here.
     pub fn schema(&self) -> &TypedSchema {
         self.facet.as_ref().map_or(&self.version().schema, |facet| facet.schema())
+    }
+
+    /// Columns of a table of what is sent here.
+    pub fn columns(&self) -> &[Column] {
+        self.facet.as_ref().map_or(&self.version().columns, |facet| facet.columns())
     }
 
     /// The kind of the stored object, at the version in the URL.

@@ -5,11 +5,14 @@ use super::context::Context;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::{Call, Judged};
-use kubelith_schema::TypedSchema;
+use kubelith_schema::{Column, TypedSchema};
 
 /// A view of a resource's objects. Parents are at the request's version.
 pub trait Facet: Send + Sync + 'static {
     fn schema(&self) -> &TypedSchema;
+
+    /// Of a table of views.
+    fn columns(&self) -> &[Column];
 
     /// What GET answers.
     fn read(&self, parent: &Value) -> Result<Value, Status>;

@@ -9,7 +9,7 @@ use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
-use kubelith_schema::{Descriptor, TypedSchema};
+use kubelith_schema::{Descriptor, Encoding, TypedSchema};
 use std::sync::Arc;
 
 impl Context {
@@ -31,6 +31,27 @@ impl Context {
 
     pub(super) fn by<'a>(&'a self, manager: &'a str) -> By<'a> {
         By { manager, subresource: &self.info.subresource, now: self.endpoint.resource.clock.now() }
+    }
+}
+
+/// Whether an object is stored with its managedFields. They can be as large as the object itself; if both together are
+/// too much for the store, the object goes without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    Kept,
+    Dropped,
+}
+
+impl Ownership {
+    pub(super) fn settle(self, object: &mut Value) {
+        if self == Ownership::Dropped {
+            object.remove_at(&["metadata", "managedFields"]);
+        }
+    }
+
+    /// Whether a write failed for its size: it may go without managedFields.
+    pub(super) fn is_too_much(status: &Status) -> bool {
+        status.message.contains("etcdserver: request is too large")
     }
 }
 
@@ -69,6 +90,16 @@ impl ResourceFields {
         let paths: Vec<Vec<&str>> = fields.iter().map(|path| path.iter().map(Str::as_str).collect()).collect();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
         self.in_all_versions(Filter::Exclude(Set::of_fields(&paths)))
+    }
+
+    /// The object as it reads once it is stored: an older version shows what conversion adds, and that is owned, too.
+    fn as_stored(&self, object: Value) -> Value {
+        let stored = &self.descriptor.storage;
+        if stored.encoding != Encoding::Protobuf || stored.kind == self.kind {
+            return object;
+        }
+        let there = (self.convert)(object.clone(), &stored.kind);
+        there.and_then(|there| (self.convert)(there, &self.kind)).unwrap_or(object)
     }
 
     fn in_all_versions(&self, filter: Filter) -> Vec<(Str, Filter)> {
@@ -112,6 +143,7 @@ impl Versions for ResourceFields {
 
 impl FieldTracker for ResourceFields {
     fn update(&self, by: &By<'_>, live: Option<&Value>, object: Value) -> Value {
+        let object = self.as_stored(object);
         self.with_manager(by.subresource, |m| m.update(live, object, by.manager, by.now))
     }
 

@@ -29,6 +29,8 @@ const BATCH: usize = 64;
 pub struct Page {
     pub snapshot: Snapshot,
     pub selection: Selection,
+    /// The only key that the selection can match, if there is one.
+    pub single: Option<String>,
     /// Keys below the prefix that are less than this were sent before.
     pub start: Option<String>,
     /// With a limit: the objects of the page. Without: `None`, and they are found while they are sent.
@@ -58,7 +60,8 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     };
     // A list of any age is answered whole, as from the reference's cache.
     let limit = if options.resource_version == "0" { 0 } else { options.limit };
-    let mut page = Page { snapshot, selection, start, items: None, continue_token: None, remaining: None };
+    let single = selection.single_key();
+    let mut page = Page { snapshot, selection, single, start, items: None, continue_token: None, remaining: None };
     if limit > 0 {
         page.cut(limit);
     }
@@ -112,10 +115,9 @@ impl Page {
         let mut items = Vec::with_capacity(limit.min(1024));
         let more = {
             items.extend(self.matching().take(limit).cloned());
-            // What follows the page need not match: the reference looks at keys only.
-            // A name selects one object, so nothing can follow.
-            let single = self.selection.single_key().is_some();
-            match items.last().filter(|_| items.len() == limit && !single) {
+            // What follows the page need not match: the reference looks at keys only. Where the selection names one
+            // object, nothing else is read.
+            match items.last().filter(|_| items.len() == limit && self.single.is_none()) {
                 Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
                 None => 0,
             }
@@ -131,20 +133,23 @@ impl Page {
 
     /// The objects of the list in key order, from its start on.
     fn matching(&self) -> impl Iterator<Item = &Arc<CachedObject>> {
+        self.in_range().filter(|o| self.selection.matches(o))
+    }
+
+    /// All that must be looked at to find them.
+    fn in_range(&self) -> impl Iterator<Item = &Arc<CachedObject>> {
         let from = self.start.as_ref().map(|s| format!("{}{s}", self.selection.prefix));
-        self.snapshot
-            .range(&self.selection.prefix, None)
-            .skip_while(move |o| from.as_ref().is_some_and(|from| *o.key < **from))
-            .filter(|o| self.selection.matches(o))
+        let (one, all) = match &self.single {
+            Some(key) => (self.snapshot.get(key), None),
+            None => (None, Some(self.snapshot.range_from(&self.selection.prefix, from.as_deref()))),
+        };
+        one.into_iter().chain(all.into_iter().flatten())
     }
 
     /// A list with an object in its range that cannot be read is an error: nobody knows whether it matches.
     fn check_readable(&self, cx: &Context) -> Result<(), Status> {
-        let from = self.start.as_ref().map(|s| format!("{}{s}", self.selection.prefix));
         let end = self.items.as_ref().filter(|_| self.continue_token.is_some()).and_then(|items| items.last());
-        let range = self.snapshot.range(&self.selection.prefix, None);
-        let range = range.skip_while(|o| from.as_ref().is_some_and(|from| *o.key < **from));
-        cx.endpoint.resource.all_readable(range.take_while(|o| end.is_none_or(|end| o.key <= end.key)))
+        cx.endpoint.resource.all_readable(self.in_range().take_while(|o| end.is_none_or(|end| o.key <= end.key)))
     }
 
     pub fn objects(&self) -> Vec<Arc<CachedObject>> {
@@ -275,6 +280,7 @@ impl Chunks {
             (Position::End, _) => return,
             (Position::Start, Some(items)) => items.iter().take(BATCH).cloned().collect(),
             (Position::Item(sent), Some(items)) => items.iter().skip(*sent).take(BATCH).cloned().collect(),
+            (Position::After(_), _) if self.page.single.is_some() => Vec::new(),
             (Position::After(key), _) => {
                 let selection = &self.page.selection;
                 let range = self.page.snapshot.range(&selection.prefix, Some(key));

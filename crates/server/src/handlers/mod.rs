@@ -19,6 +19,7 @@ pub mod typed;
 mod update;
 pub mod views;
 mod watch;
+pub mod websocket;
 
 pub use body::{Decoded, Decoder};
 pub use context::Context;
@@ -26,25 +27,29 @@ pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
 
-use crate::http::{RequestBody, Response};
+use crate::http::{Request, Response};
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::Empties;
 use std::sync::Arc;
 
 /// Runs a verb on a stored resource.
-pub async fn serve(cx: Arc<Context>, verb: &str, body: RequestBody) -> Result<Response, Status> {
+pub async fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Result<Response, Status> {
     match verb {
         "get" => get::get(&cx).await,
         "list" | "watch" => {
             let options = options::ListOptions::parse(&cx.query)?;
             let forced = cx.info.verb == "watch" && verb == "watch";
-            if options.watch || forced { watch::watch(cx, options).await } else { list::list(&cx, options).await }
+            if options.watch || forced {
+                watch::watch(cx, options, request).await
+            } else {
+                list::list(&cx, options).await
+            }
         }
-        "create" => create::create(cx, body).await,
-        "update" => update::update(cx, body).await,
-        "patch" => patch::patch(cx, body).await,
-        "delete" => delete::delete(cx, body).await,
-        "deletecollection" => delete::delete_collection(cx, body).await,
+        "create" => create::create(cx, request.into_body()).await,
+        "update" => update::update(cx, request.into_body()).await,
+        "patch" => patch::patch(cx, request.into_body()).await,
+        "delete" => delete::delete(cx, request.into_body()).await,
+        "deletecollection" => delete::delete_collection(cx, request.into_body()).await,
         _ => Err(Status::method_not_supported(&cx.endpoint.resource.descriptor.group_resource(), verb)),
     }
 }
@@ -61,6 +66,18 @@ pub async fn run_to_end<T: Send + 'static>(
 }
 
 impl Context {
+    /// Brings what a client sent into canonical form. An empty list of managedFields stays for as long as it takes to
+    /// understand it: it means that nobody owns anything any more.
+    pub(crate) fn canonicalize_sent(&self, object: &mut Value) {
+        const PATH: [&str; 2] = ["metadata", "managedFields"];
+        let resets = self.endpoint.fields.is_some()
+            && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
+        self.canonicalize(object);
+        if resets {
+            object.set_at(&PATH, Value::Array(Vec::new()));
+        }
+    }
+
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
     pub fn canonicalize(&self, object: &mut Value) {

@@ -5,6 +5,7 @@ use super::body;
 use super::context::Context;
 use super::create::dedup_owners;
 use super::endpoint::Endpoint;
+use super::fields::Ownership;
 use super::options::{FieldValidation, Write, WriteOptions};
 use super::update::code_of;
 use super::{output, views};
@@ -54,9 +55,16 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
             // A subresource is never the way to create an object.
             let creates = kind == Kind::Apply && call.subresource.is_empty();
             let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
-            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options };
+            let ownership = Ownership::Kept;
+            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options, ownership };
             let resource = &cx.endpoint.resource;
-            let updated = resource.update(&call, &mut change, if_absent, Some(&options.object)).await?;
+            let mut done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            // An apply is about ownership and cannot go without.
+            if kind != Kind::Apply && done.as_ref().is_err_and(Ownership::is_too_much) {
+                change.ownership = Ownership::Dropped;
+                done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            }
+            let updated = done?;
             Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
@@ -104,6 +112,7 @@ struct Patch<'a> {
     kind: Kind,
     bytes: Bytes,
     options: &'a WriteOptions,
+    ownership: Ownership,
 }
 
 impl Change for Patch<'_> {
@@ -122,6 +131,7 @@ impl Change for Patch<'_> {
             self.check_identity(existing, &mut object)?;
             let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
             dedup_owners(self.cx, &mut object);
+            self.ownership.settle(&mut object);
             Ok(object)
         })
     }
@@ -152,8 +162,8 @@ impl Patch<'_> {
             Kind::Json => {
                 let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
                 let body = self.parse_patch(&mut strict)?;
-                let (patch, problems) = JsonPatch::decode(body, checking).map_err(patch_status)?;
-                strict.extend(problems);
+                let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+                strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
                 patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
             }
             _ => {
@@ -202,7 +212,7 @@ impl Patch<'_> {
     /// Defaults, canonical form and field ownership of a patched object.
     fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
         self.cx.default_object(&mut object);
-        self.cx.canonicalize(&mut object);
+        self.cx.canonicalize_sent(&mut object);
         Ok(self.cx.track_update(live, object, self.options))
     }
 
@@ -315,6 +325,18 @@ fn patch_status(error: PatchError) -> Status {
         }),
         PatchError::Internal(message) => Status::unknown(message),
     }
+}
+
+/// Problems with the operations of a JSON patch, by operation.
+fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
+    let operation = |problem: &String| {
+        let number = problem.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(number, _)| number);
+        number.and_then(|n| n.parse::<usize>().ok())
+    };
+    let mut problems = unknown;
+    problems.extend(repeated);
+    problems.sort_by_key(operation);
+    problems
 }
 
 /// What JSON calls a value of this kind.

@@ -11,7 +11,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::{GroupKind, GroupResource, GroupVersionKind, LabelSelector, Map, Status, Str, Value, names};
 use kubelith_registry::Call;
-use kubelith_schema::{Descriptor, ScalePaths, TypedSchema};
+use kubelith_schema::{Cell, Column, Descriptor, ScalePaths, TypedSchema};
 
 /// Stands for replicas that are not there while a write is under way, as in the reference.
 const NO_REPLICAS: i64 = i32::MIN as i64;
@@ -29,6 +29,7 @@ pub struct Scale {
     status_replicas: Vec<Str>,
     selector: Selector,
     rules: Rules,
+    columns: Vec<Column>,
     /// By `apiVersion` of the parent: where replicas are.
     owned: Vec<(Str, Option<fieldset::Path>)>,
 }
@@ -71,6 +72,7 @@ impl Scale {
             spec_replicas,
             status_replicas,
             selector,
+            columns: columns(rules),
             rules,
             owned: replica_paths(descriptor),
         })
@@ -152,6 +154,10 @@ impl Facet for Scale {
         &self.schema
     }
 
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
     fn read(&self, parent: &Value) -> Result<Value, Status> {
         let (scale, has_replicas) = self.make(parent)?;
         if !has_replicas && self.rules == Rules::Custom {
@@ -205,6 +211,40 @@ impl Facet for Scale {
         let path: Vec<&str> = self.spec_replicas.iter().map(Str::as_str).collect();
         parent.set_at(&path, Value::Int(replicas));
         Ok(parent)
+    }
+}
+
+/// What `kubectl get --subresource=scale` shows.
+fn columns(rules: Rules) -> Vec<Column> {
+    let column = |name: &str, kind: &str, path: &str| Column {
+        name: name.into(),
+        kind: kind.into(),
+        format: Str::default(),
+        description: Str::default(),
+        priority: 0,
+        cell: Cell::Path(path.into()),
+        arguments: Vec::new(),
+        absent: if kind == "integer" { Value::Int(0) } else { Value::Null },
+    };
+    let name = column("Name", "string", ".metadata.name");
+    let (desired, available) =
+        (column("Desired", "integer", ".spec.replicas"), column("Available", "integer", ".status.replicas"));
+    let created = ".metadata.creationTimestamp";
+    match rules {
+        Rules::BuiltIn => {
+            let cell = Cell::Function("age".into());
+            vec![
+                name,
+                desired,
+                available,
+                Column { cell, arguments: vec![created.into()], ..column("Age", "string", "") },
+            ]
+        }
+        Rules::Custom => {
+            let desired = Column { description: "Number of desired replicas".into(), ..desired };
+            let available = Column { description: "Number of actual replicas".into(), ..available };
+            vec![Column { format: "name".into(), ..name }, desired, available, column("Age", "date", created)]
+        }
     }
 }
 

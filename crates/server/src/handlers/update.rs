@@ -3,6 +3,7 @@
 use super::body;
 use super::context::Context;
 use super::create::dedup_owners;
+use super::fields::Ownership;
 use super::options::{Write, WriteOptions};
 use super::output;
 use crate::http::{RequestBody, Response};
@@ -21,15 +22,21 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     check_name(&call, &mut object)?;
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
     cx.default_object(&mut object);
-    cx.canonicalize(&mut object);
+    cx.canonicalize_sent(&mut object);
     cx.audit_request(&object);
 
     let task = {
         let cx = cx.clone();
         async move {
-            let mut change = Replace { cx: &cx, call: &call, object, options: &options };
+            let ownership = Ownership::Kept;
+            let mut change = Replace { cx: &cx, call: &call, object, options: &options, ownership };
             let resource = &cx.endpoint.resource;
-            let updated = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await?;
+            let mut done = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await;
+            if done.as_ref().is_err_and(Ownership::is_too_much) {
+                change.ownership = Ownership::Dropped;
+                done = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await;
+            }
+            let updated = done?;
             Ok((cx.answer(updated.object).await?, updated.outcome))
         }
     };
@@ -65,6 +72,7 @@ struct Replace<'a> {
     /// At the request's version, as the client sent it.
     object: Value,
     options: &'a WriteOptions,
+    ownership: Ownership,
 }
 
 impl Change for Replace<'_> {
@@ -81,10 +89,11 @@ impl Change for Replace<'_> {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
             };
-            let object = match &met {
+            let mut object = match &met {
                 Some(met) => self.cx.track_update(&met.live, object, self.options),
                 None => self.cx.track_create(object, self.options),
             };
+            self.ownership.settle(&mut object);
             self.cx.admit(self.call, object, existing, met, &self.options.object).await
         })
     }

@@ -3,8 +3,8 @@
 use super::context::Context;
 use super::options::{ListOptions, parse_revision};
 use super::selection::Selection;
-use super::views;
-use crate::http::{Body, BoxError, Response};
+use super::{views, websocket};
+use crate::http::{Body, BoxError, Request, Response};
 use crate::table;
 use bytes::Bytes;
 use futures::{FutureExt, Stream};
@@ -16,9 +16,10 @@ use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A quiet watch is told this often how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-pub async fn watch(cx: Arc<Context>, options: ListOptions) -> Result<Response, Status> {
+pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> Result<Response, Status> {
     let selection = Selection::new(&cx, &options)?;
     let start = Start::of(&options)?;
     let timeout = timeout(&cx, &options);
@@ -35,19 +36,24 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions) -> Result<Response, S
     let negotiated = cx.negotiate_stream()?;
     let scope = selection.scope(indexed_field(&cx));
 
+    let now = Instant::now();
     let mut state = State {
         negotiated,
         selection,
         watcher: None,
         queue: VecDeque::new(),
         events: Vec::new(),
-        bookmarks: options.bookmarks.then(|| Instant::now() + BOOKMARK_EVERY),
-        deadline: Instant::now() + timeout,
+        bookmark_at: None,
+        deadline: now + timeout,
+        timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
         revision: 0,
         ended: false,
         cx,
     };
+    if options.bookmarks {
+        state.bookmark_at = next_bookmark(Instant::now(), state.deadline);
+    }
     match start {
         Start::Initial(at) => {
             // Waits for the state that was asked for; list and watch are then taken together.
@@ -77,6 +83,9 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions) -> Result<Response, S
             }
             Err(_) => state.push_error(&too_old(revision, &resource)),
         },
+    }
+    if websocket::is_requested(request.headers()) {
+        return Ok(websocket::serve(request, state.negotiated.format, state.into_stream()));
     }
     let content_type = state.negotiated.format.watch_content_type().unwrap_or("application/json");
     let mut response = Response::new(Body::stream(state.into_stream()));
@@ -120,6 +129,16 @@ fn timeout(cx: &Context, options: &ListOptions) -> Duration {
     }
 }
 
+/// Each minute, and once shortly before the end; then no more.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let regular = now + BOOKMARK_EVERY;
+    let next = match deadline.checked_sub(BOOKMARK_BEFORE_END) {
+        Some(last) if last < regular => last,
+        _ => regular,
+    };
+    (next > now).then_some(next)
+}
+
 fn indexed_field(cx: &Context) -> Option<&str> {
     let indexed = cx.endpoint.resource.cache.indexed_field()?;
     cx.endpoint.version().selectable.get(indexed).map(|f| f.name.as_str())
@@ -149,9 +168,11 @@ struct State {
     watcher: Option<Watcher>,
     queue: VecDeque<Bytes>,
     events: Vec<Arc<Event>>,
-    /// When the next bookmark is due; `None` if the client wants none.
-    bookmarks: Option<Instant>,
+    /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
+    bookmark_at: Option<Instant>,
     deadline: Instant,
+    /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
+    timer: Pin<Box<Sleep>>,
     columns: Columns,
     /// How far this watch has come.
     revision: i64,
@@ -179,9 +200,10 @@ impl State {
             self.ended = true;
             return;
         };
-        let bookmark_at = self.bookmarks.map_or(self.deadline, |at| {
-            at.min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - Instant::now()))
-        });
+        let due = self.bookmark_at.map_or(self.deadline, |at| at.min(self.deadline));
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
@@ -194,12 +216,15 @@ impl State {
                     self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
                 }
             },
-            () = sleep_until(bookmark_at), if self.bookmarks.is_some() && bookmark_at < self.deadline => {
+            () = self.timer.as_mut() => {
+                if due >= self.deadline {
+                    self.ended = true;
+                    return;
+                }
                 self.catch_up().await;
                 self.push_bookmark(Mark::Plain).await;
-                self.bookmarks = Some(Instant::now() + BOOKMARK_EVERY);
+                self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
             }
-            () = sleep_until(self.deadline) => self.ended = true,
         }
     }
 
@@ -327,5 +352,29 @@ impl State {
         };
         self.queue.push_back(frame.into());
         self.watcher = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bookmarks_each_minute_and_before_the_end() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        // Now and the deadline, in seconds from the start, and when the next bookmark is due.
+        let cases = [
+            (0, 1800, Some(60)),
+            (60, 1800, Some(120)),
+            (1750, 1800, Some(1798)),
+            (1798, 1800, None),
+            (0, 30, Some(28)),
+            (0, 2, None),
+            (0, 0, None),
+        ];
+        for (now, deadline, want) in cases {
+            assert_eq!(next_bookmark(after(now), after(deadline)), want.map(after), "{now} of {deadline}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::tasks::Tasks;
 use crate::loopback::LoopbackClient;
+use crate::metrics::Metrics;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ pub struct HookContext {
     pub tasks: Tasks,
     /// Cancelled when the server stops.
     pub stopping: CancellationToken,
+    pub metrics: Metrics,
 }
 
 type PostStart = Box<dyn FnOnce(HookContext) -> BoxFuture<'static, Result<(), String>> + Send>;

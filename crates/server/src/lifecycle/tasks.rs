@@ -51,6 +51,12 @@ impl Tasks {
         });
     }
 
+    /// Names of the tasks that run now, with how many run under each.
+    pub fn running(&self) -> Vec<(String, usize)> {
+        let running = self.inner.running.lock().unwrap_or_else(|e| e.into_inner());
+        running.iter().map(|(name, count)| (name.clone(), *count)).collect()
+    }
+
     /// Records a failure that ends the server. The first one counts.
     pub fn fail(&self, why: impl Into<String>) {
         self.inner.fail(why.into());

@@ -1,8 +1,11 @@
 //! Counts of authentication and authorization, by outcome.
 
-use super::{counters, histograms};
+use super::pulled::PulledCounter;
+use super::{counters, histograms, register};
+use kubelith_auth::stats::{Count, TokenStats};
 use kubelith_auth::{Authentication, Decision, Verdict};
-use prometheus::{HistogramVec, IntCounterVec, Registry, exponential_buckets};
+use prometheus::{HistogramVec, IntCounterVec, Opts, Registry, exponential_buckets};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub struct AuthMetrics {
@@ -70,6 +73,34 @@ impl AuthMetrics {
         self.decisions.with_label_values(&[result]).inc();
         self.decision_duration.with_label_values(&[result]).observe(took.as_secs_f64());
     }
+}
+
+type Read = fn(&TokenStats) -> &Count;
+
+/// Counts that the token authenticators keep themselves.
+pub fn watch_tokens(registry: &Registry, stats: &Arc<TokenStats>) {
+    let cache = |name: &str, help: &str, status: &str, read: Read| {
+        add(registry, stats, Opts::new(name, help).const_label("status", status), read);
+    };
+    let (requests, looked_up) = ("authentication_token_cache_request_total", "authentication_token_cache_fetch_total");
+    cache(requests, "Tokens asked of the cache, by whether it knew them.", "hit", |s| &s.cache_hits);
+    cache(requests, "Tokens asked of the cache, by whether it knew them.", "miss", |s| &s.cache_misses);
+    cache(looked_up, "Tokens looked up by the cache, by outcome.", "ok", |s| &s.lookups);
+    cache(looked_up, "Tokens looked up by the cache, by outcome.", "error", |s| &s.failed_lookups);
+    let accounts = |name: &str, help: &str, read: Read| {
+        add(registry, stats, Opts::new(format!("serviceaccount_{name}_total"), help), read);
+    };
+    accounts("valid_tokens", "Service account tokens within their time.", |s| &s.valid);
+    accounts("stale_tokens", "Service account tokens that should have been refreshed.", |s| &s.stale);
+    accounts("legacy_tokens", "Legacy service account tokens.", |s| &s.legacy);
+    accounts("legacy_auto_token_uses", "Legacy tokens that were made for every account once.", |s| &s.legacy_auto);
+    accounts("legacy_manual_token_uses", "Legacy tokens that were made by hand.", |s| &s.legacy_manual);
+    accounts("invalid_legacy_auto_token_uses", "Legacy tokens that are marked as unused.", |s| &s.legacy_invalid);
+}
+
+fn add(registry: &Registry, stats: &Arc<TokenStats>, opts: Opts, read: Read) {
+    let stats = stats.clone();
+    register(registry, PulledCounter::new(opts, move || read(&stats).get()));
 }
 
 /// User names are many and nobody's business; the reference's few classes are kept.

@@ -10,13 +10,19 @@ pub mod process;
 pub mod pulled;
 pub mod requests;
 pub mod route;
+pub mod selection;
+#[cfg(test)]
+mod text_tests;
+pub mod workqueue;
 
 pub use prometheus;
 pub use route::metrics_route;
+pub use selection::Selection;
 
 use crate::features::FeatureGates;
 use crate::listen::Listener;
 use crate::routes::VersionInfo;
+use kubelith_auth::stats::TokenStats;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;
@@ -35,6 +41,7 @@ pub struct Metrics {
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
     pub audit: Arc<audit::AuditMetrics>,
+    pub workqueues: Arc<workqueue::WorkqueueMetrics>,
 }
 
 impl Default for Metrics {
@@ -54,6 +61,7 @@ impl Metrics {
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
             audit: Arc::new(audit::AuditMetrics::new(&registry)),
+            workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             registry,
         }
     }
@@ -66,11 +74,30 @@ impl Metrics {
         gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
             .with_label_values(&values)
             .set(1);
+        let release = format!("{}.{}", version.major, version.minor);
+        gauges(
+            &self.registry,
+            "version_info",
+            "The version, the one that is emulated and the oldest one to be compatible with.",
+            &["component", "binary", "emulation", "min_compat"],
+        )
+        .with_label_values(&[
+            "kube",
+            &release,
+            &release,
+            &format!("{}.{}", version.major, version.min_compatibility_minor),
+        ])
+        .set(1);
         let enabled =
             gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
         for (gate, on) in features.all() {
             enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
         }
+    }
+
+    /// Shows the counts of tokens.
+    pub fn watch_tokens(&self, stats: &Arc<TokenStats>) {
+        auth::watch_tokens(&self.registry, stats);
     }
 
     /// Counts what happens before there is a request.

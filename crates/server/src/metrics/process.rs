@@ -15,18 +15,25 @@ pub struct ProcessMetrics {
     max_fds: IntGauge,
     resident: IntGauge,
     virtual_memory: IntGauge,
+    virtual_memory_max: Gauge,
+    received: Counter,
+    sent: Counter,
     start: Gauge,
 }
 
 impl ProcessMetrics {
     pub fn new() -> ProcessMetrics {
         let gauge = |name, help| IntGauge::new(name, help).expect("a well-formed name");
+        let counter = |name, help| Counter::new(name, help).expect("a well-formed name");
         let start = Gauge::new("process_start_time_seconds", "Start of the process, in seconds since 1970.");
         let start = start.expect("a well-formed name");
         start.set(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
         ProcessMetrics {
-            cpu: Counter::new("process_cpu_seconds_total", "Processor time used, in seconds.")
+            cpu: counter("process_cpu_seconds_total", "Processor time used, in seconds."),
+            virtual_memory_max: Gauge::new("process_virtual_memory_max_bytes", "Limit of virtual memory, in bytes.")
                 .expect("a well-formed name"),
+            received: counter("process_network_receive_bytes_total", "Bytes received over the network."),
+            sent: counter("process_network_transmit_bytes_total", "Bytes sent over the network."),
             open_fds: gauge("process_open_fds", "Open file descriptors."),
             max_fds: gauge("process_max_fds", "Limit of open file descriptors."),
             resident: gauge("process_resident_memory_bytes", "Resident memory, in bytes."),
@@ -47,13 +54,30 @@ impl ProcessMetrics {
         if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
             self.open_fds.set(entries.count() as i64);
         }
-        if let Some(max) = max_open_files(&read("limits")) {
-            self.max_fds.set(max);
+        let limits = read("limits");
+        if let Some(max) = limit(&limits, "Max open files") {
+            self.max_fds.set(max as i64);
         }
+        if let Some(max) = limit(&limits, "Max address space") {
+            self.virtual_memory_max.set(max);
+        }
+        let (received, sent) = traffic(&read("net/dev"));
+        self.received.inc_by((received - self.received.get()).max(0.0));
+        self.sent.inc_by((sent - self.sent.get()).max(0.0));
     }
 
-    fn all(&self) -> [&dyn Collector; 6] {
-        [&self.cpu, &self.open_fds, &self.max_fds, &self.resident, &self.virtual_memory, &self.start]
+    fn all(&self) -> [&dyn Collector; 9] {
+        [
+            &self.cpu,
+            &self.open_fds,
+            &self.max_fds,
+            &self.resident,
+            &self.virtual_memory,
+            &self.virtual_memory_max,
+            &self.received,
+            &self.sent,
+            &self.start,
+        ]
     }
 }
 
@@ -88,9 +112,24 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     Some((user + system) / TICKS)
 }
 
-fn max_open_files(limits: &str) -> Option<i64> {
-    let line = limits.lines().find(|l| l.starts_with("Max open files"))?;
-    line["Max open files".len()..].split_whitespace().next()?.parse().ok()
+/// A soft limit; the largest number there is if there is none.
+fn limit(limits: &str, name: &str) -> Option<f64> {
+    let line = limits.lines().find(|l| l.starts_with(name))?;
+    match line[name.len()..].split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX as f64),
+        number => number.parse().ok(),
+    }
+}
+
+/// Bytes received and sent, over all interfaces.
+fn traffic(dev: &str) -> (f64, f64) {
+    let (mut received, mut sent) = (0.0, 0.0);
+    for (_, numbers) in dev.lines().filter_map(|l| l.split_once(':')) {
+        let numbers: Vec<f64> = numbers.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        received += numbers.first().unwrap_or(&0.0);
+        sent += numbers.get(8).unwrap_or(&0.0);
+    }
+    (received, sent)
 }
 
 #[cfg(test)]
@@ -101,6 +140,11 @@ mod tests {
     fn reads_the_kernels_files() {
         assert_eq!(sizes("100 20 3 4 0 5 0"), Some((100, 20)));
         assert_eq!(cpu_seconds("1 (a b) c) S 2 3 4 5 6 7 8 9 10 11 150 50 0 0"), Some(2.0));
-        assert_eq!(max_open_files("Limit  Soft\nMax open files            1024   4096   files"), Some(1024));
+        let limits =
+            "Limit  Soft\nMax open files            1024   4096   files\nMax address space   unlimited unlimited";
+        assert_eq!(limit(limits, "Max open files"), Some(1024.0));
+        assert_eq!(limit(limits, "Max address space"), Some(u64::MAX as f64));
+        let dev = "Inter-|\n face |bytes\n  lo: 10 1 0 0 0 0 0 0 20 1 0 0\neth0: 5 1 0 0 0 0 0 0 7 1 0 0";
+        assert_eq!(traffic(dev), (15.0, 27.0));
     }
 }

@@ -22,6 +22,7 @@ const SLI_BUCKETS: &[f64] =
     &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
 const FILTER_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0];
 
+const GVR: [&str; 3] = ["group", "version", "resource"];
 const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
 
 pub struct RequestMetrics {
@@ -38,6 +39,8 @@ pub struct RequestMetrics {
     in_queue: IntGaugeVec,
     field_validation: HistogramVec,
     deprecated: IntGaugeVec,
+    watch_events: IntCounterVec,
+    watch_event_sizes: HistogramVec,
     /// Resources that have series already. Names come from URLs, so their number is bounded here.
     known: RwLock<HashSet<(Str, Str, Str)>>,
 }
@@ -144,6 +147,14 @@ impl RequestMetrics {
                 "Deprecated APIs that were asked for.",
                 &["group", "version", "resource", "subresource", "removed_release"],
             ),
+            watch_events: counters(registry, "apiserver_watch_events_total", "Events sent to watches.", &GVR),
+            watch_event_sizes: histograms(
+                registry,
+                "apiserver_watch_events_sizes",
+                "Sizes of events sent to watches, in bytes.",
+                &exponential_buckets(1024.0, 2.0, 8).expect("a valid series"),
+                &GVR,
+            ),
             known: RwLock::default(),
         }
     }
@@ -173,6 +184,20 @@ impl RequestMetrics {
         if *is_self {
             self.self_requests.with_label_values(&[verb, group, resource, subresource]).inc();
         }
+    }
+
+    /// What to tell the size of every event of a watch; `None` if it is not counted.
+    pub fn watch_events(&self, labels: &Labels) -> Option<impl Fn(usize) + Send + Unpin + 'static> {
+        if labels.verb != "WATCH" || !self.is_countable(&labels.info) {
+            return None;
+        }
+        let (group, version, resource, _) = route(&labels.info);
+        let count = self.watch_events.with_label_values(&[group, version, resource]);
+        let sizes = self.watch_event_sizes.with_label_values(&[group, version, resource]);
+        Some(move |size: usize| {
+            count.inc();
+            sizes.observe(size as f64);
+        })
     }
 
     /// Counts a long-running request until the guard is dropped.

@@ -1,5 +1,6 @@
 //! `/metrics`: a registry as text.
 
+use super::Selection;
 use crate::http::{BoxHandler, Request, Response};
 use crate::respond;
 use futures::future::BoxFuture;
@@ -9,10 +10,15 @@ use std::sync::Arc;
 
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-pub fn metrics_route(registry: Registry) -> BoxHandler {
+/// Serves what `selection` leaves of a registry.
+pub fn metrics_route(registry: Registry, selection: Arc<Selection>) -> BoxHandler {
     Arc::new(move |_: Request| -> BoxFuture<'static, Response> {
         let mut text = Vec::with_capacity(64 * 1024);
-        let response = match TextEncoder::new().encode(&registry.gather(), &mut text) {
+        let families = match selection.is_everything() {
+            true => registry.gather(),
+            false => selection.select(registry.gather()),
+        };
+        let response = match TextEncoder::new().encode(&families, &mut text) {
             Ok(()) => respond::with_type(StatusCode::OK, CONTENT_TYPE, text),
             Err(why) => respond::error_text(StatusCode::INTERNAL_SERVER_ERROR, why),
         };

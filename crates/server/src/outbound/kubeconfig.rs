@@ -4,7 +4,7 @@ use super::{ClientTls, Credential, HttpClient, Trust};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kubelith_meta::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The current context of a kubeconfig file.
@@ -86,7 +86,7 @@ fn pem(object: &Value, key: &str, dir: &Path) -> Result<Option<Vec<u8>>, String>
 fn credential(user: &Value, dir: &Path) -> Credential {
     let (token, file) = (user.str_at(&["token"]), user.str_at(&["tokenFile"]));
     if !file.is_empty() {
-        return Credential::TokenFile(PathBuf::from(dir.join(file)));
+        return Credential::TokenFile(dir.join(file));
     }
     if !token.is_empty() {
         return Credential::Token(token.to_owned());

@@ -7,6 +7,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -40,11 +41,9 @@ pub struct DialError(pub String);
 impl Dialer {
     pub async fn dial(&self, host: &str, port: u16) -> Result<Stream, DialError> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let shown = if bare.contains(':') { format!("[{bare}]:{port}") } else { format!("{bare}:{port}") };
-        let tcp = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect((bare, port))).await {
-            Ok(Ok(tcp)) => tcp,
-            Ok(Err(e)) => return Err(DialError(format!("dial tcp {}", connect_error(bare, &shown, &e)))),
-            Err(_) => return Err(DialError(format!("dial tcp {shown}: i/o timeout"))),
+        let tcp = match tokio::time::timeout(CONNECT_TIMEOUT, connect(bare, port)).await {
+            Ok(connected) => connected?,
+            Err(_) => return Err(DialError(format!("dial tcp {bare}:{port}: i/o timeout"))),
         };
         // Small requests must not wait for each other's acknowledgement; without it they are only slower.
         let _ = tcp.set_nodelay(true);
@@ -63,7 +62,21 @@ impl Dialer {
     }
 }
 
-fn connect_error(host: &str, shown: &str, error: &io::Error) -> String {
+/// One address of the host after the other; if none answers, the first says why.
+async fn connect(host: &str, port: u16) -> Result<TcpStream, DialError> {
+    let no_such_host = || DialError(format!("dial tcp: lookup {host}: no such host"));
+    let addresses = tokio::net::lookup_host((host, port)).await.map_err(|_| no_such_host())?;
+    let mut first = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(why) => drop(first.get_or_insert_with(|| connect_error(address, &why))),
+        }
+    }
+    Err(first.map_or_else(no_such_host, DialError))
+}
+
+fn connect_error(address: SocketAddr, error: &io::Error) -> String {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut};
     let why = match error.kind() {
         ConnectionRefused => "connection refused",
@@ -71,10 +84,9 @@ fn connect_error(host: &str, shown: &str, error: &io::Error) -> String {
         HostUnreachable => "no route to host",
         NetworkUnreachable => "network is unreachable",
         TimedOut => "connection timed out",
-        _ if error.raw_os_error().is_none() => return format!("lookup {host}: no such host"),
-        _ => return format!("{shown}: connect: {error}"),
+        _ => return format!("dial tcp {address}: connect: {error}"),
     };
-    format!("{shown}: connect: {why}")
+    format!("dial tcp {address}: connect: {why}")
 }
 
 fn handshake_error(error: &io::Error) -> String {

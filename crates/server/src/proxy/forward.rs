@@ -24,6 +24,16 @@ pub struct Forward {
     pub user: Option<(Arc<User>, Identity)>,
     pub redirects: Redirects,
     pub host: HostHeader,
+    pub origin: Origin,
+}
+
+/// Where the server is told that it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Where it is.
+    Server,
+    /// Below this path of ours: links to itself must begin with it.
+    Below(String),
 }
 
 /// What becomes of an answer that sends the client elsewhere.
@@ -72,12 +82,38 @@ pub async fn forward(
         let head = upgrade::Head { method: parts.method, headers, protocol };
         return upgrade::forward(transport, target, head, body, on_upgrade).await;
     }
-    tell_origin(&mut headers, transport, &target);
+    tell_origin(&mut headers, transport, &target, &how.origin);
+    let hosts =
+        [Some(target.authority.to_string()), headers.get(HOST).and_then(|h| h.to_str().ok()).map(str::to_owned)];
     let response = exchange(transport, target, parts.method, headers, body).await?;
-    answer(response, how.redirects)
+    let mut answer = answer(response, how.redirects)?;
+    if let Origin::Below(prefix) = &how.origin
+        && let Some(new) = answer.headers().get(LOCATION).and_then(|l| location_below(l.to_str().ok()?, prefix, &hosts))
+    {
+        answer.headers_mut().insert(LOCATION, new);
+    }
+    Ok(answer)
 }
 
-fn tell_origin(headers: &mut HeaderMap, transport: &Transport, target: &Target) {
+/// A link of a server to itself, as our clients must write it; `None` if it needs no change.
+fn location_below(location: &str, prefix: &str, hosts: &[Option<String>]) -> Option<HeaderValue> {
+    let uri: http::Uri = location.parse().ok()?;
+    let own = uri.authority().is_none_or(|a| hosts.iter().flatten().any(|h| a.as_str() == h));
+    if !own || !uri.path().starts_with('/') || location.is_empty() {
+        return None;
+    }
+    let rest = uri.path_and_query().map_or("/", |p| p.as_str());
+    let new = if uri.path().starts_with(prefix) { rest.to_owned() } else { format!("{prefix}{rest}") };
+    HeaderValue::from_str(&new).ok()
+}
+
+fn tell_origin(headers: &mut HeaderMap, transport: &Transport, target: &Target, origin: &Origin) {
+    if let Origin::Below(prefix) = origin {
+        if let Ok(path) = HeaderValue::from_str(&format!("{prefix}{}", target.path_and_query.path())) {
+            headers.insert(X_FORWARDED_URI, path);
+        }
+        return;
+    }
     if let Ok(path) = HeaderValue::from_str(target.path_and_query.path()) {
         headers.insert(X_FORWARDED_URI, path);
     }
@@ -140,4 +176,25 @@ fn answer(response: http::Response<hyper::body::Incoming>, redirects: Redirects)
     *out.status_mut() = parts.status;
     *out.headers_mut() = parts.headers;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_a_server_to_itself_are_put_below_ours() {
+        let hosts = [Some("10.0.0.1:80".to_owned()), Some("api.test".to_owned())];
+        for (location, want) in [
+            ("/login?x=1", Some("/proxy/login?x=1")),
+            ("http://10.0.0.1:80/login", Some("/proxy/login")),
+            ("https://api.test/login", Some("/proxy/login")),
+            ("/proxy/login", Some("/proxy/login")),
+            ("https://elsewhere.test/login", None),
+            ("login", None),
+        ] {
+            let got = location_below(location, "/proxy", &hosts);
+            assert_eq!(got.as_ref().map(|v| v.to_str().unwrap()), want, "{location}");
+        }
+    }
 }

@@ -11,18 +11,17 @@ mod fetch;
 mod forward;
 mod headers;
 mod identity;
+mod path;
 mod tls;
 mod transport;
 mod upgrade;
 
-#[cfg(test)]
-mod tests;
-
 pub use certificates::ClientCertificate;
 pub use fetch::{FetchFailed, Fetched};
-pub use forward::{Forward, HostHeader, Redirects, forward};
-pub use headers::Identity;
+pub use forward::{Forward, HostHeader, Origin, Redirects, forward};
+pub use headers::{Identity, asks_for_upgrade};
 pub use identity::escape_extra_key;
+pub use path::{canonical_query, clean_path, encode_path, encode_query};
 pub use tls::{ServerTrust, TlsClient, TlsClientError};
 pub use transport::{Target, Transport};
 

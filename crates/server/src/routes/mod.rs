@@ -3,13 +3,17 @@
 
 mod debug;
 mod index;
+mod logs;
 mod openid;
+mod profiles;
 mod version;
 mod zpages;
 
 pub use debug::install as install_debug;
 pub use index::{ListedPaths, install as install_index};
+pub use logs::install as install_logs;
 pub use openid::{OpenIdDocuments, OpenIdReady, install as install_openid};
+pub use profiles::install as install_profiles;
 pub use version::{VersionInfo, install as install_version};
 pub use zpages::{install_flagz, install_statusz};
 

@@ -72,7 +72,7 @@ pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> R
             )));
         }
     };
-    let columns = &cx.endpoint.version().columns;
+    let columns = cx.endpoint.columns();
     let paths = parsed(columns);
     let now = cx.endpoint.resource.clock.now();
     let mut objects: Vec<&Value> = objects.iter().collect();

@@ -1,6 +1,7 @@
 //! The server's own certificate authority, made on first start under `<data-dir>/pki`: the serving
 //! certificate, the administrator's client certificate and kubeconfig, and the key that signs service
-//! account tokens. What is there and still good is kept.
+//! account tokens; and a second authority for the certificate by which extension servers know this one. What is there
+//! and still good is kept.
 //!
 //! Keys are ECDSA P-256: made in microseconds, so a first start costs no more than the next one.
 
@@ -27,6 +28,11 @@ const CLOCK_SKEW: Duration = Duration::hours(1);
 
 const ADMIN_NAME: &str = "kubernetes-admin";
 const ADMIN_GROUP: &str = "system:masters";
+
+/// Signs for clients and for this server.
+const CA: &str = "ca";
+/// Signs for the front proxy alone: whoever has such a certificate may speak for anybody.
+const FRONT_PROXY_CA: &str = "front-proxy-ca";
 
 #[derive(Debug, Clone, Default)]
 pub struct PkiOptions {
@@ -55,14 +61,20 @@ pub enum PkiError {
 }
 
 impl Pki {
+    /// The common name in the front proxy's certificate.
+    pub const FRONT_PROXY_NAME: &str = "front-proxy";
+
     /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
         for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
             files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
         }
-        if !files::is_filled(&pki.ca_cert()) || !files::is_filled(&pki.path("ca.key")) {
-            pki.make_ca()?;
+        for (name, subject) in [(CA, "kubelith-ca"), (FRONT_PROXY_CA, "kubelith-front-proxy-ca")] {
+            let filled = |kind: &str| files::is_filled(&pki.path(&format!("{name}.{kind}")));
+            if !filled("crt") || !filled("key") {
+                pki.make_ca(name, subject)?;
+            }
         }
         pki.renew()?;
         if !files::is_filled(&pki.service_account_key()) {
@@ -75,21 +87,25 @@ impl Pki {
 
     /// Issues anew what nears its end. True if something was written.
     pub fn renew(&self) -> Result<bool, PkiError> {
-        let serving = self.is_stale("apiserver", &self.options)?;
+        let serving = self.is_stale(CA, "apiserver", &self.options)?;
         if serving {
-            self.issue("apiserver", self.serving_params()?)?;
+            self.issue(CA, "apiserver", self.serving_params()?)?;
         }
-        let admin = self.is_stale("admin", &PkiOptions::default())?;
+        let admin = self.is_stale(CA, "admin", &PkiOptions::default())?;
         if admin {
-            self.issue("admin", admin_params())?;
+            self.issue(CA, "admin", client_params(ADMIN_NAME, Some(ADMIN_GROUP)))?;
         }
-        Ok(serving || admin)
+        let front_proxy = self.is_stale(FRONT_PROXY_CA, "front-proxy", &PkiOptions::default())?;
+        if front_proxy {
+            self.issue(FRONT_PROXY_CA, "front-proxy", client_params(Pki::FRONT_PROXY_NAME, None))?;
+        }
+        Ok(serving || admin || front_proxy)
     }
 
     /// Brings everything to the disk. Costs some milliseconds per file, so a first start does it while it
     /// serves already; what a power failure empties before is made anew.
     pub fn sync(&self) -> Result<(), PkiError> {
-        for name in ["ca", "apiserver", "admin"] {
+        for name in [CA, "apiserver", "admin", FRONT_PROXY_CA, "front-proxy"] {
             for kind in ["key", "crt"] {
                 let path = self.path(&format!("{name}.{kind}"));
                 files::sync(&path).map_err(|source| PkiError::Io { path, source })?;
@@ -101,6 +117,19 @@ impl Pki {
 
     pub fn ca_cert(&self) -> PathBuf {
         self.path("ca.crt")
+    }
+
+    /// Of the certificate by which extension servers know this one.
+    pub fn front_proxy_ca(&self) -> PathBuf {
+        self.path("front-proxy-ca.crt")
+    }
+
+    pub fn front_proxy_cert(&self) -> PathBuf {
+        self.path("front-proxy.crt")
+    }
+
+    pub fn front_proxy_key(&self) -> PathBuf {
+        self.path("front-proxy.key")
     }
 
     pub fn serving_cert(&self) -> PathBuf {
@@ -143,17 +172,17 @@ impl Pki {
             .map_err(|source| PkiError::Io { path: path.to_owned(), source })
     }
 
-    fn make_ca(&self) -> Result<(), PkiError> {
+    fn make_ca(&self, name: &str, common_name: &str) -> Result<(), PkiError> {
         let mut params = CertificateParams::default();
-        params.distinguished_name = subject("kubelith-ca", None);
+        params.distinguished_name = subject(common_name, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         set_lifetime(&mut params, CA_LIFETIME);
         let key = KeyPair::generate()?;
         let cert = params.self_signed(&key)?;
-        self.write("ca.key", &key.serialize_pem(), Access::Private)?;
-        self.write("ca.crt", &cert.pem(), Access::Public)
+        self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
+        self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
     }
 
     fn serving_params(&self) -> Result<CertificateParams, PkiError> {
@@ -167,19 +196,19 @@ impl Pki {
         Ok(params)
     }
 
-    fn issue(&self, name: &str, mut params: CertificateParams) -> Result<(), PkiError> {
+    fn issue(&self, ca: &str, name: &str, mut params: CertificateParams) -> Result<(), PkiError> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         set_lifetime(&mut params, LEAF_LIFETIME);
-        let ca_key = KeyPair::from_pem(&self.read("ca.key")?)?;
-        let issuer = Issuer::from_ca_cert_pem(&self.read("ca.crt")?, ca_key)?;
+        let ca_key = KeyPair::from_pem(&self.read(&format!("{ca}.key"))?)?;
+        let issuer = Issuer::from_ca_cert_pem(&self.read(&format!("{ca}.crt"))?, ca_key)?;
         let key = KeyPair::generate()?;
         let cert = params.signed_by(&key, &issuer)?;
         self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
         self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
     }
 
-    fn is_stale(&self, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
+    fn is_stale(&self, ca: &str, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
         let cert_path = self.path(&format!("{name}.crt"));
         if !files::is_filled(&cert_path) || !files::is_filled(&self.path(&format!("{name}.key"))) {
             return Ok(true);
@@ -188,12 +217,12 @@ impl Pki {
         let der = CertificateDer::from_pem_file(&cert_path).map_err(|e| bad(e.to_string()))?;
         let (_, cert) = X509Certificate::from_der(&der).map_err(|e| bad(e.to_string()))?;
         let ends = cert.validity().not_after.to_datetime();
-        Ok(ends - RENEW_BEFORE < OffsetDateTime::now_utc() || !covers(&cert, needed) || !self.is_ours(&cert)?)
+        Ok(ends - RENEW_BEFORE < OffsetDateTime::now_utc() || !covers(&cert, needed) || !self.is_ours(ca, &cert)?)
     }
 
     /// A certificate of an authority that was replaced is of no use.
-    fn is_ours(&self, cert: &X509Certificate<'_>) -> Result<bool, PkiError> {
-        let path = self.ca_cert();
+    fn is_ours(&self, ca: &str, cert: &X509Certificate<'_>) -> Result<bool, PkiError> {
+        let path = self.path(&format!("{ca}.crt"));
         let bad = |why: String| PkiError::Bad { path: path.clone(), why };
         let der = CertificateDer::from_pem_file(&path).map_err(|e| bad(e.to_string()))?;
         let (_, ca) = X509Certificate::from_der(&der).map_err(|e| bad(e.to_string()))?;
@@ -218,9 +247,9 @@ impl Pki {
     }
 }
 
-fn admin_params() -> CertificateParams {
+fn client_params(common_name: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
-    params.distinguished_name = subject(ADMIN_NAME, Some(ADMIN_GROUP));
+    params.distinguished_name = subject(common_name, organization);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     params
 }
@@ -322,7 +351,8 @@ mod tests {
         let kubeconfig = dir.path().join("admin.kubeconfig");
         pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443", None).unwrap();
         let pki_dir = dir.path().join("pki");
-        let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key"].map(|f| pki_dir.join(f));
+        let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key", "front-proxy-ca.key", "front-proxy.key"]
+            .map(|f| pki_dir.join(f));
         for file in keys.iter().chain([&kubeconfig]) {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", file.display());

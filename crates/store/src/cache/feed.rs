@@ -6,7 +6,8 @@ use super::object::EventKind;
 use super::resource::{Change, ResourceCache};
 use crate::layout::MAX_SEGMENTS;
 use crate::{
-    Event, KeyRange, Previous, ProgressRequests, Result, Revision, StoreError, Watch, WatchBatch, WatchRequest,
+    Event, KeyRange, Previous, ProgressRequests, Result, Revision, StoreError, Watch, WatchBatch, WatchError,
+    WatchRequest,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -16,6 +17,8 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(250);
 /// How often idle caches drop what is over age.
 const TRIM: Duration = Duration::from_secs(30);
+/// Encodings that nobody asked for are dropped at each so many trims: after five to ten minutes.
+const TRIMS_PER_FORM: u32 = 10;
 
 /// What a batch changes in one cache.
 type Changes = (Arc<ResourceCache>, Vec<Change>);
@@ -31,62 +34,80 @@ pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
             ProgressRequests::Unsupported => KeyRange::all(),
         };
         // The caches hold the previous values.
-        match store.watch(WatchRequest::new(range, after).previous(Previous::Omit)).await {
+        let end = match store.watch(WatchRequest::new(range, after).previous(Previous::Omit)).await {
             Ok(watch) => {
                 if let Some(hub) = hub.upgrade() {
                     *hub.control.write().expect("no panic under this lock") = Some(watch.control());
                 }
-                after = follow(&hub, watch, after).await;
+                let (reached, end) = follow(&hub, watch, after).await;
+                after = reached;
+                end
             }
-            Err(StoreError::Closed) => return,
-            Err(error) => tracing::warn!(%error, "cannot watch the store"),
-        }
-        let Some(hub) = hub.upgrade() else { return };
-        // Lagging behind is resumed by the next watch; what is compacted is not, and only a list tells.
-        let replayable = store.stats().await.map(|s| s.compacted <= after);
-        if !matches!(replayable, Ok(true)) {
-            let _feeding = hub.feeding.lock().await;
-            match (store.current_revision().await, hub.reload_all().await) {
-                (Ok(revision), Ok(())) => {
-                    after = revision;
-                    hub.applied.send_replace(revision.0);
-                }
-                (Err(error), _) | (_, Err(error)) => {
-                    tracing::warn!(%error, "cannot list the store");
-                    tokio::time::sleep(RETRY).await;
+            Err(StoreError::Compacted { .. }) => End::Compacted,
+            Err(error) => End::Failed(error.into()),
+        };
+        match end {
+            End::Dropped | End::Failed(WatchError::Closed | WatchError::Store(StoreError::Closed)) => return,
+            // The next watch goes on where this one ended.
+            End::Failed(error) => {
+                tracing::warn!(%error, "cannot watch the store");
+                tokio::time::sleep(RETRY).await;
+            }
+            End::Compacted => {
+                let Some(hub) = hub.upgrade() else { return };
+                match hub.start_over().await {
+                    Ok(revision) => after = revision,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot list the store");
+                        tokio::time::sleep(RETRY).await;
+                    }
                 }
             }
         }
     }
 }
 
+/// Why a watch is over.
+enum End {
+    /// The hub is gone.
+    Dropped,
+    /// What came next is no longer in the store: only a list helps.
+    Compacted,
+    Failed(WatchError),
+}
+
 /// Applies batches until the watch ends; answers the last revision applied.
-async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> Revision {
+async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revision, End) {
     let mut trim = tokio::time::interval_at(tokio::time::Instant::now() + TRIM, TRIM);
+    let mut trims = 0;
     loop {
         let next = tokio::select! {
             next = watch.next() => next,
             _ = trim.tick() => {
-                let Some(hub) = hub.upgrade() else { return after };
+                let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
+                trims += 1;
                 for registered in hub.resources.read().expect("no panic under this lock").values() {
                     registered.cache.trim();
+                    if trims % TRIMS_PER_FORM == 0 {
+                        registered.cache.drop_unused_forms();
+                    }
                 }
                 hub.replay.lock().expect("no panic under this lock").forget();
                 continue;
             }
         };
-        let Some(hub) = hub.upgrade() else { return after };
+        let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
         match next {
             Some(Ok(batch)) => {
                 after = after.max(batch.revision);
                 let _feeding = hub.feeding.lock().await;
                 hub.apply(batch).await;
             }
-            Some(Err(error)) => {
-                tracing::debug!(%error, "the store's watch ended");
-                return after;
+            Some(Err(WatchError::Compacted { .. } | WatchError::Store(StoreError::Compacted { .. }))) => {
+                return (after, End::Compacted);
             }
-            None => return after,
+            Some(Err(error)) => return (after, End::Failed(error)),
+            None => return (after, End::Failed(StoreError::Unavailable("the watch ended".into()).into())),
         }
     }
 }
@@ -147,7 +168,10 @@ impl Hub {
         }
     }
 
-    async fn reload_all(&self) -> Result<()> {
+    /// Fills all caches anew; answers the revision to go on from.
+    async fn start_over(&self) -> Result<Revision> {
+        let _feeding = self.feeding.lock().await;
+        let revision = self.raw.current_revision().await?;
         let all: Vec<_> = {
             let resources = self.resources.read().expect("no panic under this lock");
             resources.iter().map(|(p, r)| (p.clone(), r.clone())).collect()
@@ -155,7 +179,8 @@ impl Hub {
         for (prefix, registered) in all {
             self.load(&prefix, &registered).await?;
         }
-        Ok(())
+        self.applied.send_replace(revision.0);
+        Ok(revision)
     }
 }
 

@@ -68,22 +68,40 @@ impl Broken {
 /// Other encodings of an object or event, made on first use and kept: protobuf, another API version, a table row.
 /// The id is whatever its maker uses to tell forms apart.
 #[derive(Debug, Default)]
-struct Forms(OnceLock<Mutex<Vec<(u64, Bytes)>>>);
+struct Forms(OnceLock<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    forms: Vec<(u64, Bytes)>,
+    /// Read or made since the last [`Forms::drop_unused`].
+    used: bool,
+}
 
 impl Forms {
     fn get(&self, id: u64) -> Option<Bytes> {
-        let forms = self.0.get()?.lock().expect("no panic under this lock");
-        forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone())
+        let mut kept = self.0.get()?.lock().expect("no panic under this lock");
+        let found = kept.forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone());
+        kept.used |= found.is_some();
+        found
     }
 
     /// Keeps a form; if another reader was first, theirs stays and is answered.
     fn keep(&self, id: u64, bytes: Bytes) -> Bytes {
-        let mut forms = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
-        if let Some((_, kept)) = forms.iter().find(|(i, _)| *i == id) {
-            return kept.clone();
+        let mut kept = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
+        kept.used = true;
+        if let Some((_, known)) = kept.forms.iter().find(|(i, _)| *i == id) {
+            return known.clone();
         }
-        forms.push((id, bytes.clone()));
+        kept.forms.push((id, bytes.clone()));
         bytes
+    }
+
+    fn drop_unused(&self) {
+        let Some(kept) = self.0.get() else { return };
+        let mut kept = kept.lock().expect("no panic under this lock");
+        if !std::mem::replace(&mut kept.used, false) {
+            kept.forms = Vec::new();
+        }
     }
 }
 
@@ -182,6 +200,11 @@ impl CachedObject {
     /// Keeps an encoding for later readers. Two may make the same one at once; nobody waits for an encoder.
     pub fn keep_form(&self, id: u64, bytes: Bytes) -> Bytes {
         self.forms.keep(id, bytes)
+    }
+
+    /// Drops the other encodings if nobody asked for one since the last call.
+    pub fn drop_unused_forms(&self) {
+        self.forms.drop_unused();
     }
 
     /// A JSON watch frame of this object as `kind`: the stored frame if it is that, else made now.
@@ -333,5 +356,10 @@ mod tests {
         assert_eq!(o.keep_form(1, Bytes::from_static(b"y")), "x");
         assert_eq!(o.form(1).as_deref(), Some(&b"x"[..]));
         assert_eq!(o.form(2), None);
+        o.drop_unused_forms();
+        assert!(o.form(1).is_some(), "it was used");
+        o.drop_unused_forms();
+        o.drop_unused_forms();
+        assert_eq!(o.form(1), None);
     }
 }

@@ -159,8 +159,28 @@ impl Snapshot {
             .map(|(_, object)| object)
     }
 
+    /// Objects whose key starts with `prefix` and is `from` or greater, in key order.
+    pub fn range_from<'a>(
+        &'a self,
+        prefix: &'a str,
+        from: Option<&str>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + use<'a> {
+        let start: Arc<str> = from.filter(|from| *from >= prefix).unwrap_or(prefix).into();
+        let found = self.objects.range(start..).take_while(move |(key, _)| key.starts_with(prefix));
+        found.map(|(_, object)| object)
+    }
+
     pub fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
         self.objects.get(key)
+    }
+}
+
+impl From<(EventKind, CachedObject)> for Change {
+    fn from((kind, object): (EventKind, CachedObject)) -> Change {
+        match kind {
+            EventKind::Deleted => Change::Delete(object.key, object.revision),
+            kind => Change::Put(kind, object),
+        }
     }
 }
 
@@ -261,12 +281,12 @@ impl ResourceCache {
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
     /// keys in one revision, and no reader may see half of a revision. What was applied before is skipped: a
     /// list and a watch may overlap.
-    pub fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+    pub fn apply(&self, changes: impl IntoIterator<Item = impl Into<Change>>) {
         let mut events = Vec::new();
         {
             let mut state = self.state.write().expect("no panic under this lock");
             for change in changes {
-                if let Some(event) = state.apply(change) {
+                if let Some(event) = state.apply(change.into()) {
                     events.push(event);
                 }
             }
@@ -285,6 +305,14 @@ impl ResourceCache {
             queues.retain(|q| q.strong_count() > 0);
             !queues.is_empty()
         });
+    }
+
+    /// Drops encodings that nobody asked for since the last call.
+    pub fn drop_unused_forms(&self) {
+        // On a snapshot, so that nobody waits.
+        for object in self.snapshot().objects.values() {
+            object.drop_unused_forms();
+        }
     }
 
     /// Watches the changes after `revision`.

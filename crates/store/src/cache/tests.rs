@@ -139,3 +139,21 @@ async fn watches_go_on_over_a_restart() {
     hub.stop();
     store.close().await;
 }
+
+#[tokio::test]
+async fn a_gap_that_the_store_cannot_replay_is_filled_by_a_list() {
+    let store = Arc::new(MemoryStore::default());
+    let hub = Hub::start(store.clone(), "/r/").await.unwrap();
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    // Nobody feeds the caches meanwhile.
+    hub.stop();
+    put(&*store, "/r/pods/n/a", "a").await;
+    let last = put(&*store, "/r/pods/n/b", "b").await;
+    store.compact(last).await.unwrap();
+    let (_, mut watcher) = cache.list_and_watch(Scope::All);
+    let feed = tokio::spawn(super::feed::feed(Arc::downgrade(&hub), Revision(hub.applied())));
+    assert!(hub.wait_for(last.0).await);
+    assert_eq!(cache.len(), 2);
+    assert_eq!(watcher.next(&mut Vec::new()).await, Err(TooOld));
+    feed.abort();
+}

@@ -6,7 +6,7 @@ mod event;
 pub mod pod;
 pub mod quota;
 mod service;
-mod volume;
+pub mod volume;
 
 use crate::Rules;
 use crate::common::{meta, meta_update};

@@ -27,10 +27,10 @@ pub const FLAGS: &[Flag] = &[
         "How the endpoints of the kubernetes service are kept: lease, master-count (deprecated), none.",
     ),
     flag("event-ttl", Duration, "1h0m0s", "How long events are kept."),
-    later("kubelet-certificate-authority", Text, "", "Authorities of kubelets' certificates."),
-    later("kubelet-client-certificate", Text, "", "Client certificate for kubelets."),
-    later("kubelet-client-key", Text, "", "Key of that certificate."),
-    later(
+    flag("kubelet-certificate-authority", Text, "", "Authorities of kubelets' certificates."),
+    flag("kubelet-client-certificate", Text, "", "Client certificate for kubelets."),
+    flag("kubelet-client-key", Text, "", "Key of that certificate."),
+    flag(
         "kubelet-preferred-address-types",
         List,
         "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",

@@ -16,15 +16,15 @@ pub const FEATURES: &[Flag] = &[
 ];
 
 pub const METRICS: &[Flag] = &[
-    later(
+    flag(
         "allow-metric-labels",
         TextMap,
         "",
         "Values that labels may take; others are reported as unexpected: metric,label=value,…",
     ),
-    later("allow-metric-labels-manifest", Text, "", "File with such lists."),
-    later("disabled-metrics", List, "", "Metrics to leave out."),
-    later(
+    flag("allow-metric-labels-manifest", Text, "", "File with such lists."),
+    flag("disabled-metrics", List, "", "Metrics to leave out."),
+    no_use(
         "show-hidden-metrics-for-version",
         Text,
         "",
@@ -49,4 +49,4 @@ pub const LOGS: &[Flag] = &[
 ];
 
 pub const TRACES: &[Flag] =
-    &[later("tracing-config-file", Text, "", "File that says where traces go and how many are taken.")];
+    &[flag("tracing-config-file", Text, "", "File that says where traces go and how many are taken.")];

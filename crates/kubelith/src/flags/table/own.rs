@@ -18,6 +18,13 @@ pub const FLAGS: &[Flag] = &[
         "Folder of everything that must survive a restart: the embedded store, certificates under pki, and \
          admin.kubeconfig.",
     ),
+    flag(
+        "enable-service-quality",
+        Bool,
+        "false",
+        "Hold users, groups, service accounts and namespaces to budgets that ConfigMaps in kube-system with the label \
+         kubelith.dev/service-quality declare.",
+    ),
 ];
 
 pub const GLOBAL: &[Flag] = &[

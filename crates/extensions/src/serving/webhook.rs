@@ -1,0 +1,262 @@
+//! `strategy: Webhook`: another server converts objects. It is believed as little as possible: the object that comes
+//! back must be the one that was sent, and of its metadata only labels and annotations count.
+
+use super::schemas::Schemas;
+use crate::{Config, Resolve};
+use futures::future::BoxFuture;
+use kubelith_auth::remote::{FetchRequest, HttpFetch};
+use kubelith_codec::json::{self, Strictness};
+use kubelith_meta::field::Path;
+use kubelith_meta::object::validate_annotations;
+use kubelith_meta::selector::validate_labels;
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::text::quote;
+use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
+use kubelith_registry::Conversion;
+use kubelith_server::outbound::{ClientTls, Credential, HttpClient, Trust};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a webhook may take, as in the reference.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_PORT: u16 = 443;
+
+pub struct Webhook {
+    client: Result<Arc<dyn HttpFetch>, String>,
+    place: Place,
+    /// Versions of ConversionReview that it understands, the best first.
+    reviews: Vec<Str>,
+    schemas: Arc<Schemas>,
+}
+
+/// Where the webhook is.
+enum Place {
+    Url(String),
+    Service { namespace: Str, name: Str, port: u16, path: Str, resolve: Resolve },
+}
+
+impl Webhook {
+    /// `webhook` is `spec.conversion.webhook`.
+    pub fn new(config: &Config, webhook: &Value, schemas: Arc<Schemas>) -> Webhook {
+        let client = webhook.get("clientConfig").cloned().unwrap_or_default();
+        let service = client.get("service").filter(|s| !s.is_null());
+        let place = match service {
+            None => Place::Url(client.str_at(&["url"]).to_owned()),
+            Some(service) => Place::Service {
+                namespace: service.str_at(&["namespace"]).into(),
+                name: service.str_at(&["name"]).into(),
+                port: service
+                    .get("port")
+                    .and_then(Value::as_i64)
+                    .and_then(|p| p.try_into().ok())
+                    .unwrap_or(DEFAULT_PORT),
+                path: service.str_at(&["path"]).into(),
+                resolve: config.resolve.clone(),
+            },
+        };
+        let bundle = kubelith_codec::base64::decode(client.str_at(&["caBundle"])).unwrap_or_default();
+        let tls = ClientTls {
+            trust: if bundle.trim_ascii().is_empty() { Trust::System } else { Trust::Authorities(bundle) },
+            server_name: match &place {
+                Place::Url(_) => None,
+                Place::Service { namespace, name, .. } => Some(format!("{name}.{namespace}.svc")),
+            },
+            identity: None,
+        };
+        let client = HttpClient::new(&tls, Credential::None, TIMEOUT);
+        let reviews = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or(&[]);
+        Webhook {
+            client: client.map(|c| Arc::new(c) as Arc<dyn HttpFetch>),
+            place,
+            reviews: reviews.iter().filter_map(Value::as_str).map(Str::from).collect(),
+            schemas,
+        }
+    }
+
+    /// Converts without leaving the thread, for field ownership. What may wait must be able to.
+    pub fn convert_now(&self, object: Value, to: &GroupVersionKind) -> Result<Value, String> {
+        use tokio::runtime::{Handle, RuntimeFlavor};
+        if object.gvk() == *to {
+            return Ok(object);
+        }
+        let handle = Handle::try_current().map_err(|e| e.to_string())?;
+        if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return Err("a webhook cannot be waited for on the only thread".into());
+        }
+        tokio::task::block_in_place(|| handle.block_on(self.ask(object, to)))
+    }
+
+    async fn ask(&self, object: Value, to: &GroupVersionKind) -> Result<Value, String> {
+        let from = object.gvk();
+        for (direction, version) in [("to", to.group_version()), ("from", from.group_version())] {
+            if version.group != self.schemas.group || self.schemas.of(&version.version).is_none() {
+                return Err(format!("request to convert CR {direction} an invalid group/version: {version}"));
+            }
+        }
+        // An object of which nothing is known but its type need not be asked about.
+        if object.as_object().is_some_and(|m| m.len() == 2) {
+            return super::convert::rename(object, to);
+        }
+        let version = self.reviews.iter().find(|v| matches!(v.as_str(), "v1" | "v1beta1"));
+        let version = version.ok_or("no supported conversion review versions")?;
+        let uid = random::uid(random::random_bits);
+        let review = review(version, &uid, &object, to);
+        let about = format!("conversion webhook for {from}");
+        let answer = self.post(&review).await.map_err(|why| format!("{about} failed: {why}"))?;
+        let objects = converted(&answer, version, &uid).map_err(|why| format!("{about} failed: {why}"))?;
+        let [converted] = objects else {
+            return Err(format!("{about} returned {} objects, expected 1", objects.len()));
+        };
+        check(&object, converted.clone(), to, &about)
+    }
+
+    async fn post(&self, review: &Value) -> Result<Value, String> {
+        let client = self.client.as_ref().map_err(Clone::clone)?;
+        let (url, shown) = self.url()?;
+        let request = FetchRequest { url: url.clone(), json_body: Some(json::to_string(review)), bearer_token: None };
+        let response = client.fetch(request).await.map_err(|e| e.to_string().replace(&url, &shown))?;
+        let body = String::from_utf8_lossy(&response.body);
+        if !(200..300).contains(&response.status) {
+            let status = Status::from(ForeignResponse {
+                code: response.status,
+                method: "POST",
+                resource: GroupResource::default(),
+                name: "",
+                body: &body,
+                retry_after_seconds: response.retry_after_seconds.unwrap_or_default(),
+                unexpected: true,
+            });
+            return Err(status.message);
+        }
+        json::parse(&response.body).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))
+    }
+
+    /// Where to send to, and how that is called in errors.
+    fn url(&self) -> Result<(String, String), String> {
+        let timeout = format!("timeout={}s", TIMEOUT.as_secs());
+        match &self.place {
+            Place::Url(url) => {
+                let separator = if url.contains('?') { '&' } else { '?' };
+                let url = format!("{url}{separator}{timeout}");
+                Ok((url.clone(), url))
+            }
+            Place::Service { namespace, name, port, path, resolve } => {
+                let slash = if path.starts_with('/') { "" } else { "/" };
+                let rest = format!("{slash}{path}?{timeout}");
+                let shown = format!("https://{name}.{namespace}.svc:{port}{rest}");
+                let authority =
+                    resolve(namespace, name, *port).map_err(|why| format!("Post {}: {why}", quote(&shown)))?;
+                Ok((format!("https://{authority}{rest}"), shown))
+            }
+        }
+    }
+}
+
+impl Conversion for Webhook {
+    fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let mut object = self.ask(object, to).await.map_err(Status::unknown)?;
+            self.schemas.tidy(&mut object, Strictness::Lenient);
+            Ok(object)
+        })
+    }
+}
+
+fn review(version: &str, uid: &str, object: &Value, to: &GroupVersionKind) -> Value {
+    let request = Value::from([
+        ("desiredAPIVersion", Value::from(to.api_version())),
+        ("objects", Value::Array(vec![object.clone()])),
+        ("uid", Value::from(uid)),
+    ]);
+    Value::from([
+        ("apiVersion", Value::from(format!("apiextensions.k8s.io/{version}"))),
+        ("kind", Value::from("ConversionReview")),
+        ("request", request),
+    ])
+}
+
+/// The objects of an answer that is one.
+fn converted<'a>(answer: &'a Value, version: &str, uid: &str) -> Result<&'a [Value], String> {
+    if version == "v1" {
+        let (wanted, got) = (GroupVersionKind::new("apiextensions.k8s.io", "v1", "ConversionReview"), answer.gvk());
+        if got != wanted {
+            return Err(format!("expected webhook response of {wanted}, got {got}"));
+        }
+    }
+    let Some(response) = answer.get("response").filter(|r| !r.is_null()) else {
+        return Err("no response provided".into());
+    };
+    let given = response.str_at(&["uid"]);
+    if version == "v1" && given != uid {
+        return Err(format!("expected response.uid={}, got {}", quote(uid), quote(given)));
+    }
+    match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
+        ("Success", _) => Ok(response.get("convertedObjects").and_then(Value::as_array).unwrap_or(&[])),
+        (status, "") => Err(format!("response.result.status was '{status}', not 'Success'")),
+        (_, message) => Err(message.to_owned()),
+    }
+}
+
+/// The object that came back, if it is the one that was sent, with the metadata it may have.
+fn check(sent: &Value, mut got: Value, to: &GroupVersionKind, about: &str) -> Result<Value, String> {
+    if got.as_object().is_none() || got.str_at(&["kind"]).is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{}'", kubelith_meta::text::json(&got)));
+    }
+    let given: GroupVersion = got.gvk().group_version();
+    if given != to.group_version() {
+        let wanted = to.group_version();
+        return Err(format!(
+            "{about} returned invalid object at index 0: invalid groupVersion (expected {wanted}, received {given})"
+        ));
+    }
+    let (kind, received) = (sent.str_at(&["kind"]), got.str_at(&["kind"]));
+    if kind != received {
+        return Err(format!(
+            "{about} returned invalid object at index 0: invalid kind (expected {kind}, received {received})"
+        ));
+    }
+    for (what, key) in [("name", "name"), ("namespace", "namespace"), ("UID", "uid")] {
+        let (a, b) = (sent.str_at(&["metadata", key]), got.str_at(&["metadata", key]));
+        if a != b {
+            return Err(format!("{about} returned invalid object: must have the same {what}: {a} != {b}"));
+        }
+    }
+    let metadata = restored(sent, &got).map_err(|why| format!("{about} returned invalid metadata: {why}"))?;
+    got.set_at(&["metadata"], metadata);
+    Ok(got)
+}
+
+/// The metadata that was sent, with the labels and annotations that came back.
+fn restored(sent: &Value, got: &Value) -> Result<Value, String> {
+    let given = match got.get("metadata") {
+        None => return Err("missing metadata in converted object".into()),
+        Some(Value::Object(map)) => map,
+        Some(_) => return Err("invalid metadata in converted object".into()),
+    };
+    let mut metadata = sent.get("metadata").cloned().unwrap_or_else(Value::object);
+    for key in ["labels", "annotations"] {
+        let Some(value) = given.get(key).filter(|v| !v.is_null()) else {
+            metadata.remove_at(&[key]);
+            continue;
+        };
+        let Some(map) = value.as_object() else {
+            return Err(format!("invalid metadata.{key} in converted object"));
+        };
+        if let Some((name, _)) = map.iter().find(|(_, v)| v.as_str().is_none()) {
+            return Err(format!("metadata.{key}[{name}] must be a string in converted object"));
+        }
+        if metadata.get(key) != Some(value) {
+            validate(key, map)?;
+        }
+        metadata.set_at(&[key], value.clone());
+    }
+    Ok(metadata)
+}
+
+fn validate(key: &str, map: &Map) -> Result<(), String> {
+    let errors = match key {
+        "labels" => validate_labels(map, &Path::of(&["metadata", "labels"])),
+        _ => validate_annotations(map, &Path::of(&["metadata", "annotation"])),
+    };
+    errors.into_result().map_err(|e| e.to_string())
+}

@@ -1,0 +1,151 @@
+//! A server with the built-in groups and the extensions, in this process, on the memory store.
+
+use kubelith_auth::authn::anonymous::Anonymous;
+use kubelith_auth::authz::builtin::AlwaysAllow;
+use kubelith_codec::json;
+use kubelith_extensions::{Config, DefinitionStrategy, Extensions};
+use kubelith_kube::actions::Access;
+use kubelith_kube::{Install, install, strategies};
+use kubelith_meta::time::SystemClock;
+use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::AdmitAll;
+use kubelith_server::Delegate;
+use kubelith_server::api::Api;
+use kubelith_server::discovery::{Discovery, Source};
+use kubelith_server::handlers::Limits;
+use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_server::testing::TestServer;
+use kubelith_store::cache::Hub;
+use kubelith_store::{MemoryStore, Store};
+use std::sync::Arc;
+use std::time::Duration;
+
+const GROUP: &str = "apiextensions.k8s.io";
+const DEFINITIONS: &str = "customresourcedefinitions";
+/// Longer than anything takes that works.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    pub frame: TestServer,
+    pub client: LoopbackClient,
+}
+
+/// Starts a server on a store, which several may share.
+pub async fn start(store: Arc<dyn Store>) -> Server {
+    let hub = Hub::start(store, "/registry/").await.expect("a store");
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    let installed = install(Install {
+        catalog: kubelith_catalog::builtin(),
+        hub: hub.clone(),
+        admission: Arc::new(AdmitAll),
+        objects: Objects::new(),
+        service_network: Default::default(),
+        clock: Arc::new(SystemClock),
+        limits: Limits::default(),
+        garbage_collection: true,
+        access: Access {
+            roles: Arc::default(),
+            tokens: kubelith_kube::actions::no_tokens(),
+            authenticator: Arc::new(Anonymous::new([])),
+            authorizer: Arc::new(AlwaysAllow),
+            audiences: Arc::new([]),
+        },
+        runtime_config: Default::default(),
+        strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
+        gates: Arc::new(|_| false),
+    });
+    let installed = installed.await.expect("the built-in groups");
+    let discovery = Discovery::new("127.0.0.1:6443");
+    discovery.set(Source::BuiltIn, installed.discovery);
+    let library = Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() };
+    let config = Config {
+        hub,
+        definitions: installed.resources[&(GROUP.into(), DEFINITIONS.into())].clone(),
+        admission: Arc::new(AdmitAll),
+        clock: Arc::new(SystemClock),
+        limits: Limits::default(),
+        garbage_collection: true,
+        resolve: Arc::new(|_, name, _| Err(format!("service {name:?} not found"))),
+        rules: kubelith_extensions::unchecked_rules,
+    };
+    let extensions = Extensions::new(config, discovery.clone(), OpenApi::new(library));
+    let served = extensions.clone();
+    let chain = Delegate::end()
+        .behind(|next| served.before(next))
+        .behind(|next| Api::new(installed.routes, next))
+        .behind(|next| discovery.before(next))
+        .post_start_hook(PostStartHook::new("controllers", move |context| async move {
+            extensions.start(&context.client, &context.tasks);
+            Ok(())
+        }));
+    let frame = TestServer::start(|builder| builder.delegate(chain)).await;
+    Server { client: frame.loopback.clone(), frame }
+}
+
+pub async fn in_memory() -> Server {
+    start(Arc::new(MemoryStore::default())).await
+}
+
+pub fn value(text: &str) -> Value {
+    json::parse(text.as_bytes()).expect("tests are JSON")
+}
+
+/// A definition of `things.example.com`, namespaced, with these versions.
+pub fn definition(versions: &str) -> Value {
+    value(&format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+            "metadata":{{"name":"things.example.com"}},
+            "spec":{{"group":"example.com","scope":"Namespaced","names":{{"plural":"things","kind":"Thing"}},
+                     "versions":{versions}}}}}"#
+    ))
+}
+
+pub fn things(version: &str) -> GroupVersionResource {
+    GroupVersionResource::new("example.com", version, "things")
+}
+
+pub fn definitions() -> GroupVersionResource {
+    GroupVersionResource::new(GROUP, "v1", DEFINITIONS)
+}
+
+impl Server {
+    /// Creates a definition and waits until it is established.
+    pub async fn define(&self, definition: &Value) -> Value {
+        let resource = definitions();
+        self.client.create(&ResourceRef::new(&resource), definition).await.expect("the definition is valid");
+        self.until("Established", "True").await
+    }
+
+    /// Waits until the definition has a condition.
+    pub async fn until(&self, condition: &str, status: &str) -> Value {
+        let resource = definitions();
+        let has = |object: &Value| {
+            let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or(&[]);
+            conditions.iter().any(|c| c.str_at(&["type"]) == condition && c.str_at(&["status"]) == status)
+        };
+        let found = async {
+            let collection = ResourceRef::new(&resource).with("resourceVersion", "0");
+            let mut events = self.client.watch(&collection).await.expect("definitions can be watched");
+            loop {
+                let event = events.next().await.expect("the watch goes on").expect("and does not fail");
+                if has(&event.object) {
+                    return event.object;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("never {condition}={status}"))
+    }
+
+    pub async fn create(&self, version: &str, object: &str) -> Result<Value, Status> {
+        let resource = things(version);
+        self.client.create(&ResourceRef::new(&resource).namespace("default"), &value(object)).await
+    }
+
+    pub async fn get(&self, version: &str, name: &str) -> Result<Value, Status> {
+        let resource = things(version);
+        self.client.get(&ResourceRef::new(&resource).namespace("default").name(name)).await
+    }
+}

@@ -1,0 +1,156 @@
+//! Custom resources from request to answer: schemas take effect at once, definitions take their instances with them.
+
+mod common;
+
+use common::{definition, definitions, in_memory, start, things, value};
+use kubelith_meta::Value;
+use kubelith_server::loopback::{PatchType, ResourceRef};
+use kubelith_store::MemoryStore;
+use std::sync::Arc;
+use std::time::Duration;
+
+const V1: &str = r#"[{"name":"v1","served":true,"storage":true,
+    "subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},
+    "schema":{"openAPIV3Schema":{"type":"object","properties":{
+        "spec":{"type":"object","properties":{
+            "n":{"type":"integer","minimum":0,"default":1},
+            "text":{"type":"string","maxLength":5}}},
+        "status":{"type":"object","properties":{"n":{"type":"integer"}}}}}}}]"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_is_served_once_it_is_established() {
+    let server = in_memory().await;
+    assert_eq!(server.get("v1", "a").await.unwrap_err().code, 404);
+    let established = server.define(&definition(V1)).await;
+    assert_eq!(established.str_at(&["status", "acceptedNames", "listKind"]), "ThingList");
+
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},
+                     "spec":{"text":"x","lost":true},"status":{"n":9}}"#;
+    let created = server.create("v1", object).await.unwrap();
+    assert_eq!(created.get("spec"), Some(&value(r#"{"n":1,"text":"x"}"#)));
+    assert_eq!(created.get("status"), None);
+    assert_eq!(created.meta().generation(), 1);
+
+    let long = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"text":"too long"}}"#;
+    let refused = server.create("v1", long).await.unwrap_err();
+    assert_eq!(refused.code, 422);
+    assert!(refused.message.contains("spec.text: Too long: may not be more than 5 bytes"), "{}", refused.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_and_status_change_their_part() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{}}"#;
+    server.create("v1", object).await.unwrap();
+    let resource = things("v1");
+    let target = ResourceRef::new(&resource).namespace("default").name("a");
+    let scale = target.clone().subresource("scale");
+    let patch = value(r#"{"spec":{"replicas":4}}"#);
+    let scaled = server.client.patch(&scale, PatchType::Merge, &patch).await.unwrap();
+    assert_eq!(scaled.at(&["spec", "replicas"]), Some(&Value::Int(4)));
+    let status = target.clone().subresource("status");
+    let patch = value(r#"{"spec":{"n":7},"status":{"n":2},"metadata":{"labels":{"x":"y"}}}"#);
+    let patched = server.client.patch(&status, PatchType::Merge, &patch).await.unwrap();
+    assert_eq!(patched.at(&["spec", "n"]), Some(&Value::Int(4)));
+    assert_eq!(patched.at(&["status", "n"]), Some(&Value::Int(2)));
+    assert_eq!(patched.at(&["metadata", "labels"]), None);
+    assert_eq!(patched.meta().generation(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_comes_from_a_schema_that_was_replaced() {
+    let server = in_memory().await;
+    let mut current = server.define(&definition(V1)).await;
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    for round in 0..20 {
+        let field = format!("f{round}");
+        let path = ["schema", "openAPIV3Schema", "properties", "spec", "properties", field.as_str()];
+        let mut changed = current.clone();
+        let versions = changed.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap();
+        versions[0].set_at(&path, value(r#"{"type":"string"}"#));
+        current = server.client.update(&target, &changed).await.unwrap();
+        // Whatever was acknowledged holds for the next request.
+        let object = format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"a{round}"}},"spec":{{"{field}":"kept"}}}}"#
+        );
+        let created = server.create("v1", &object).await.unwrap();
+        assert_eq!(created.str_at(&["spec", &field]), "kept", "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_takes_its_instances_with_it() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","spec":{},
+                     "metadata":{"name":"a","finalizers":["example.com/wait"]}}"#;
+    server.create("v1", object).await.unwrap();
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    let marked = server.client.delete(&target, None).await.unwrap();
+    assert_eq!(marked.str_at(&["kind"]), "CustomResourceDefinition");
+    server.until("Terminating", "True").await;
+
+    let another = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{}}"#;
+    let refused = server.create("v1", another).await.unwrap_err();
+    assert_eq!(refused.code, 403);
+    assert!(refused.message.ends_with("create not allowed while custom resource definition is terminating"));
+
+    // The last finalizer lets the instance go, and with it the definition.
+    let mut events = server.client.watch(&ResourceRef::new(&resource).with("resourceVersion", "0")).await.unwrap();
+    let things = things("v1");
+    let instance = ResourceRef::new(&things).namespace("default").name("a");
+    let patch = value(r#"{"metadata":{"finalizers":null}}"#);
+    server.client.patch(&instance, PatchType::Merge, &patch).await.unwrap();
+    let gone = async {
+        while let Some(event) = events.next().await {
+            if event.unwrap().kind == kubelith_server::loopback::WatchKind::Deleted {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the definition goes");
+    assert_eq!(server.get("v1", "a").await.unwrap_err().code, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_on_one_store_agree() {
+    let store = Arc::new(MemoryStore::default());
+    let (one, two) = (start(store.clone()).await, start(store.clone()).await);
+    one.define(&definition(V1)).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"text":"x"}}"#;
+    two.create("v1", object).await.expect("what one established, the other serves");
+    assert_eq!(one.get("v1", "a").await.unwrap().str_at(&["spec", "text"]), "x");
+    // A third one, later, finds it all.
+    let three = start(store).await;
+    assert_eq!(three.get("v1", "a").await.unwrap().str_at(&["spec", "text"]), "x");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_given_once_in_a_group() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    let mut other = definition(V1);
+    other.set_at(&["metadata", "name"], "others.example.com".into());
+    other.set_at(&["spec", "names"], value(r#"{"plural":"others","kind":"Thing","singular":"other"}"#));
+    let resource = definitions();
+    server.client.create(&ResourceRef::new(&resource), &other).await.unwrap();
+    let refused = server.until("NamesAccepted", "False").await;
+    assert_eq!(refused.str_at(&["metadata", "name"]), "others.example.com");
+    let conditions = refused.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
+    let reasons: Vec<&str> = conditions.iter().map(|c| c.str_at(&["reason"])).collect();
+    assert_eq!(reasons, ["ListKindConflict", "NotAccepted"]);
+    // When the first one goes, its names are free.
+    server.client.delete(&ResourceRef::new(&resource).name("things.example.com"), None).await.unwrap();
+    let accepted = async {
+        loop {
+            let established = server.until("Established", "True").await;
+            if established.str_at(&["metadata", "name"]) == "others.example.com" {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), accepted).await.expect("the other gets the names");
+}

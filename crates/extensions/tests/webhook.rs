@@ -1,0 +1,205 @@
+//! Conversion by webhook: what it does well, and what it cannot do to stored objects however badly it behaves.
+
+mod common;
+
+use common::{Server, definition, definitions, in_memory, things, value};
+use futures::future::BoxFuture;
+use http_body_util::BodyExt;
+use kubelith_auth::authz::builtin::AlwaysAllow;
+use kubelith_codec::json;
+use kubelith_meta::{Status, Value};
+use kubelith_server::http::{Body, Handler, Request, Response};
+use kubelith_server::loopback::ResourceRef;
+use kubelith_server::testing::TestServer;
+use std::sync::{Arc, Mutex};
+
+const VERSIONS: &str = r#"[
+    {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+        "spec":{"type":"object","properties":{"host":{"type":"string"},"port":{"type":"string"}}}}}}},
+    {"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+        "spec":{"type":"object","properties":{"address":{"type":"string"}}}}}}}]"#;
+
+type Answer = Arc<dyn Fn(&Value) -> Vec<u8> + Send + Sync>;
+
+/// A webhook that answers reviews as it is told to.
+struct Hook {
+    frame: TestServer,
+    answer: Arc<Mutex<Answer>>,
+}
+
+struct Reviews(Arc<Mutex<Answer>>);
+
+impl Handler for Reviews {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let answer = self.0.lock().unwrap().clone();
+        Box::pin(async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let review = json::parse(&body).unwrap();
+            Response::new(Body::from(bytes::Bytes::from(answer(&review))))
+        })
+    }
+}
+
+impl Hook {
+    async fn start() -> Hook {
+        let answer: Arc<Mutex<Answer>> = Arc::new(Mutex::new(Arc::new(|review| well(review, |_| {}))));
+        let handler: Arc<dyn Handler> = Arc::new(Reviews(answer.clone()));
+        let allow = |config: &mut kubelith_server::ServerConfig| config.chain.authorizer = Arc::new(AlwaysAllow);
+        let frame = TestServer::start_with(allow, |builder| builder.delegate(handler)).await;
+        Hook { frame, answer }
+    }
+
+    fn behave(&self, answer: impl Fn(&Value) -> Vec<u8> + Send + Sync + 'static) {
+        *self.answer.lock().unwrap() = Arc::new(answer);
+    }
+
+    /// `spec.conversion` that leads here.
+    fn conversion(&self) -> Value {
+        let ca = std::fs::read(self.frame.pki_dir().join("ca.crt")).unwrap();
+        let mut conversion = value(r#"{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"]}}"#);
+        let url = format!("https://localhost:{}/convert", self.frame.address.port());
+        conversion.set_at(&["webhook", "clientConfig", "url"], url.into());
+        conversion.set_at(&["webhook", "clientConfig", "caBundle"], kubelith_codec::base64::encode(&ca).into());
+        conversion
+    }
+}
+
+/// The answer of a webhook that knows its work, spoilt by `spoil`.
+fn well(review: &Value, spoil: impl Fn(&mut Value)) -> Vec<u8> {
+    let wanted = review.str_at(&["request", "desiredAPIVersion"]);
+    let objects = review.at(&["request", "objects"]).and_then(Value::as_array).unwrap();
+    let convert = |object: &Value| {
+        let mut object = object.clone();
+        object.set_at(&["apiVersion"], wanted.into());
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        let spec = match wanted.ends_with("v2") {
+            true => {
+                let address = format!("{}:{}", spec.str_at(&["host"]), spec.str_at(&["port"]));
+                Value::from([("address", address)])
+            }
+            false => {
+                let (host, port) = spec.str_at(&["address"]).split_once(':').unwrap_or(("", ""));
+                Value::from([("host", host), ("port", port)])
+            }
+        };
+        object.set_at(&["spec"], spec);
+        object
+    };
+    let response = Value::from([
+        ("uid", Value::from(review.str_at(&["request", "uid"]))),
+        ("result", Value::from([("status", "Success")])),
+        ("convertedObjects", Value::Array(objects.iter().map(convert).collect())),
+    ]);
+    let mut answer = value(r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}"#);
+    answer.set_at(&["response"], response);
+    spoil(&mut answer);
+    json::to_vec(&answer)
+}
+
+fn first(answer: &mut Value) -> &mut Value {
+    &mut answer.at_mut(&["response", "convertedObjects"]).and_then(Value::as_array_mut).unwrap()[0]
+}
+
+async fn defined(hook: &Hook) -> Server {
+    let server = in_memory().await;
+    let mut definition = definition(VERSIONS);
+    definition.set_at(&["spec", "conversion"], hook.conversion());
+    server.define(&definition).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","labels":{"l":"1"}},
+                     "spec":{"host":"h","port":"80"}}"#;
+    server.create("v1", object).await.unwrap();
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_converted_both_ways() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    assert_eq!(server.get("v2", "a").await.unwrap().str_at(&["spec", "address"]), "h:80");
+    let object = r#"{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"b"},"spec":{"address":"x:1"}}"#;
+    let created = server.create("v2", object).await.unwrap();
+    assert_eq!(created.str_at(&["spec", "address"]), "x:1");
+    assert_eq!(server.get("v1", "b").await.unwrap().get("spec"), Some(&value(r#"{"host":"x","port":"1"}"#)));
+    let resource = things("v2");
+    let list = server.client.list(&ResourceRef::new(&resource)).await.unwrap();
+    assert_eq!(list.get("items").and_then(Value::as_array).map(<[_]>::len), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_webhook_fails_requests_and_damages_nothing() {
+    type Spoil = fn(&mut Value);
+    let cases: [(&str, Spoil); 9] = [
+        ("expected response.uid=", |a| a.set_at(&["response", "uid"], "another".into())),
+        ("no response provided", |a| drop(a.remove_at(&["response"]))),
+        ("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview", |a| {
+            a.set_at(&["kind"], "Other".into());
+        }),
+        ("out of order", |a| {
+            a.set_at(&["response", "result"], value(r#"{"status":"Failure","message":"out of order"}"#))
+        }),
+        ("response.result.status was '', not 'Success'", |a| drop(a.remove_at(&["response", "result"]))),
+        ("returned 0 objects, expected 1", |a| drop(a.remove_at(&["response", "convertedObjects"]))),
+        ("must have the same name: a != z", |a| first(a).set_at(&["metadata", "name"], "z".into())),
+        ("must have the same UID", |a| first(a).set_at(&["metadata", "uid"], "z".into())),
+        ("invalid groupVersion (expected example.com/v2, received example.com/v3)", |a| {
+            first(a).set_at(&["apiVersion"], "example.com/v3".into());
+        }),
+    ];
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    let before = server.get("v1", "a").await.unwrap();
+    for (wanted, spoil) in cases {
+        hook.behave(move |review| well(review, spoil));
+        let refused: Status = server.get("v2", "a").await.unwrap_err();
+        assert_eq!(refused.code, 500, "{wanted}");
+        assert!(
+            refused.message.starts_with("conversion webhook for example.com/v1, Kind=Thing"),
+            "{}",
+            refused.message
+        );
+        assert!(refused.message.contains(wanted), "{wanted}: {}", refused.message);
+        let object =
+            r#"{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"n"},"spec":{"address":"x:1"}}"#;
+        assert!(server.create("v2", object).await.is_err(), "{wanted}");
+        assert_eq!(server.get("v1", "n").await.unwrap_err().code, 404, "{wanted}");
+    }
+    hook.behave(|_| b"no JSON".to_vec());
+    let refused = server.get("v2", "a").await.unwrap_err();
+    assert!(refused.message.contains("couldn't get version/kind; json parse error"), "{}", refused.message);
+    assert_eq!(server.get("v1", "a").await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_metadata_only_labels_and_annotations_change() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    hook.behave(|review| {
+        well(review, |answer| {
+            let metadata = r#"{"labels":{"l":"2"},"annotations":{"a":"b"},"generation":99,"finalizers":["x/y"]}"#;
+            for (key, member) in value(metadata).as_object().unwrap().iter() {
+                first(answer).set_at(&["metadata", key], member.clone());
+            }
+        })
+    });
+    let got = server.get("v2", "a").await.unwrap();
+    assert_eq!(got.at(&["metadata", "labels"]), Some(&value(r#"{"l":"2"}"#)));
+    assert_eq!(got.meta().annotation("a"), Some("b"));
+    assert_eq!(got.meta().generation(), 1);
+    assert_eq!(got.meta().finalizers().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_is_an_error_with_its_address() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    let mut definition = server.client.get(&target).await.unwrap();
+    let service = value(r#"{"name":"hook","namespace":"ns","path":"/convert","port":443}"#);
+    definition.set_at(&["spec", "conversion", "webhook", "clientConfig"], Value::from([("service", service)]));
+    server.client.update(&target, &definition).await.unwrap();
+    let refused = server.get("v2", "a").await.unwrap_err();
+    let wanted = "conversion webhook for example.com/v1, Kind=Thing failed: \
+                  Post \"https://hook.ns.svc:443/convert?timeout=30s\": service \"hook\" not found";
+    assert_eq!(refused.message, wanted);
+}

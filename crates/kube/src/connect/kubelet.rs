@@ -1,0 +1,111 @@
+//! Kubelets: where they are and how to speak to them.
+
+use kubelith_codec::json;
+use kubelith_meta::{GroupResource, Status, Value};
+use kubelith_registry::Resource;
+use kubelith_server::proxy::{ClientCertificate, ServerTrust, TlsClient, Transport};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The port of kubelets that tell none.
+const DEFAULT_PORT: u16 = 10250;
+
+/// How this server speaks to kubelets.
+#[derive(Debug, Clone, Default)]
+pub struct KubeletOptions {
+    /// Authorities of their certificates; without them any certificate is taken.
+    pub certificate_authority: Option<PathBuf>,
+    /// Our certificate and key.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// Kinds of node addresses, best first.
+    pub address_types: Vec<String>,
+}
+
+pub struct Kubelets {
+    nodes: Arc<Resource>,
+    address_types: Vec<String>,
+    transport: Arc<Transport>,
+    /// For clients that take any certificate.
+    insecure: Arc<Transport>,
+}
+
+/// One kubelet.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kubelet {
+    pub host: String,
+    pub port: u16,
+}
+
+impl Kubelets {
+    pub fn new(nodes: Arc<Resource>, options: &KubeletOptions) -> Result<Kubelets, String> {
+        let certificate = match &options.client_certificate {
+            Some((cert, key)) => ClientCertificate::load(cert.clone(), key.clone())?,
+            None => ClientCertificate::none(),
+        };
+        let trust = match &options.certificate_authority {
+            Some(file) => {
+                ServerTrust::Authorities(std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?)
+            }
+            None => ServerTrust::Anyone,
+        };
+        let transport = |trust| {
+            let tls = TlsClient { trust, server_name: None, certificate: certificate.clone() };
+            Transport::new(Some(&tls)).map(Arc::new).map_err(|e| e.to_string())
+        };
+        Ok(Kubelets {
+            nodes,
+            address_types: options.address_types.clone(),
+            transport: transport(trust)?,
+            insecure: transport(ServerTrust::Anyone)?,
+        })
+    }
+
+    pub fn transport(&self) -> &Arc<Transport> {
+        &self.transport
+    }
+
+    pub fn insecure(&self) -> &Arc<Transport> {
+        &self.insecure
+    }
+
+    /// The kubelet of a node. A node that is not there is reported as the resource that was asked for, as in the
+    /// reference.
+    pub async fn of_node(&self, node: &str, asked_for: &GroupResource) -> Result<Kubelet, Status> {
+        self.nodes.hub.fresh().await.map_err(Status::internal_error)?;
+        let object = self.nodes.cache.get(node).and_then(|o| json::parse(&o.json()).ok());
+        let object = object.ok_or_else(|| Status::not_found(asked_for, node))?;
+        kubelet(&object, &self.address_types).map_err(Status::unknown)
+    }
+}
+
+fn kubelet(node: &Value, types: &[String]) -> Result<Kubelet, String> {
+    let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array).unwrap_or(&[]);
+    let of_type = |kind: &String| addresses.iter().find(|a| a.str_at(&["type"]) == kind);
+    let Some(address) = types.iter().find_map(of_type) else {
+        let known: Vec<&str> = addresses.iter().map(|a| a.str_at(&["type"])).collect();
+        return Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")));
+    };
+    let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).and_then(Value::as_i64);
+    let port = port.and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0).unwrap_or(DEFAULT_PORT);
+    Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_address_counts() {
+        let node = json::parse(
+            br#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"},{"type":"Hostname","address":"n1"}],
+            "daemonEndpoints":{"kubeletEndpoint":{"Port":1234}}}}"#,
+        )
+        .unwrap();
+        let types = ["Hostname", "InternalIP"].map(str::to_owned);
+        assert_eq!(kubelet(&node, &types), Ok(Kubelet { host: "n1".into(), port: 1234 }));
+        assert_eq!(kubelet(&node, &types[1..]), Ok(Kubelet { host: "10.0.0.1".into(), port: 1234 }));
+        let none = kubelet(&node, &["ExternalIP".to_owned()]).unwrap_err();
+        assert_eq!(none, "no preferred addresses found; known addresses: [InternalIP Hostname]");
+        assert_eq!(kubelet(&Value::object(), &types).unwrap_err(), "no preferred addresses found; known addresses: []");
+    }
+}

@@ -1,0 +1,89 @@
+//! Subresources that lead out of the server: `proxy` of services, pods and nodes, and what kubelets do for pods (`log`,
+//! `exec`, `attach`, `portforward`). Each finds where the other side is (`location`, `kubelet`), asks admission, and
+//! passes the request on through the server's proxy core.
+
+mod kubelet;
+mod location;
+mod options;
+mod run;
+
+pub use kubelet::KubeletOptions;
+
+use crate::Resources;
+use kubelet::Kubelets;
+use kubelith_auth::Authorizer;
+use kubelith_meta::GroupVersion;
+use kubelith_registry::Resource;
+use kubelith_server::api::Routes;
+use kubelith_server::proxy::{ClientCertificate, ServerTrust, TlsClient, Transport};
+use run::Connect;
+use std::sync::Arc;
+
+/// What a request connects to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    ServiceProxy,
+    PodProxy,
+    NodeProxy,
+    Log,
+    Exec,
+    Attach,
+    PortForward,
+}
+
+/// What all of them work with.
+struct Parts {
+    services: Arc<Resource>,
+    endpoints: Arc<Resource>,
+    pods: Arc<Resource>,
+    kubelets: Kubelets,
+    authorizer: Arc<dyn Authorizer>,
+    /// A GET that takes over a connection needs the right to create, too (AuthorizePodWebsocketUpgradeCreatePermission).
+    upgrades_need_create: bool,
+    /// To services and pods; their certificates are nobody's to vouch for.
+    plain: Arc<Transport>,
+    tls: Arc<Transport>,
+}
+
+/// Puts the actions into the routes of the core group, as far as its resources are there.
+pub fn install(
+    routes: &mut Routes,
+    resources: &Resources,
+    kubelets: &KubeletOptions,
+    authorizer: Arc<dyn Authorizer>,
+    upgrades_need_create: bool,
+) -> Result<(), String> {
+    let find = |plural: &str| resources.get(&("".into(), plural.into())).cloned();
+    let (Some(services), Some(endpoints), Some(pods), Some(nodes)) =
+        (find("services"), find("endpoints"), find("pods"), find("nodes"))
+    else {
+        return Ok(());
+    };
+    let anyone = TlsClient { trust: ServerTrust::Anyone, server_name: None, certificate: ClientCertificate::none() };
+    let text = |e: kubelith_server::proxy::TlsClientError| e.to_string();
+    let parts = Arc::new(Parts {
+        services,
+        endpoints,
+        pods,
+        kubelets: Kubelets::new(nodes, kubelets)?,
+        authorizer,
+        upgrades_need_create,
+        plain: Arc::new(Transport::new(None).map_err(text)?),
+        tls: Arc::new(Transport::new(Some(&anyone)).map_err(text)?),
+    });
+    let Some(core) = routes.versions.get_mut(&GroupVersion::new("", "v1")) else { return Ok(()) };
+    for (plural, subresource, kind) in [
+        ("services", "proxy", Kind::ServiceProxy),
+        ("pods", "proxy", Kind::PodProxy),
+        ("nodes", "proxy", Kind::NodeProxy),
+        ("pods", "log", Kind::Log),
+        ("pods", "exec", Kind::Exec),
+        ("pods", "attach", Kind::Attach),
+        ("pods", "portforward", Kind::PortForward),
+    ] {
+        if let Some(served) = core.get_mut(plural) {
+            served.actions.insert(subresource.into(), Arc::new(Connect { kind, parts: parts.clone() }));
+        }
+    }
+    Ok(())
+}

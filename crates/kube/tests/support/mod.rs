@@ -1,0 +1,131 @@
+//! The built-in resources over a store, from request to response, without sockets and filters.
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use http::Method;
+use http_body_util::{BodyExt, BodyStream};
+use kubelith_auth::authn::anonymous::Anonymous;
+use kubelith_auth::authz::builtin::AlwaysAllow;
+use kubelith_codec::json;
+use kubelith_kube::actions::Access;
+use kubelith_kube::{Install, install};
+use kubelith_meta::Value;
+use kubelith_meta::time::SystemClock;
+use kubelith_registry::Objects;
+use kubelith_registry::admission::AdmitAll;
+use kubelith_server::api::Api;
+use kubelith_server::discovery::{Discovery, Source};
+use kubelith_server::filters::authorization::Authorized;
+use kubelith_server::handlers::Limits;
+use kubelith_server::http::{Body, BoxHandler, RequestBody, Response};
+use kubelith_server::request_info::RequestInfo;
+use kubelith_server::routes;
+use kubelith_store::cache::Hub;
+use kubelith_store::{MemoryStore, Store};
+use std::sync::Arc;
+
+pub struct Server {
+    handler: BoxHandler,
+    hub: Arc<Hub>,
+}
+
+#[allow(dead_code, reason = "each test file uses what it needs")]
+impl Server {
+    pub async fn start() -> Server {
+        Server::on(Arc::new(MemoryStore::default())).await
+    }
+
+    pub async fn on(store: Arc<dyn Store>) -> Server {
+        let hub = Hub::start(store, "/registry/").await.unwrap();
+        let installed = install(Install {
+            catalog: kubelith_catalog::builtin(),
+            hub: hub.clone(),
+            admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
+            service_network: Default::default(),
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            garbage_collection: true,
+            access: Access {
+                roles: Arc::default(),
+                tokens: kubelith_kube::actions::no_tokens(),
+                authenticator: Arc::new(Anonymous::new([])),
+                authorizer: Arc::new(AlwaysAllow),
+                audiences: Arc::new([]),
+            },
+            runtime_config: Default::default(),
+            strategies: Default::default(),
+            gates: Arc::new(|_| false),
+        })
+        .await
+        .unwrap();
+        let api = Api::new(installed.routes, routes::not_found());
+        let discovery = Discovery::new("127.0.0.1:6443");
+        discovery.set(Source::BuiltIn, installed.discovery);
+        Server { handler: discovery.before(api), hub }
+    }
+
+    pub async fn send(&self, method: Method, uri: &str, body: &str) -> (u16, Value) {
+        self.send_as(method, uri, "application/json", body).await
+    }
+
+    pub async fn send_as(&self, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Value) {
+        let response = self.request(method, uri, content_type, body).await;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, json::parse(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes).as_ref())))
+    }
+
+    /// The answer as it goes to the client.
+    pub async fn send_raw(&self, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Bytes) {
+        let response = self.request(method, uri, content_type, body).await;
+        let code = response.status().as_u16();
+        (code, response.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    async fn request(&self, method: Method, uri: &str, content_type: &str, body: &str) -> Response {
+        let body = (!body.is_empty()).then(|| Bytes::from(body.to_owned()));
+        let mut request = http::Request::builder()
+            .method(method.clone())
+            .uri(uri)
+            .header("Content-Type", content_type)
+            .body(RequestBody::Full(body))
+            .unwrap();
+        let info = RequestInfo::parse(&method, request.uri().path(), request.uri()).unwrap();
+        request.extensions_mut().insert(Arc::new(info));
+        request.extensions_mut().insert(Authorized { authorizer: Arc::new(AlwaysAllow) });
+        self.handler.handle(request).await
+    }
+
+    pub async fn watch(&self, uri: &str) -> Events {
+        let response = self.request(Method::GET, uri, "", "").await;
+        assert_eq!(response.status(), 200, "{uri}");
+        Events { body: BodyStream::new(response.into_body()) }
+    }
+
+    /// Ends everything that runs for this server. Its store can be opened again.
+    pub async fn stop(self) {
+        self.hub.stop();
+        self.hub.store().close().await;
+    }
+}
+
+/// A watch's events as they come.
+pub struct Events {
+    body: BodyStream<Body>,
+}
+
+#[allow(dead_code, reason = "each test file uses what it needs")]
+impl Events {
+    /// Those that are there without waiting.
+    pub fn ready(&mut self) -> Vec<(String, Value)> {
+        let mut events = Vec::new();
+        while let Some(Some(frame)) = self.body.next().now_or_never() {
+            let line = frame.unwrap().into_data().unwrap();
+            let mut event = json::parse(&line).unwrap();
+            let object = event.remove_at(&["object"]).unwrap();
+            events.push((event.str_at(&["type"]).to_owned(), object));
+        }
+        events
+    }
+}

@@ -1,0 +1,48 @@
+//! RBAC and the node authorizer as clients meet them: a change counts at once, and nobody rises by their own hand.
+
+use crate::support::Server;
+use crate::{ALICE, TOKEN, bearer, header, raw};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+pub fn a_change_counts_with_the_next_request(server: &Server) {
+    let role = r#"{"metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["nodes"]}]}"#;
+    assert_eq!(server.as_admin("POST", &format!("{RBAC}/clusterroles"), role).status, 201);
+    let binding = r#"{"metadata":{"name":"alice"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},
+        "subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"alice"}]}"#;
+    for _ in 0..10 {
+        let made = server.as_admin("POST", &format!("{RBAC}/clusterrolebindings"), binding);
+        assert_eq!(made.status, 201, "{}", made.body);
+        assert_eq!(server.with_token(ALICE, "GET", "/api/v1/nodes/n").status, 404, "allowed, and not there");
+        assert_eq!(server.as_admin("DELETE", &format!("{RBAC}/clusterrolebindings/alice"), "").status, 200);
+        assert_eq!(server.with_token(ALICE, "GET", "/api/v1/nodes/n").status, 403);
+    }
+}
+
+pub fn nodes_see_what_their_pods_need(server: &Server) {
+    let as_node = |method: &str, path: &str| {
+        let headers =
+            [bearer(TOKEN), header("impersonate-user", "system:node:n1"), header("impersonate-group", "system:nodes")];
+        raw::send(server.address(), None, method, path, &headers, "").status
+    };
+    for name in ["mine", "other"] {
+        let secret = format!(r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"{name}"}}}}"#);
+        assert_eq!(server.as_admin("POST", "/api/v1/namespaces/default/secrets", &secret).status, 201);
+    }
+    let account = r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#;
+    server.as_admin("POST", "/api/v1/namespaces/default/serviceaccounts", account);
+    let secret = |name: &str| format!("/api/v1/namespaces/default/secrets/{name}");
+    assert_eq!(as_node("GET", &secret("mine")), 403, "no pod yet");
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}],
+        "automountServiceAccountToken":false,"volumes":[{"name":"v","secret":{"secretName":"mine"}}]}}"#;
+    let made = server.as_admin("POST", "/api/v1/namespaces/default/pods", pod);
+    assert_eq!(made.status, 201, "{}", made.body);
+    server.wait_for("known to the node", || as_node("GET", &secret("mine")) == 200);
+    assert_eq!(as_node("GET", &secret("other")), 403);
+    assert_eq!(as_node("GET", "/api/v1/namespaces/default/secrets"), 403);
+    assert_eq!(as_node("DELETE", &secret("mine")), 403);
+    assert_eq!(as_node("GET", "/api/v1/nodes/n2"), 403);
+    assert_eq!(as_node("GET", "/api/v1/nodes/n1"), 404);
+    assert_eq!(as_node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"), 200);
+    assert_eq!(as_node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2"), 403);
+}

@@ -1,0 +1,339 @@
+//! Jobs and CronJobs.
+
+mod cron;
+mod policy;
+
+use crate::apps::{WhenEmpty, check_match, template};
+use crate::common::{
+    Fields, SPEC, immutable_member, label_selector, member, meta, meta_update, not_negative, same_member, supported,
+};
+use crate::{Request, Rules};
+use kubelith_meta::Value;
+use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::names::{is_dns1123_label, name_is_dns_subdomain, validate_domain_prefixed_path};
+use kubelith_meta::object::Namespacing;
+
+const MAX_MANAGER: usize = 63;
+const MAX_INDEXED_PARALLELISM: i64 = 100_000;
+const MAX_FAILED_INDEXES: i64 = 100_000;
+const MANY_COMPLETIONS: i64 = 100_000;
+const LIMIT_WITH_MANY: i64 = 10_000;
+const MAX_CRON_JOB_NAME: usize = 52;
+
+pub fn rules(plural: &str) -> Option<Rules> {
+    Some(match plural {
+        "jobs" => Rules { create: |_, job| on_create(job), update: on_update },
+        "cronjobs" => Rules {
+            create: |_, job| {
+                let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
+                cron_job(member(job, "spec"), None, &mut errors);
+                let name = job.meta().name();
+                if name.len() > MAX_CRON_JOB_NAME {
+                    let detail = format!("must be no more than {MAX_CRON_JOB_NAME} characters");
+                    errors.push(Error::invalid(&Path::of(&["metadata", "name"]), name, detail));
+                }
+                errors
+            },
+            update: |request, new, old| {
+                let mut errors = meta_update(new, old);
+                if request.subresource.is_empty() {
+                    cron_job(member(new, "spec"), Some(member(old, "spec")), &mut errors);
+                }
+                errors
+            },
+        },
+        _ => return None,
+    })
+}
+
+fn is_indexed(spec: &Value) -> bool {
+    spec.text("completionMode") == "Indexed"
+}
+
+fn on_create(job: &Value) -> ErrorList {
+    let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
+    let spec = member(job, "spec");
+    check_generated_selector(job, spec, &mut errors);
+    check_job(spec, &mut errors);
+    if let Some(count) = spec.int("completions").filter(|count| is_indexed(spec) && *count > 0) {
+        let name = job.meta().name();
+        let last = format!("{name}-{}", count - 1);
+        if !is_dns1123_label(&last).is_empty() {
+            let detail = format!("will not able to create pod with invalid DNS label: {last}");
+            errors.push(Error::invalid(&Path::of(&["metadata", "name"]), name, detail));
+        }
+    }
+    errors
+}
+
+/// The selector that the server makes says which pods are the job's, and no others.
+fn check_generated_selector(job: &Value, spec: &Value, errors: &mut ErrorList) {
+    if spec.flag("manualSelector") {
+        return;
+    }
+    let Some(selector) = spec.some("selector") else { return };
+    let uid = job.meta().uid();
+    let labels = spec.at(&["template", "metadata", "labels"]).unwrap_or(&Value::Null);
+    let wanted = [
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", job.meta().name()),
+        ("controller-uid", uid),
+        ("job-name", job.meta().name()),
+    ];
+    for (key, value) in wanted {
+        if labels.text(key) != value {
+            let path = SPEC.children(&["template", "metadata", "labels"]);
+            errors.push(Error::invalid(&path, labels, format!("must be '{value}'")));
+        }
+    }
+    let own = selector.map("matchLabels").map_or(0, |labels| labels.len());
+    let is_right = own == 1
+        && selector.list("matchExpressions").is_empty()
+        && selector.map("matchLabels").is_some_and(|l| {
+            ["batch.kubernetes.io/controller-uid", "controller-uid"]
+                .iter()
+                .any(|key| l.get(key).and_then(Value::as_str) == Some(uid))
+        });
+    if !is_right {
+        errors.push(Error::invalid(&SPEC.child("selector"), selector, "`selector` not auto-generated"));
+    }
+}
+
+fn check_job(spec: &Value, errors: &mut ErrorList) {
+    check_job_spec(spec, &SPEC, errors);
+    if spec.has("selector") {
+        label_selector(spec.get("selector"), &SPEC.child("selector"), errors);
+    } else {
+        errors.push(Error::required(&SPEC.child("selector"), ""));
+    }
+    check_match(spec, &SPEC, WhenEmpty::AsIs, errors);
+}
+
+fn check_job_spec(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for key in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        if let Some(number) = spec.int(key) {
+            not_negative(number, &path.child(key), errors);
+        }
+    }
+    if spec.has("maxFailedIndexes") && !spec.has("backoffLimitPerIndex") {
+        errors.push(Error::required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"));
+    }
+    if let Some(manager) = spec.some("managedBy").and_then(Value::as_str) {
+        errors.extend(validate_domain_prefixed_path(manager, &path.child("managedBy")));
+        if manager.len() > MAX_MANAGER {
+            errors.push(Error::too_long(&path.child("managedBy"), MAX_MANAGER));
+        }
+    }
+    if let Some(mode) = spec.some("completionMode").and_then(Value::as_str) {
+        supported(mode, &["NonIndexed", "Indexed"], &path.child("completionMode"), errors);
+        if mode == "Indexed" {
+            check_indexed(spec, path, errors);
+        }
+    }
+    if matches!(spec.text("completionMode"), "" | "NonIndexed") {
+        for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if let Some(number) = spec.int(key) {
+                errors.push(Error::invalid(&path.child(key), number, "requires indexed completion mode"));
+            }
+        }
+    }
+    if let Some(policy) = spec.some("podFailurePolicy") {
+        policy::check_failure(policy, spec, &path.child("podFailurePolicy"), errors);
+    }
+    if let Some(policy) = spec.some("successPolicy") {
+        let path = path.child("successPolicy");
+        if is_indexed(spec) {
+            policy::check_success(policy, spec, &path, errors);
+        } else {
+            let shown = BadValue::text(policy::success_form(policy));
+            errors.push(Error::invalid(&path, shown, "requires indexed completion mode"));
+        }
+    }
+    if let Some(policy) = spec.some("podReplacementPolicy").and_then(Value::as_str) {
+        let known: &[&str] =
+            if spec.has("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+        supported(policy, known, &path.child("podReplacementPolicy"), errors);
+    }
+    template(member(spec, "template"), &path.child("template"), errors);
+    check_restart(spec, &path.children(&["template", "spec", "restartPolicy"]), errors);
+}
+
+fn check_indexed(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let (completions, parallelism) = (spec.int("completions"), spec.int("parallelism"));
+    let failed = spec.int("maxFailedIndexes");
+    let (parallel_path, failed_path) = (path.child("parallelism"), path.child("maxFailedIndexes"));
+    if completions.is_none() {
+        errors.push(Error::required(&path.child("completions"), "when completion mode is Indexed"));
+    }
+    if let Some(number) = parallelism.filter(|n| *n > MAX_INDEXED_PARALLELISM) {
+        let detail = format!("must be less than or equal to {MAX_INDEXED_PARALLELISM} when completion mode is Indexed");
+        errors.push(Error::invalid(&parallel_path, number, detail));
+    }
+    if let Some(number) = failed.filter(|n| completions.is_some_and(|all| *n > all)) {
+        errors.push(Error::invalid(&failed_path, number, "must be less than or equal to completions"));
+    }
+    if let Some(number) = failed.filter(|n| *n > MAX_FAILED_INDEXES) {
+        let detail = format!("must be less than or equal to {MAX_FAILED_INDEXES}");
+        errors.push(Error::invalid(&failed_path, number, detail));
+    }
+    if completions.is_some_and(|n| n > MANY_COMPLETIONS) && spec.has("backoffLimitPerIndex") {
+        if failed.is_none() {
+            let detail = format!("must be specified when completions is above {MANY_COMPLETIONS}");
+            errors.push(Error::required(&failed_path, detail));
+        }
+        for (number, path) in [(parallelism, &parallel_path), (failed, &failed_path)] {
+            if let Some(number) = number.filter(|n| *n > LIMIT_WITH_MANY) {
+                let detail = format!(
+                    "must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and \
+                     used with backoff limit per index"
+                );
+                errors.push(Error::invalid(path, number, detail));
+            }
+        }
+    }
+}
+
+fn check_restart(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    match spec.at(&["template", "spec", "restartPolicy"]).and_then(Value::as_str).unwrap_or_default() {
+        "" | "Always" => errors.push(Error::required(path, "valid values: \"OnFailure\", \"Never\"")),
+        policy @ ("OnFailure" | "Never") => {
+            if spec.has("podFailurePolicy") && policy != "Never" {
+                let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+                errors.push(Error::invalid(path, BadValue::json(policy), detail));
+            }
+        }
+        other => errors.push(Error::not_supported(path, BadValue::json(other), ["OnFailure", "Never"])),
+    }
+}
+
+fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
+    let mut errors = meta_update(new, old);
+    if request.subresource == "status" {
+        return errors;
+    }
+    let (spec, before) = (member(new, "spec"), member(old, "spec"));
+    check_job(spec, &mut errors);
+    check_completions(spec, before, &mut errors);
+    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    check_template_update(new, spec, before, old, &mut errors);
+    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        if !same_member(spec, before, key) {
+            immutable_member(spec, before, key, &SPEC, &mut errors);
+        }
+    }
+    errors
+}
+
+fn check_completions(spec: &Value, before: &Value, errors: &mut ErrorList) {
+    let (new, old) = (spec.int("completions"), before.int("completions"));
+    if !is_indexed(spec) {
+        return immutable_member(spec, before, "completions", &SPEC, errors);
+    }
+    if let Some(count) = new.filter(|_| new != old && spec.int("parallelism") != new) {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        errors.push(Error::invalid(&SPEC.child("completions"), count, detail));
+    }
+}
+
+/// Where its pods may go can change while a job is suspended and has not started.
+fn check_template_update(_new: &Value, spec: &Value, before: &Value, old: &Value, errors: &mut ErrorList) {
+    let is_waiting = before.flag("suspend") && old.at(&["status", "startTime"]).is_none_or(Value::is_null);
+    let comparable = |spec: &Value| {
+        let mut own = member(spec, "template").clone();
+        if is_waiting {
+            for path in [
+                &["spec", "nodeSelector"][..],
+                &["spec", "tolerations"],
+                &["spec", "schedulingGates"],
+                &["spec", "affinity", "nodeAffinity"],
+                &["metadata", "annotations"],
+                &["metadata", "labels"],
+            ] {
+                own.remove_at(path);
+            }
+            if own.at(&["spec", "affinity"]).is_some_and(Value::is_empty) {
+                own.remove_at(&["spec", "affinity"]);
+            }
+        }
+        own
+    };
+    if comparable(spec) != comparable(before) {
+        errors.push(Error::invalid(&SPEC.child("template"), member(spec, "template"), "field is immutable"));
+    }
+}
+
+fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+    let schedule = spec.text("schedule");
+    let path = SPEC.child("schedule");
+    if schedule.is_empty() {
+        errors.push(Error::required(&path, ""));
+    } else {
+        if let Err(problem) = cron::parse(schedule) {
+            errors.push(Error::invalid(&path, schedule, problem));
+        }
+        let may_have_zone = before.is_some_and(|b| b.text("schedule").contains("TZ"));
+        if schedule.contains("TZ") {
+            if !may_have_zone {
+                let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+                errors.push(Error::invalid(&path, schedule, detail));
+            } else if spec.has("timeZone") {
+                let detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
+                errors.push(Error::invalid(&path, schedule, detail));
+            }
+        }
+    }
+    if let Some(seconds) = spec.int("startingDeadlineSeconds") {
+        not_negative(seconds, &SPEC.child("startingDeadlineSeconds"), errors);
+    }
+    if !before.is_some_and(|b| b.some("timeZone") == spec.some("timeZone")) {
+        check_zone(spec, errors);
+    }
+    let policies = ["Allow", "Forbid", "Replace"];
+    crate::common::one_of(spec.text("concurrencyPolicy"), &policies, &SPEC.child("concurrencyPolicy"), errors);
+    let job = spec.at(&["jobTemplate", "spec"]).unwrap_or(&Value::Null);
+    let path = SPEC.children(&["jobTemplate", "spec"]);
+    check_job_spec(job, &path, errors);
+    if let Some(selector) = job.some("selector") {
+        errors.push(Error::invalid(&path.child("selector"), selector, "`selector` will be auto-generated"));
+    }
+    if job.flag("manualSelector") {
+        errors.push(Error::not_supported(&path.child("manualSelector"), true, ["nil", "false"]));
+    }
+    for key in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        if let Some(limit) = spec.int(key) {
+            not_negative(limit, &SPEC.child(key), errors);
+        }
+    }
+}
+
+fn check_zone(spec: &Value, errors: &mut ErrorList) {
+    let Some(zone) = spec.some("timeZone").and_then(Value::as_str) else { return };
+    let path = SPEC.child("timeZone");
+    let shown = || BadValue::json(zone);
+    if zone.is_empty() {
+        return errors.push(Error::invalid(&path, shown(), "timeZone must be nil or non-empty string"));
+    }
+    let is_part = |part: &str| {
+        !matches!(part, "." | "..")
+            && !part.starts_with('-')
+            && !part.is_empty()
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'))
+    };
+    if !zone.split('/').all(is_part) {
+        return errors.push(Error::invalid(&path, shown(), format!("unknown time zone {zone}")));
+    }
+    if zone.eq_ignore_ascii_case("local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        errors.push(Error::invalid(&path, shown(), detail));
+    } else if !cron::is_zone(zone) {
+        errors.push(Error::invalid(&path, shown(), format!("unknown time zone {zone}")));
+    }
+}

@@ -2,8 +2,9 @@
 
 use crate::Chain;
 use crate::plugins::{
-    DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, PodSecurity,
-    Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
+    CertificateSubjectRestriction, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
+    NamespaceLifecycle, PersistentVolumeClaimResize, PodSecurity, PodTopologyLabels, Priority, RuntimeClass,
+    ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
@@ -69,15 +70,15 @@ const PLUGINS: &[Plugin] = {
         on("StorageObjectInUseProtection", |_| Box::new(StorageObjectInUseProtection)),
         named("PodGroupProtection", On),
         named("OwnerReferencesPermissionEnforcement", Off),
-        named("PersistentVolumeClaimResize", On),
+        on("PersistentVolumeClaimResize", |c| Box::new(PersistentVolumeClaimResize::new(c.objects.clone()))),
         on("RuntimeClass", |c| Box::new(RuntimeClass::new(c.objects.clone()))),
         named("CertificateApproval", On),
         named("CertificateSigning", On),
         named("ClusterTrustBundleAttest", On),
-        named("CertificateSubjectRestriction", On),
+        on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)),
         on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))),
         named("DenyServiceExternalIPs", Off),
-        named("PodTopologyLabels", On),
+        on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(c.objects.clone()))),
         named("PodGroupWorkloadExists", On),
         named("NodeDeclaredFeatureValidator", On),
         named("JobValidation", On),

@@ -1,5 +1,7 @@
 //! The built-in plugins, by name.
 
+mod certificate_subject;
+mod claim_resize;
 mod default_class;
 mod default_toleration_seconds;
 mod limit_ranger;
@@ -10,7 +12,10 @@ mod runtime_class;
 mod service_account;
 mod storage_protection;
 mod taint_nodes;
+mod topology_labels;
 
+pub use certificate_subject::CertificateSubjectRestriction;
+pub use claim_resize::PersistentVolumeClaimResize;
 pub use default_class::{DefaultIngressClass, DefaultStorageClass};
 pub use default_toleration_seconds::DefaultTolerationSeconds;
 pub use limit_ranger::LimitRanger;
@@ -21,6 +26,7 @@ pub use runtime_class::RuntimeClass;
 pub use service_account::ServiceAccount;
 pub use storage_protection::StorageObjectInUseProtection;
 pub use taint_nodes::TaintNodesByCondition;
+pub use topology_labels::PodTopologyLabels;
 
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};

@@ -54,6 +54,10 @@ impl Action for ReviewAction {
 
 async fn run(mut call: ActionCall, kind: GroupVersionKind, review: Review, to: Access) -> Result<Response, Status> {
     let mut object = call.decode(&kind).await?;
+    // Like every object, the question takes the namespace of the request.
+    if !call.info.namespace.is_empty() && object.meta().namespace().is_empty() {
+        object.meta_mut().set_namespace(&call.info.namespace);
+    }
     if review != Review::Myself {
         object = call.track_create(&kind, object, SystemClock.now())?;
     }

@@ -79,19 +79,23 @@ pub fn template_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
 
 /// Of kinds whose names become part of the names of pods.
 pub fn named_template_warnings(object: &Value) -> Vec<String> {
-    let mut warnings = name_warnings(object);
+    let mut warnings = name_warnings(object, IN_POD_NAMES);
     warnings.extend(template_warnings(object, None));
     warnings
 }
 
-pub fn name_warnings(object: &Value) -> Vec<String> {
+/// Where the names of most controllers show up.
+pub const IN_POD_NAMES: &str = "Pod names and hostnames";
+
+/// A name that is used in `place` had better be a DNS label.
+pub fn name_warnings(object: &Value, place: &str) -> Vec<String> {
     let problems = is_dns1123_label(object.meta().name());
     if problems.is_empty() {
         return Vec::new();
     }
     let problems: Vec<&str> = problems.iter().map(AsRef::as_ref).collect();
     vec![format!(
-        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
+        "metadata.name: this is used in {place}, which can result in surprising behavior; a DNS label is \
          recommended: [{}]",
         problems.join(" ")
     )]

@@ -1,6 +1,6 @@
 //! The batch group: a Job finds its pods by a label with its own uid.
 
-use super::apps::name_warnings;
+use super::apps::{IN_POD_NAMES, name_warnings};
 use super::{Kind, pod_warnings};
 use kubelith_meta::Value;
 use kubelith_meta::field::Path;
@@ -15,7 +15,7 @@ pub const JOB: Kind = Kind {
         }
     },
     warnings_on_create: |_, job| {
-        let mut warnings = name_warnings(job);
+        let mut warnings = name_warnings(job, IN_POD_NAMES);
         warnings.extend(job_warnings(&Path::new("spec"), job.get("spec"), None));
         warnings
     },
@@ -31,7 +31,7 @@ pub const JOB: Kind = Kind {
 pub const CRON_JOB: Kind = Kind {
     generation: Generation::Spec,
     warnings_on_create: |_, job| {
-        let mut warnings = name_warnings(job);
+        let mut warnings = name_warnings(job, IN_POD_NAMES);
         warnings.extend(cron_job_warnings(job, None));
         warnings
     },

@@ -17,7 +17,7 @@ pub const NAMESPACE: Kind = Kind {
     reset_fields: |part| match part {
         Part::Main => &[&["status"]],
         Part::Status => &[&["spec"]],
-        Part::Other(_) => &[&["spec"]],
+        Part::Other(_) => &[&["status"]],
     },
     ..Kind::PLAIN
 };

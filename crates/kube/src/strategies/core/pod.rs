@@ -1,7 +1,11 @@
 //! Pods.
 
 use super::pod_parts;
+use super::pod_prepare;
+use crate::strategies::apps::name_warnings;
 use crate::strategies::{Kind, pod_warnings};
+use kubelith_meta::field::Path;
+use kubelith_meta::names::ip_warnings;
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Value};
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
@@ -11,12 +15,12 @@ pub const POD: Kind = Kind {
     generation: Generation::Spec,
     prepare_for_create,
     prepare_for_update,
-    warnings_on_create: |_, pod| pod_warnings::of_pod(pod),
-    warnings_on_update: |_, part, pod, old| {
-        // Status changes too often to look at what it cannot change.
-        let changed = pod.meta().generation() != old.meta().generation();
-        if part == Part::Main && changed { pod_warnings::of_pod(pod) } else { Vec::new() }
+    warnings_on_create: |_, pod| {
+        let mut warnings = name_warnings(pod, "the Pod's hostname");
+        warnings.extend(pod_warnings::of_pod(pod));
+        warnings
     },
+    warnings_on_update: |_, part, pod, _| if part == Part::Status { address_warnings(pod) } else { Vec::new() },
     canonicalize: mirror_service_account,
     graceful_delete: Some(graceful_delete),
     delete_returns_object: true,
@@ -32,7 +36,7 @@ pub const POD: Kind = Kind {
     ..Kind::PLAIN
 };
 
-fn prepare_for_create(_call: &Call, pod: &mut Value) {
+fn prepare_for_create(call: &Call, pod: &mut Value) {
     let class = qos_class(pod);
     let mut status = Value::from([("phase", "Pending"), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
@@ -45,6 +49,20 @@ fn prepare_for_create(_call: &Call, pod: &mut Value) {
         status.set_at(&["conditions"], Value::Array(vec![gated]));
     }
     pod.set_at(&["status"], status);
+    pod_prepare::follow_labels(pod);
+    pod_prepare::mirror_app_armor(call, pod);
+}
+
+fn address_warnings(pod: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for key in ["podIPs", "hostIPs"] {
+        let all = pod.at(&["status", key]).and_then(Value::as_array).unwrap_or(&[]);
+        for (i, address) in all.iter().enumerate() {
+            let path = format!("status.{key}[{i}].ip");
+            warnings.extend(ip_warnings(address.str_at(&["ip"]), &Path::new(&path)));
+        }
+    }
+    warnings
 }
 
 /// The account has an older name, which goes on saying the same.

@@ -1,0 +1,62 @@
+//! PersistentVolumeClaimResize: claims grow only where their class says that volumes can.
+
+use super::done;
+use futures::future::BoxFuture;
+use kubelith_meta::quantity::Quantity;
+use kubelith_meta::{Status, Value};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::objects::parse;
+use std::sync::Arc;
+
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+pub struct PersistentVolumeClaimResize {
+    objects: Arc<Objects>,
+}
+
+impl PersistentVolumeClaimResize {
+    pub fn new(objects: Arc<Objects>) -> PersistentVolumeClaimResize {
+        PersistentVolumeClaimResize { objects }
+    }
+
+    fn can_grow(&self, claim: &Value, old: &Value) -> bool {
+        let class = class_of(claim);
+        if class.is_empty() || class != class_of(old) {
+            return false;
+        }
+        let class = self.objects.cached("storage.k8s.io", "storageclasses", "", class);
+        let class = class.and_then(|class| parse(&class));
+        class.is_some_and(|class| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true))
+    }
+}
+
+impl Admission for PersistentVolumeClaimResize {
+    fn validate<'a>(&'a self, request: Request<'a>, claim: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        let Some(old) = request.old else { return done(Ok(())) };
+        if request.operation != Operation::Update || !request.is_for("", "persistentvolumeclaims") {
+            return done(Ok(()));
+        }
+        if size(claim) <= size(old) {
+            return done(Ok(()));
+        }
+        if old.str_at(&["status", "phase"]) != "Bound" {
+            return done(Err(request.forbidden(claim, "Only bound persistent volume claims can be expanded")));
+        }
+        if !self.can_grow(claim, old) {
+            let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                       support resize";
+            return done(Err(request.forbidden(claim, why)));
+        }
+        done(Ok(()))
+    }
+}
+
+/// Nothing asked for is less than anything.
+fn size(claim: &Value) -> Option<Quantity> {
+    claim.at(&["spec", "resources", "requests", "storage"]).and_then(|amount| Quantity::from_value(amount).ok())
+}
+
+fn class_of(claim: &Value) -> &str {
+    claim.meta().annotation(CLASS_ANNOTATION).unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
+}

@@ -198,11 +198,16 @@ async fn services_and_their_ports_must_be_there() {
         }
     };
     says("ServiceNotFound", "service/x in \"default\" is not present").await;
-    let service = r#"{"metadata":{"name":"x"},"spec":{"clusterIP":"None","ports":[{"name":"p","port":443}]}}"#;
-    assert_eq!(cluster.send("POST", "/api/v1/namespaces/default/services", service).await.status, 201);
+    let service = |port: u16| {
+        format!(
+            r#"{{"metadata":{{"name":"x"}},"spec":{{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"],
+            "ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack",
+            "ports":[{{"name":"p","port":{port},"targetPort":443,"protocol":"TCP"}}]}}}}"#
+        )
+    };
+    assert_eq!(cluster.send("POST", "/api/v1/namespaces/default/services", &service(443)).await.status, 201);
     says("ServicePortError", "service/x in \"default\" is not listening on port 8443").await;
-    let ports = r#"{"metadata":{"name":"x"},"spec":{"type":"ClusterIP","clusterIP":"None","ports":[{"name":"p","port":8443}]}}"#;
-    assert_eq!(cluster.send("PUT", "/api/v1/namespaces/default/services/x", ports).await.status, 200);
+    assert_eq!(cluster.send("PUT", "/api/v1/namespaces/default/services/x", &service(8443)).await.status, 200);
     says("EndpointsNotFound", "cannot find endpointslices for service/x in \"default\"").await;
     let slice = r#"{"metadata":{"name":"x-1","labels":{"kubernetes.io/service-name":"x"}},"addressType":"IPv4",
         "endpoints":[{"addresses":["192.0.2.1"],"conditions":{"ready":false}}],"ports":[{"name":"p","port":8443}]}"#;

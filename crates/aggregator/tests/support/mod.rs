@@ -15,6 +15,7 @@ use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Value};
+use kubelith_registry::Objects;
 use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
@@ -193,15 +194,19 @@ impl Apis {
             catalog,
             hub,
             admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,
             access: Access {
+                roles: Arc::default(),
+                tokens: kubelith_kube::actions::no_tokens(),
                 authenticator: Arc::new(kubelith_auth::authn::anonymous::Anonymous::new([])),
                 authorizer: Arc::new(AlwaysAllow),
                 audiences: Arc::new([]),
             },
             runtime_config: RuntimeConfig::parse(catalog, &pairs).unwrap(),
+            strategies: Default::default(),
             gates: Arc::new(gates),
         });
         Apis { installed: installed.await.unwrap() }

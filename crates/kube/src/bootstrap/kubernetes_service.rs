@@ -132,8 +132,6 @@ fn service(config: &KubernetesService) -> Value {
     let spec = Value::from([
         ("ports", Value::from(vec![port])),
         ("clusterIP", config.address.to_string().into()),
-        ("clusterIPs", vec![config.address.to_string()].into()),
-        ("ipFamilies", vec![if config.address.is_ipv4() { "IPv4" } else { "IPv6" }].into()),
         ("ipFamilyPolicy", "SingleStack".into()),
         ("sessionAffinity", "None".into()),
         ("type", if config.node_port > 0 { "NodePort" } else { "ClusterIP" }.into()),

@@ -128,7 +128,9 @@ impl Level {
     fn set_alarm(self: &Arc<Self>, due: Nanos) {
         let level = Arc::downgrade(self);
         let at = self.clock.instant(due);
-        tokio::spawn(async move {
+        // Requests that end with the runtime need no alarm: nobody is left to be woken.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
             tokio::time::sleep_until(at).await;
             let Some(level) = level.upgrade() else { return };
             level.with(|state, now| {

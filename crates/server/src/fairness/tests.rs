@@ -229,6 +229,43 @@ async fn an_elephant_does_not_trample_a_mouse() {
     }
 }
 
+/// A write that many watches see keeps its seat for a while after it was answered; who waits for it is woken.
+#[tokio::test(start_paused = true)]
+async fn seats_are_kept_for_watches_and_then_given_on() {
+    let mut frame = Frame::new(2, &[("devs", 5, QUEUE)]);
+    let request = |method: &str, path: &str| {
+        let mut request = http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).unwrap();
+        let plain = path.split('?').next().unwrap();
+        let info = crate::RequestInfo::parse(request.method(), plain, request.uri()).unwrap();
+        request.extensions_mut().insert(Arc::new(info));
+        let user = User::named("writer").with_groups(&["devs"]);
+        request.extensions_mut().insert(Arc::new(user));
+        request
+    };
+    let watch = request("GET", "/api/v1/namespaces/ns/pods?watch=1");
+    let watches: Vec<_> = (0..20).map(|_| frame.fairness.watching(&watch)).collect();
+    // A kubelet's watch does not count, nor one of something else.
+    let _node = frame.fairness.watching(&request("GET", "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn"));
+    let _other = frame.fairness.watching(&request("GET", "/api/v1/services?watch=1"));
+    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)));
+    assert_eq!(frame.next().await, "writer");
+    let read = frame.send("reader", "devs", PODS);
+    frame.let_out(2);
+    assert_eq!(write.await.unwrap().status(), 200);
+    let answered = tokio::time::Instant::now();
+    assert_eq!(frame.totals("devs").executing, 0);
+    assert_eq!(frame.totals("devs").seats_in_use, 1);
+    assert_eq!(frame.next().await, "reader");
+    // Two seats for 5 ms, on the one seat there is.
+    assert_eq!(answered.elapsed().as_millis(), 10);
+    assert_eq!(read.await.unwrap().status(), 200);
+    drop(watches);
+    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)));
+    frame.let_out(1);
+    assert_eq!(write.await.unwrap().status(), 200);
+    assert_eq!(frame.totals("devs").seats_in_use, 0);
+}
+
 /// Leases have a level of their own: whatever the others do, leaders stay leaders.
 #[tokio::test(start_paused = true)]
 async fn leaders_never_starve() {

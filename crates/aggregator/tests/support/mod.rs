@@ -195,6 +195,7 @@ impl Apis {
             hub,
             admission: Arc::new(AdmitAll),
             objects: Objects::new(),
+            service_network: Default::default(),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             garbage_collection: true,

@@ -175,7 +175,7 @@ mod tests {
             (&[key, version, origin, ("sec-websocket-protocol", "a, b")], 400),
         ];
         for (pairs, want) in cases {
-            let response = handshake(&headers(pairs)).unwrap_or_else(|refusal| refusal);
+            let response = handshake(&headers(pairs)).unwrap_or_else(|refusal| *refusal);
             assert_eq!(response.status().as_u16(), want, "{pairs:?}");
             if want == 101 {
                 assert_eq!(response.headers()[SEC_WEBSOCKET_ACCEPT], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");

@@ -53,6 +53,9 @@ enum Plan {
 impl Resource {
     pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
+        if let DeleteBy::Client(_) = by {
+            self.strategy.before_delete(call, options)?;
+        }
         if options.ignore_read_error {
             return self.delete_unreadable(call, &key).await;
         }

@@ -101,6 +101,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// May refuse a client's delete or warn about it, before the object is read.
+    fn before_delete(&self, _call: &Call, _options: &DeleteOptions) -> Result<(), Status> {
+        Ok(())
+    }
+
     fn garbage_collection(&self, _call: &Call) -> GarbageCollection {
         GarbageCollection::DeleteDependents
     }

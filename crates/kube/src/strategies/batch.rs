@@ -9,6 +9,15 @@ use kubelith_registry::{Call, GarbageCollection, Generation, Part};
 pub const JOB: Kind = Kind {
     generation: Generation::Spec,
     garbage_collection: GarbageCollection::OrphanDependents,
+    before_delete: |call, options| {
+        if options.propagation.is_none() && options.orphan_dependents.is_none() {
+            call.warn(
+                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+                 them or set propagationPolicy=Orphan to suppress this warning",
+            );
+        }
+        Ok(())
+    },
     prepare_for_create: |_, job| {
         if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) != Some(true) {
             generate_selector(job);

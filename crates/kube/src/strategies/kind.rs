@@ -33,6 +33,7 @@ pub struct Kind {
     pub canonicalize: fn(&mut Value),
     /// `None`: deletion is never graceful.
     pub graceful_delete: Option<fn(&Value, &mut DeleteOptions) -> bool>,
+    pub before_delete: fn(&Call, &DeleteOptions) -> Result<(), Status>,
     pub delete_step: fn(&mut Value, &DeleteOptions, Time) -> DeleteStep,
     pub may_vanish: fn(&Value) -> bool,
     pub time_to_live: fn(&Value) -> Option<Duration>,
@@ -63,6 +64,7 @@ impl Kind {
         warnings_on_update: |_, _, _, _| Vec::new(),
         canonicalize: |_| {},
         graceful_delete: None,
+        before_delete: |_, _| Ok(()),
         delete_step: |_, _, _| DeleteStep::Generic,
         may_vanish: |_| true,
         time_to_live: |_| None,
@@ -198,6 +200,10 @@ impl Strategy for Bound {
 
     fn is_graceful(&self) -> bool {
         self.graceful_delete.is_some()
+    }
+
+    fn before_delete(&self, call: &Call, options: &DeleteOptions) -> Result<(), Status> {
+        (self.before_delete)(call, options)
     }
 
     fn delete_step(&self, object: &mut Value, options: &DeleteOptions, now: Time) -> DeleteStep {

@@ -31,7 +31,7 @@ fn complete(group: &str, plural: &str) -> Kind {
 
 /// What sets a kind apart.
 fn kind(group: &str, plural: &str) -> Kind {
-    use Generation::{Member, One, Spec, SpecChanges};
+    use Generation::{Member, Spec, SpecChanges};
     use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
     match (group, plural) {
@@ -67,7 +67,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("policy", "poddisruptionbudgets") => P.generation(Spec).guarded(),
         ("discovery.k8s.io", "endpointslices") => other::ENDPOINT_SLICE,
         ("flowcontrol.apiserver.k8s.io", _) => P.generation(Spec),
-        ("scheduling.k8s.io", "priorityclasses") => P.generation(One),
+        ("scheduling.k8s.io", "priorityclasses") => other::PRIORITY_CLASS,
         ("scheduling.k8s.io", "podgroups") => other::sealed(P),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             P.generation(Member("webhooks")).guarded()

@@ -4,8 +4,21 @@ use super::{Kind, pod_warnings};
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Status, Value};
 use kubelith_registry::{Generation, Part};
+
+/// The classes that the server itself makes cannot go.
+pub const PRIORITY_CLASS: Kind = Kind {
+    generation: Generation::One,
+    before_delete: |call, _| match call.name.as_str() {
+        "system-node-critical" | "system-cluster-critical" => {
+            let why = "this is a system priority class and cannot be deleted";
+            Err(Status::forbidden(&call.resource, &call.name, why))
+        }
+        _ => Ok(()),
+    },
+    ..Kind::PLAIN
+};
 
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,

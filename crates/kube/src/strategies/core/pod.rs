@@ -7,6 +7,7 @@ use crate::strategies::{Kind, pod_warnings};
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
 use kubelith_meta::quantity::Quantity;
+use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Value};
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
 use std::collections::BTreeMap;
@@ -40,12 +41,13 @@ fn prepare_for_create(call: &Call, pod: &mut Value) {
     let class = qos_class(pod);
     let mut status = Value::from([("phase", "Pending"), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
-        let gated = Value::from([
+        let mut gated = Value::from([
             ("type", "PodScheduled"),
             ("status", "False"),
             ("reason", "SchedulingGated"),
             ("message", "Scheduling is blocked due to non-empty scheduling gates"),
         ]);
+        gated.set_at(&["lastTransitionTime"], SystemClock.now().rfc3339().into());
         status.set_at(&["conditions"], Value::Array(vec![gated]));
     }
     pod.set_at(&["status"], status);

@@ -122,7 +122,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             working: Working::Request,
             garbage_collection: config.garbage_collection,
         });
-        let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, Arc::new(convert::rename));
+        let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());
         let endpoint = Endpoint {
             resource,
             facet: None,

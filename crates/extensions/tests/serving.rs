@@ -116,6 +116,39 @@ async fn a_definition_takes_its_instances_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn objects_of_an_older_storage_version_are_shown_in_the_new_one() {
+    let plain = r#""schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+                    "x-kubernetes-preserve-unknown-fields":true}}}}"#;
+    let versions = |first: bool, second: bool| {
+        format!(
+            r#"[{{"name":"v1","served":true,"storage":{first},{plain}}},{{"name":"v2","served":true,"storage":{second},{plain}}}]"#
+        )
+    };
+    let server = in_memory().await;
+    let mut current = server.define(&definition(&versions(true, false))).await;
+    let object = |version: &str, name: &str| {
+        format!(
+            r#"{{"apiVersion":"example.com/{version}","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{{"x":1}}}}"#
+        )
+    };
+    server.create("v1", &object("v1", "b")).await.unwrap();
+    current.set_at(&["spec", "versions"], value(&versions(false, true)));
+    let resource = definitions();
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    let switched = server.client.update(&target, &current).await.unwrap();
+    assert_eq!(switched.at(&["status", "storedVersions"]), Some(&value(r#"["v1","v2"]"#)));
+    server.create("v2", &object("v2", "a")).await.unwrap();
+    for version in ["v1", "v2"] {
+        let resource = things(version);
+        let list = server.client.list(&ResourceRef::new(&resource)).await.unwrap();
+        let items = list.get("items").and_then(Value::as_array).unwrap();
+        let versions: Vec<&str> = items.iter().map(|i| i.str_at(&["apiVersion"])).collect();
+        let wanted = format!("example.com/{version}");
+        assert_eq!(versions, [wanted.as_str(), wanted.as_str()]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_on_one_store_agree() {
     let store = Arc::new(MemoryStore::default());
     let (one, two) = (start(store.clone()).await, start(store.clone()).await);

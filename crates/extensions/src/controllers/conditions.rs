@@ -210,3 +210,65 @@ fn is_url(text: &str) -> bool {
         && !host.is_empty()
         && !text.contains(|c: char| c.is_control() || c == ' ')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_codec::json;
+
+    fn definition(names: &str) -> Value {
+        let text = format!(
+            r#"{{"metadata":{{"name":"as.example.com"}},"spec":{{"group":"example.com","names":{names},"versions":[]}},
+                "status":{{"conditions":null}}}}"#
+        );
+        json::parse(text.as_bytes()).expect("tests are JSON")
+    }
+
+    fn reasons(object: &Value) -> Vec<(String, String)> {
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or(&[]);
+        let text = |c: &Value, key: &str| c.str_at(&[key]).to_owned();
+        conditions.iter().map(|c| (text(c, "type"), text(c, "reason"))).collect()
+    }
+
+    #[test]
+    fn free_names_establish_and_stay() {
+        let names = r#"{"plural":"as","singular":"a","kind":"A","listKind":"AList","shortNames":["x"]}"#;
+        let now = Time::parse("2026-01-01T00:00:00Z").unwrap();
+        let settled_once = settled(&definition(names), &Taken::default(), now).unwrap();
+        let expected = [("NamesAccepted", "NoConflicts"), ("Established", "InitialNamesAccepted")];
+        assert_eq!(reasons(&settled_once), expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        let later = Time::parse("2026-01-02T00:00:00Z").unwrap();
+        assert_eq!(settled(&settled_once, &Taken::default(), later), None);
+    }
+
+    #[test]
+    fn each_name_is_checked_and_the_others_are_given() {
+        let names = r#"{"plural":"as","singular":"a","kind":"A","listKind":"AList","shortNames":["x","y"]}"#;
+        let now = Time::parse("2026-01-01T00:00:00Z").unwrap();
+        let mut taken = Taken::default();
+        taken.resources.extend(["x".into(), "y".into()]);
+        let refused = settled(&definition(names), &taken, now).unwrap();
+        assert_eq!(reasons(&refused)[0].1, "ShortNamesConflict");
+        let message = refused.at(&["status", "conditions"]).and_then(Value::as_array).unwrap()[0].str_at(&["message"]);
+        assert_eq!(message, r#"["x" is already in use, "y" is already in use]"#);
+        assert_eq!(refused.str_at(&["status", "acceptedNames", "plural"]), "as");
+        assert_eq!(refused.at(&["status", "acceptedNames", "shortNames"]), None);
+        assert!(!Definition(&refused).is("Established"));
+    }
+
+    #[test]
+    fn groups_of_kubernetes_need_approval() {
+        assert!(is_protected("k8s.io") && is_protected("a.k8s.io") && is_protected("x.kubernetes.io"));
+        assert!(!is_protected("notk8s.io") && !is_protected("example.com"));
+        let table = [
+            ("", "MissingAnnotation"),
+            ("unapproved, for a test", "UnapprovedAnnotation"),
+            ("https://github.com/x/y", "ApprovedAnnotation"),
+            ("nourl", "InvalidAnnotation"),
+            ("://x", "InvalidAnnotation"),
+        ];
+        for (annotation, reason) in table {
+            assert_eq!(approval_state(annotation).1, reason, "{annotation}");
+        }
+    }
+}

@@ -177,11 +177,13 @@ impl Page {
 
     /// Whether the cache's JSON is at the version asked for.
     fn is_native(&self, cx: &Context) -> bool {
-        cx.endpoint.resource.descriptor.storage.kind == cx.endpoint.kind
-            && self.snapshot.objects.values().next().is_none_or(|o| {
-                cx.endpoint.items == ListItems::WithoutType
-                    || o.json().starts_with(views::type_prefix(&cx.endpoint.kind).as_bytes())
-            })
+        if cx.endpoint.resource.descriptor.storage.kind != cx.endpoint.kind {
+            return false;
+        }
+        // Custom resources are cached in the version that each was written in.
+        let prefix = views::type_prefix(&cx.endpoint.kind);
+        cx.endpoint.items == ListItems::WithoutType
+            || self.snapshot.objects.values().all(|o| o.json().starts_with(prefix.as_bytes()))
     }
 }
 

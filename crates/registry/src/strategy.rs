@@ -142,11 +142,6 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// If a write to `part` can change only some fields: these, as patterns of names with `*` for any element.
-    fn owned_fields(&self, _part: Part<'_>) -> &'static [&'static [&'static str]] {
-        &[]
-    }
-
     /// Makes `object.status` absent from creates and kept on main updates. True wherever there is a status subresource.
     fn owns_status(&self, has_status_subresource: bool) -> bool {
         has_status_subresource

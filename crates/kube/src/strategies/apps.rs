@@ -27,6 +27,20 @@ pub const DAEMON_SET: Kind = Kind {
 
 pub const DEPLOYMENT: Kind = Kind {
     generation: Generation::SpecAndAnnotations,
+    // Alone among kinds, its labels are no business of those who write its status.
+    prepare_for_update: |_, part, deployment, old| {
+        if part == Part::Status {
+            match old.at(&["metadata", "labels"]) {
+                Some(labels) => deployment.set_at(&["metadata", "labels"], labels.clone()),
+                None => drop(deployment.remove_at(&["metadata", "labels"])),
+            }
+        }
+    },
+    reset_fields: |part| match part {
+        Part::Main => &[&["status"]],
+        Part::Status => &[&["spec"], &["metadata", "labels"]],
+        Part::Other(_) => &[],
+    },
     warnings_on_create: |_, deployment| named_template_warnings(deployment),
     warnings_on_update: template_update_warnings,
     ..Kind::PLAIN

@@ -39,8 +39,6 @@ pub struct Kind {
     pub time_to_live: fn(&Value) -> Option<Duration>,
     /// Fields that nobody owns by writing to a part: what the part cannot change.
     pub reset_fields: fn(Part<'_>) -> &'static [&'static [&'static str]],
-    /// If a part can change only some fields: these, with `*` for any element.
-    pub owned_fields: fn(Part<'_>) -> &'static [&'static [&'static str]],
     /// Status is kept on main updates and dropped on create. False for kinds whose status anybody may write.
     pub owns_status: bool,
     /// A create may bring a status.
@@ -73,7 +71,6 @@ impl Kind {
             Part::Status => &[&["spec"]],
             Part::Other(_) => &[],
         },
-        owned_fields: |_| &[],
         owns_status: true,
         keeps_status_on_create: false,
     };
@@ -251,10 +248,6 @@ impl Strategy for Bound {
 
     fn keeps_status_on_create(&self) -> bool {
         self.keeps_status_on_create
-    }
-
-    fn owned_fields(&self, part: Part<'_>) -> &'static [&'static [&'static str]] {
-        (self.owned_fields)(part)
     }
 
     fn owns_status(&self, has_status_subresource: bool) -> bool {

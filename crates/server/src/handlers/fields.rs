@@ -4,7 +4,7 @@ use super::context::Context;
 use super::endpoint::{By, FieldTracker};
 use super::options::WriteOptions;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
-use kubelith_merge::fieldset::{Filter, Matcher, PathElement, Pattern, Set};
+use kubelith_merge::fieldset::{Filter, Set};
 use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
@@ -78,12 +78,7 @@ impl ResourceFields {
 
     /// The fields that a write cannot set, at every version.
     fn reset(&self, subresource: &str) -> Vec<(Str, Filter)> {
-        let part = Part::of(subresource);
-        let owned = self.strategy.owned_fields(part).iter().map(|path| matcher(path)).reduce(Matcher::or);
-        if let Some(owned) = owned {
-            return self.in_all_versions(Filter::Include(owned));
-        }
-        let fields = self.strategy.reset_fields(part);
+        let fields = self.strategy.reset_fields(Part::of(subresource));
         if fields.is_empty() {
             return Vec::new();
         }
@@ -112,15 +107,6 @@ impl ResourceFields {
         let reset = self.reset(subresource);
         run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })
     }
-}
-
-/// `*` matches any element.
-fn matcher(path: &[&str]) -> Matcher {
-    let pattern = |name: &&str| match *name {
-        "*" => Pattern::Any,
-        name => Pattern::Is(PathElement::field(name)),
-    };
-    Matcher::prefix(path.iter().map(pattern))
 }
 
 impl Versions for ResourceFields {

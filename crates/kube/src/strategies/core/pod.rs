@@ -28,11 +28,8 @@ pub const POD: Kind = Kind {
     reset_fields: |part| match part {
         Part::Main => &[&["status"]],
         Part::Status => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
-        Part::Other(_) => &[&["status"]],
-    },
-    owned_fields: |part| match part {
-        Part::Other(subresource) => pod_parts::owned_fields(subresource),
-        Part::Main | Part::Status => &[],
+        // What ephemeralcontainers and resize cannot change is owned all the same, as in the reference.
+        Part::Other(_) => &[],
     },
     ..Kind::PLAIN
 };

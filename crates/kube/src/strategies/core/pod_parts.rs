@@ -2,20 +2,6 @@
 
 use kubelith_meta::Value;
 
-/// What both may own in managedFields.
-pub fn owned_fields(subresource: &str) -> &'static [&'static [&'static str]] {
-    match subresource {
-        "ephemeralcontainers" => &[&["spec", "ephemeralContainers"]],
-        "resize" => &[
-            &["spec", "containers", "*", "resources"],
-            &["spec", "containers", "*", "resizePolicy"],
-            &["spec", "initContainers", "*", "resources"],
-            &["spec", "initContainers", "*", "resizePolicy"],
-        ],
-        _ => &[],
-    }
-}
-
 pub fn prepare_ephemeral_containers(pod: &mut Value, old: &Value) {
     let added = pod.at(&["spec", "ephemeralContainers"]).cloned();
     keep_the_rest(pod, old);

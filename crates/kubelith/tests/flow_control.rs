@@ -1,6 +1,5 @@
 //! Flow control of the real program: what is stored holds at once, and flow schemas say whether their level exists.
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use kubelith_conformance::http::Response;

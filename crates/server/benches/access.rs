@@ -90,6 +90,8 @@ fn chain(
     audit: Option<Arc<Audit>>,
 ) -> BoxHandler {
     let config = ChainConfig {
+        service_quality: None,
+        tracer: None,
         authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None },
         authorizer,
         audit,

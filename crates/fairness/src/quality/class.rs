@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        let cases: &[(&[(&str, &str)], &[&str])] = &[
+        type Case = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+        let cases: &[Case] = &[
             (&[], &["subjects: at least one is needed"]),
             (
                 &[("subjects", "user a")],

@@ -2,7 +2,6 @@
 //! it asks (also when they hang, fail or lie), the audit log, and attacks that must be refused.
 
 #[path = "../support/mod.rs"]
-#[allow(dead_code)]
 mod support;
 
 mod attacks;

@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn policies_of_labels() {
-        let cases: [(&[(&str, &str)], (&str, &str, usize)); 6] = [
+        type Case = (&'static [(&'static str, &'static str)], (&'static str, &'static str, usize));
+        let cases: [Case; 6] = [
             (&[], ("privileged:latest", "privileged:latest", 0)),
             (&[("enforce", "baseline"), ("enforce-version", "v1.30")], ("baseline:v1.30", "baseline:v1.30", 0)),
             (&[("enforce", "baseline"), ("warn", "restricted")], ("baseline:latest", "restricted:latest", 0)),

@@ -48,6 +48,8 @@ pub struct Installed {
     pub routes: Routes,
     pub discovery: Vec<Entry>,
     pub resources: Resources,
+    /// What gives services their addresses and ports.
+    pub services: Arc<Services>,
 }
 
 impl Install {
@@ -102,7 +104,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         })
     });
     config.objects.fill(resources.clone());
-    Ok(Installed { discovery: discovery.collect(), routes, resources })
+    Ok(Installed { discovery: discovery.collect(), routes, resources, services })
 }
 
 async fn resource(

@@ -30,6 +30,7 @@ pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
 
 use crate::Resources;
+use crate::services::{Services, repair_hook};
 use authentication::AuthenticationInfo;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
@@ -46,6 +47,7 @@ pub struct Bootstrap {
     pub client: LoopbackClient,
     pub hub: Arc<Hub>,
     pub resources: Arc<Resources>,
+    pub services: Arc<Services>,
     pub clock: Arc<dyn Clock>,
     pub identity: ServerIdentity,
     /// Under which other servers reach this one: `host:port`.
@@ -68,6 +70,7 @@ impl Bootstrap {
             // The watch caches were filled before anything could be asked.
             .post_start_hook(PostStartHook::new("storage-readiness", |_| async { Ok(()) }))
             .post_start_hook(token_tracking::hook(&config))
+            .post_start_hook(repair_hook(config.services.clone()))
             .post_start_hook(roles::hook())
             .post_start_hook(priority::hook())
             .post_start_hook(flow_control::hook(&config));

@@ -8,12 +8,14 @@ mod addresses;
 mod families;
 mod fields;
 mod ports;
+mod repair;
 mod transaction;
 mod view;
 
 pub use addresses::Addresses;
 pub use fields::SERVICE;
 pub use ports::{NodePorts, PortRange};
+pub use repair::hook as repair_hook;
 
 use kubelith_meta::names::Cidr;
 use kubelith_meta::{Status, Value};

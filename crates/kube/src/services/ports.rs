@@ -103,6 +103,13 @@ impl NodePorts {
         .await
     }
 
+    /// All ports that are taken.
+    pub async fn taken(&self) -> Result<Vec<u16>, PortError> {
+        let (bits, _) = self.read().await?;
+        let PortRange { base, size } = self.range;
+        Ok((0..size as usize).filter(|offset| bits.get(*offset)).map(|offset| base + offset as u16).collect())
+    }
+
     pub async fn has(&self, port: u16) -> Result<bool, PortError> {
         let Some(offset) = self.range.offset(port) else { return Ok(false) };
         let (bits, _) = self.read().await?;
@@ -145,9 +152,7 @@ impl NodePorts {
     fn in_use(&self) -> Bits {
         let mut bits = Bits::default();
         for service in self.objects.list("", "services", "") {
-            let mut ports = view::node_ports(&service);
-            ports.extend(view::port_number(service.at(&["spec", "healthCheckNodePort"])));
-            for offset in ports.into_iter().filter_map(|port| self.range.offset(port)) {
+            for offset in view::all_node_ports(&service).into_iter().filter_map(|port| self.range.offset(port)) {
                 bits.set(offset);
             }
         }

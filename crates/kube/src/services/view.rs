@@ -79,6 +79,13 @@ pub fn node_ports(service: &Value) -> Vec<u16> {
     ports(service).iter().filter_map(|port| port_number(port.get("nodePort"))).collect()
 }
 
+/// Those of its ports, and that of its health check.
+pub fn all_node_ports(service: &Value) -> Vec<u16> {
+    let mut ports = node_ports(service);
+    ports.extend(port_number(service.at(&["spec", "healthCheckNodePort"])));
+    ports
+}
+
 pub fn family_of(address: IpAddr) -> &'static str {
     if address.is_ipv4() { IPV4 } else { IPV6 }
 }

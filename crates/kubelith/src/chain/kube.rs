@@ -29,6 +29,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         client: shared.frame.client.clone(),
         hub: shared.hub.clone(),
         resources: shared.resources.clone(),
+        services: shared.services.clone(),
         clock: shared.clock.clone(),
         identity: shared.frame.identity.clone(),
         peer_address: network.peer_address(port).to_string(),

@@ -5,7 +5,7 @@ use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
-use kubelith_kube::services::{PortRange, ServiceNetwork};
+use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
@@ -43,6 +43,8 @@ pub struct Shared<'a> {
     pub hub: Arc<Hub>,
     /// The built-in resources that are stored, of all groups.
     pub resources: Arc<Resources>,
+    /// What gives services their addresses and ports.
+    pub services: Arc<Services>,
     /// Which groups there are; each server sets a source of its own.
     pub discovery: Arc<Discovery>,
     /// Documents of all group versions; servers put and remove theirs.
@@ -105,13 +107,15 @@ impl<'a> Shared<'a> {
             strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
-        let Installed { routes, discovery: entries, resources } = installed.await.map_err(|e| e.to_string())?;
+        let Installed { routes, discovery: entries, resources, services } =
+            installed.await.map_err(|e| e.to_string())?;
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let shared = Shared {
             options,
             frame,
             hub,
             resources: Arc::new(resources),
+            services,
             discovery: Discovery::new(address.to_string()),
             openapi: OpenApi::new(library()),
             admission,

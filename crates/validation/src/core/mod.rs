@@ -1,8 +1,10 @@
 //! The core group.
 
 mod config;
+mod controller;
 mod endpoints;
 mod event;
+mod node;
 pub mod pod;
 pub mod quota;
 mod service;
@@ -24,6 +26,9 @@ pub fn rules(plural: &str) -> Option<Rules> {
         "limitranges" => quota::LIMIT_RANGE,
         "resourcequotas" => quota::RESOURCE_QUOTA,
         "namespaces" => NAMESPACE,
+        "nodes" => node::NODE,
+        "podtemplates" => controller::POD_TEMPLATE,
+        "replicationcontrollers" => controller::REPLICATION_CONTROLLER,
         "persistentvolumes" => volume::VOLUME,
         "persistentvolumeclaims" => volume::CLAIM,
         "pods" => pod::POD,

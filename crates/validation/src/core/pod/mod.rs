@@ -11,7 +11,7 @@ mod variables;
 pub mod volumes;
 
 pub use resources::requirements;
-pub use scheduling::{node_selector, tolerations};
+pub use scheduling::{node_selector, taint_effect, tolerations};
 pub use update::POD;
 pub use volumes::PodName;
 

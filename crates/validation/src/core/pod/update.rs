@@ -76,6 +76,8 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
     match request.subresource {
         "" => check_update(new, old, &mut errors),
         "status" => check_status(new, old, &mut errors),
+        "ephemeralcontainers" => check_ephemeral(new, old, &mut errors),
+        "resize" => check_resize(new, old, &mut errors),
         _ => {}
     }
     errors
@@ -130,6 +132,62 @@ fn check_update(new: &Value, old: &Value, errors: &mut ErrorList) {
     }
     if unchangeable(own, before) != unchangeable(before, before) {
         errors.push(Error::forbidden(&SPEC, UPDATABLE));
+    }
+}
+
+/// Ephemeral containers only come.
+fn check_ephemeral(new: &Value, old: &Value, errors: &mut ErrorList) {
+    check_whole(new, errors);
+    if old.meta().annotation(MIRROR).is_some() {
+        *errors = Error::forbidden(&Path::new(""), "static pods do not support ephemeral containers").into();
+        return;
+    }
+    let path = SPEC.child("ephemeralContainers");
+    let own = member(new, "spec").list("ephemeralContainers");
+    for before in member(old, "spec").list("ephemeralContainers") {
+        let name = before.text("name");
+        match own.iter().find(|container| container.text("name") == name) {
+            None => {
+                let detail = format!("existing ephemeral containers \"{name}\" may not be removed\n");
+                errors.push(Error::forbidden(&path, detail));
+            }
+            Some(container) if container != before => {
+                let detail = format!("existing ephemeral containers \"{name}\" may not be changed\n");
+                errors.push(Error::forbidden(&path, detail));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A resize changes how much processor and memory containers have, and nothing else.
+fn check_resize(new: &Value, old: &Value, errors: &mut ErrorList) {
+    check_whole(new, errors);
+    if old.meta().annotation(MIRROR).is_some() {
+        *errors = Error::forbidden(&Path::new(""), "static pods cannot be resized").into();
+        return;
+    }
+    let without_amounts = |pod: &Value| {
+        let mut spec = member(pod, "spec").clone();
+        for list in ["containers", "initContainers"] {
+            for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                for kind in ["requests", "limits"] {
+                    for resource in ["cpu", "memory"] {
+                        container.remove_at(&["resources", kind, resource]);
+                    }
+                    if container.at(&["resources", kind]).is_some_and(Value::is_empty) {
+                        container.remove_at(&["resources", kind]);
+                    }
+                }
+                if container.get("resources").is_some_and(Value::is_empty) {
+                    container.make_object().remove("resources");
+                }
+            }
+        }
+        spec
+    };
+    if without_amounts(new) != without_amounts(old) {
+        errors.push(Error::forbidden(&SPEC, "only cpu and memory resources are mutable"));
     }
 }
 

@@ -111,7 +111,8 @@ pub fn build(config: &Config, switches: &Switches) -> Chain {
         Standing::On => !names(&switches.disabled, plugin),
         Standing::Off => names(&switches.enabled, plugin),
     };
-    Chain(PLUGINS.iter().filter(runs).filter_map(|plugin| plugin.make).map(|make| make(config)).collect())
+    let plugins = PLUGINS.iter().filter(runs).filter_map(|plugin| plugin.make).map(|make| make(config));
+    Chain { objects: config.objects.clone(), plugins: plugins.collect() }
 }
 
 #[cfg(test)]
@@ -124,7 +125,7 @@ mod tests {
             Config { objects: Objects::new(), not_ready_toleration_seconds: 300, unreachable_toleration_seconds: 300 };
         let count = |enabled: &[&str], disabled: &[&str]| {
             let own = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-            build(&config, &Switches { enabled: own(enabled), disabled: own(disabled) }).0.len()
+            build(&config, &Switches { enabled: own(enabled), disabled: own(disabled) }).plugins.len()
         };
         let all = count(&[], &[]);
         assert_eq!(count(&[], &["ServiceAccount"]), all - 1);

@@ -2,16 +2,22 @@
 
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
+use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Request};
+use std::sync::Arc;
 
 /// Runs its plugins in order, each seeing what those before it made of the object.
-#[derive(Default)]
-pub struct Chain(pub Vec<Box<dyn Admission>>);
+pub struct Chain {
+    pub objects: Arc<Objects>,
+    pub plugins: Vec<Box<dyn Admission>>,
+}
 
 impl Admission for Chain {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            for plugin in &self.0 {
+            // Plugins judge by what the caches hold.
+            self.objects.caught_up().await;
+            for plugin in &self.plugins {
                 plugin.admit(request, object).await?;
             }
             Ok(())
@@ -20,7 +26,7 @@ impl Admission for Chain {
 
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            for plugin in &self.0 {
+            for plugin in &self.plugins {
                 plugin.validate(request, object).await?;
             }
             Ok(())

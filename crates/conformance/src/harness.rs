@@ -6,6 +6,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -210,9 +211,23 @@ fn spawn(binary: &Path, flags: &[String], log: &Path) -> Result<Process, String>
     child.map(Process).map_err(|error| format!("{}: {error}", binary.display()))
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It lies below those that the system gives to outgoing connections, so that none of
+/// them takes it before the server does; each process starts to look at a place of its own.
 pub fn free_port() -> io::Result<u16> {
-    TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.port())
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 22_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id().wrapping_mul(7919);
+    let mut error = None;
+    for _ in 0..COUNT {
+        let place = own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = (FIRST + place) as u16;
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(_) => return Ok(port),
+            Err(why) => error = Some(why),
+        }
+    }
+    Err(error.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
 fn tail(log: &str) -> String {

@@ -31,6 +31,9 @@ impl Display for StepId {
 /// The reason of a new line where nothing better is known; someone must replace it by a real one.
 pub const UNEXPLAINED: &str = "unexplained";
 
+/// How the reason of a difference begins that is not always there.
+pub const AT_TIMES: &str = "at times:";
+
 #[derive(Debug)]
 pub struct Known<Id> {
     /// The comment lines at the top of the file.
@@ -76,6 +79,11 @@ where
         self.reasons.contains_key(id)
     }
 
+    /// Whether the reason says that it comes and goes: the answer depends on how fast a controller was, here as there.
+    pub fn is_at_times(&self, id: &Id) -> bool {
+        self.reasons.get(id).is_some_and(|reason| reason.starts_with(AT_TIMES))
+    }
+
     pub fn len(&self) -> usize {
         self.reasons.len()
     }
@@ -119,6 +127,9 @@ mod tests {
     fn keeps_reasons_and_shrinks() {
         let mut known = Known::<StepId>::parse("# why\ncrud/a#10  no admission yet\ncrud/a#2  x\n\n").unwrap();
         assert!(known.contains(&id("crud/a#10")) && !known.contains(&id("crud/a#1")));
+        assert!(!known.is_at_times(&id("crud/a#10")));
+        let timed = Known::<StepId>::parse("crud/a#1  at times: a controller is slow").unwrap();
+        assert!(timed.is_at_times(&id("crud/a#1")) && !timed.is_at_times(&id("crud/a#2")));
         known.bless(&[id("crud/a#2")], &[id("crud/a#10"), id("crud/a#9")], |_| UNEXPLAINED);
         assert_eq!(known.to_text(), "# why\ncrud/a#9  unexplained\ncrud/a#10  no admission yet\n");
     }

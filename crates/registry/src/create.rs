@@ -70,7 +70,7 @@ impl Resource {
             };
         }
         let ttl = self.time_to_live(&object);
-        match self.hub.store().put(self.store_key(&key), bytes, Expect::Absent, ttl).await {
+        match self.put(&key, bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 self.as_stored(call, object).await

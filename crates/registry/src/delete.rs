@@ -107,7 +107,7 @@ impl Resource {
             }
         }
         if outcome == DeleteOutcome::Gone {
-            match self.hub.store().delete(self.store_key(key), Expect::At(revision)).await {
+            match self.remove(key, Expect::At(revision)).await {
                 Ok(deleted) => set_resource_version(&mut object, deleted.revision.0),
                 // Somebody else, a kubelet perhaps, was faster.
                 Err(StoreError::Conflict { current: None }) if marked => {}
@@ -126,7 +126,7 @@ impl Resource {
     ) -> Result<Result<Revision, StoreError>, Status> {
         let bytes = self.encode(object).await?;
         let ttl = self.time_to_live(object);
-        let put = self.hub.store().put(self.store_key(key), bytes, Expect::At(revision), ttl).await;
+        let put = self.put(key, bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {
             set_resource_version(object, written.0);
         }
@@ -160,7 +160,7 @@ impl Resource {
             let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
             return Err(Status::invalid(&kind, &call.name, &errors));
         }
-        match self.hub.store().delete(self.store_key(key), Expect::Any).await {
+        match self.remove(key, Expect::Any).await {
             Ok(_) | Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),
         }

@@ -31,6 +31,14 @@ impl Objects {
         self.0.get()?.get(&(Str::from(group), Str::from(plural)))
     }
 
+    /// Waits until the watch caches hold what this server has written by now: whoever changed a policy and then writes is
+    /// judged by it.
+    pub async fn caught_up(&self) {
+        if let Some(resource) = self.resource("", "namespaces") {
+            resource.hub.caught_up().await;
+        }
+    }
+
     /// An object as the watch cache has it, which may be a moment old. `namespace` is empty for cluster-scoped ones.
     pub fn cached(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
         let resource = self.resource(group, plural)?;

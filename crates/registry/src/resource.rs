@@ -13,7 +13,7 @@ use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::cache::{CachedObject, Hub, Renderer, ResourceCache, Snapshot};
-use kubelith_store::{KeyRange, RangeRequest, Revision, StoreError};
+use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +104,26 @@ impl Resource {
 
     pub(crate) fn store_key(&self, key: &str) -> Bytes {
         Bytes::from(format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix)))
+    }
+
+    /// Writes to the store.
+    pub(crate) async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        expect: Expect,
+        ttl: Option<Duration>,
+    ) -> Result<Revision, StoreError> {
+        let written = self.hub.store().put(self.store_key(key), bytes, expect, ttl).await?;
+        self.hub.wrote(written.0);
+        Ok(written)
+    }
+
+    /// Deletes from the store.
+    pub(crate) async fn remove(&self, key: &str, expect: Expect) -> Result<Deleted, StoreError> {
+        let deleted = self.hub.store().delete(self.store_key(key), expect).await?;
+        self.hub.wrote(deleted.revision.0);
+        Ok(deleted)
     }
 
     /// How long the object lives from this write on: as the strategy says, or the operator.

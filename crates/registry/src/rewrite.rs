@@ -31,7 +31,7 @@ impl Resource {
             let bytes = self.encode(&object).await?;
             let ttl = self.strategy.time_to_live(&object);
             let expect = Expect::At(Revision(found.revision));
-            match self.hub.store().put(self.store_key(&key), bytes, expect, ttl).await {
+            match self.put(&key, bytes, expect, ttl).await {
                 Ok(revision) => {
                     set_resource_version(&mut object, revision.0);
                     return Ok(object);

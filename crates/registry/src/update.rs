@@ -138,7 +138,7 @@ impl Resource {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
         let ttl = self.time_to_live(&object);
-        match self.hub.store().put(self.store_key(key), bytes, Expect::Absent, ttl).await {
+        match self.put(key, bytes, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -193,7 +193,7 @@ impl Resource {
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        match self.hub.store().put(self.store_key(key), bytes, expect, ttl).await {
+        match self.put(key, bytes, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -237,7 +237,7 @@ impl Resource {
     async fn delete_emptied(&self, call: &Call, key: &str, object: Value, found: &Current) -> Result<Attempt, Status> {
         if !call.dry_run() {
             let expect = Expect::At(kubelith_store::Revision(found.revision));
-            match self.hub.store().delete(self.store_key(key), expect).await {
+            match self.remove(key, expect).await {
                 Ok(_) | Err(StoreError::Conflict { current: None }) => {}
                 Err(StoreError::Conflict { current }) => return self.overtaken(call, current).await,
                 Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),

@@ -1,6 +1,7 @@
 //! What the server asks of objects of built-in kinds beyond their schema: pure rules over values, which collect every
 //! violation with its path, in the reference's order. Maps are checked in the order of their keys, which is random there.
 
+mod admissionregistration;
 mod apps;
 mod autoscaling;
 mod batch;
@@ -15,6 +16,7 @@ mod policy;
 mod rbac;
 mod scheduling;
 mod storage;
+pub mod webhook;
 
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
@@ -49,6 +51,7 @@ impl Rules {
 pub fn rules(group: &str, plural: &str) -> Rules {
     let rules = match group {
         "" | "events.k8s.io" => core::rules(plural),
+        "admissionregistration.k8s.io" => admissionregistration::rules(plural),
         "apps" => apps::rules(plural),
         "autoscaling" => autoscaling::rules(plural),
         "batch" => batch::rules(plural),

@@ -10,6 +10,7 @@ use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -86,6 +87,8 @@ pub struct Hub {
     /// By key prefix below the root, with a slash at the end: `pods/`.
     pub(super) resources: RwLock<BTreeMap<String, Registered>>,
     pub(super) applied: watch::Sender<i64>,
+    /// The latest revision that this server has written itself.
+    written: AtomicI64,
     pub(super) control: RwLock<Option<crate::WatchControl>>,
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
@@ -128,6 +131,7 @@ impl Hub {
             root: options.root,
             resources: RwLock::default(),
             applied: watch::Sender::new(revision.0),
+            written: AtomicI64::new(0),
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
@@ -239,6 +243,17 @@ impl Hub {
     /// The revision up to which all caches are complete.
     pub fn applied(&self) -> i64 {
         *self.applied.borrow()
+    }
+
+    /// Notes a write of this server.
+    pub fn wrote(&self, revision: i64) {
+        self.written.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// Waits until the caches hold what this server has written by now. Asks the store nothing: what other servers write
+    /// may come later.
+    pub async fn caught_up(&self) -> bool {
+        self.wait_for(self.written.load(Ordering::Acquire)).await
     }
 
     /// Waits until the caches have reached `revision`; false after `FRESH_TIMEOUT`.

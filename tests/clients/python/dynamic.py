@@ -26,7 +26,7 @@ definition["metadata"]["name"] = "pywidgets.python.clients.example.com"
 crds = api.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
 crds.create(body=definition)
 for event in crds.watch(field_selector="metadata.name=pywidgets.python.clients.example.com", timeout=30):
-    conditions = event["raw_object"].get("status", {}).get("conditions", [])
+    conditions = event["raw_object"].get("status", {}).get("conditions") or []
     if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
         break
 else:

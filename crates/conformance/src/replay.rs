@@ -147,7 +147,7 @@ impl Session<'_> {
     }
 
     fn answer(&mut self, step: &Step, patience: Patience) -> std::io::Result<Answer> {
-        let Some(until) = &step.until else { return self.served(step) };
+        let Some(until) = &step.until else { return self.once(step) };
         let path = Path::parse(&until.path);
         let wanted = match &until.is {
             Value::String(text) => Value::from(self.variables.substitute(text)),
@@ -161,20 +161,6 @@ impl Session<'_> {
         loop {
             let answer = self.once(step)?;
             if path.lookup(&answer.body) == wanted || Instant::now() > end {
-                return Ok(answer);
-            }
-            std::thread::sleep(POLL);
-        }
-    }
-
-    /// Asks once more where a resource should be that is not there yet: recorded clients waited for discovery of a custom
-    /// resource, which kube-apiserver publishes after it serves the resource, and this server a moment before.
-    fn served(&mut self, step: &Step) -> std::io::Result<Answer> {
-        let end = Instant::now() + LITTLE;
-        loop {
-            let answer = self.once(step)?;
-            let is_missing = answer.status == 404 && step.expect["status"] != 404;
-            if !is_missing || Instant::now() > end {
                 return Ok(answer);
             }
             std::thread::sleep(POLL);

@@ -74,10 +74,11 @@ pub struct Extensions {
 impl Extensions {
     pub fn new(config: Config, discovery: Arc<Discovery>, openapi: Arc<OpenApi>) -> Arc<Extensions> {
         let config = Arc::new(config);
+        let index = Arc::<Index>::default();
         Arc::new(Extensions {
-            table: Arc::new(Table::new(config.clone())),
+            table: Arc::new(Table::new(config.clone(), index.clone())),
             config,
-            index: Arc::default(),
+            index,
             publisher: Arc::new(Publisher { discovery, openapi, versions: watch::Sender::default() }),
         })
     }

@@ -38,6 +38,23 @@ async fn a_definition_is_served_once_it_is_established() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_discovery_shows_is_served() {
+    for round in 0..10 {
+        let server = in_memory().await;
+        let resource = definitions();
+        server.client.create(&ResourceRef::new(&resource), &definition(V1)).await.unwrap();
+        let shown = async {
+            while !server.discovery.groups().iter().any(|g| &*g.name == "example.com") {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), shown).await.expect("discovery shows it in time");
+        let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}"#;
+        server.create("v1", object).await.unwrap_or_else(|why| panic!("round {round}: {}", why.message));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn scale_and_status_change_their_part() {
     let server = in_memory().await;
     server.define(&definition(V1)).await;

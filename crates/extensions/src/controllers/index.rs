@@ -3,7 +3,7 @@
 use super::conditions::Taken;
 use crate::definition::{Definition, Names};
 use crate::serving::descriptor;
-use kubelith_meta::{GroupVersion, Str};
+use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_schema::Descriptor;
 use kubelith_store::cache::CachedObject;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ pub struct Known {
     mark: Mark,
     /// The definition itself, for what is written from it on demand.
     pub object: Arc<CachedObject>,
+    /// With the status that it is about to get.
+    settling: Option<Arc<Value>>,
 }
 
 /// Tells whether what is published would differ.
@@ -56,6 +58,7 @@ impl Known {
             published: mark.established.then(|| descriptor::outline(definition)),
             mark,
             object: object.clone(),
+            settling: None,
         }
     }
 
@@ -67,7 +70,17 @@ impl Known {
 impl Index {
     /// Takes in a definition. Answers the group versions whose documents change.
     pub fn put(&self, definition: Definition<'_>, object: &Arc<CachedObject>) -> Touched {
-        let new = Known::read(definition, object);
+        self.insert(definition, Known::read(definition, object))
+    }
+
+    /// Takes in a definition that is about to get another status.
+    pub fn settle(&self, wanted: &Arc<Value>, object: &Arc<CachedObject>) -> Touched {
+        let definition = Definition(wanted);
+        let known = Known { settling: Some(wanted.clone()), ..Known::read(definition, object) };
+        self.insert(definition, known)
+    }
+
+    fn insert(&self, definition: Definition<'_>, new: Known) -> Touched {
         let mut known = self.known.lock().expect("no panic under this lock");
         let mut touched = Touched::new();
         match known.get(definition.name()) {
@@ -91,6 +104,13 @@ impl Index {
             taken.add(&other.accepted);
         }
         taken
+    }
+
+    /// A definition with the status that is being written for it.
+    pub fn settling(&self, object: &CachedObject) -> Option<Arc<Value>> {
+        let known = self.known.lock().expect("no panic under this lock");
+        let known = known.get(&*object.key).filter(|k| k.object.revision == object.revision)?;
+        known.settling.clone()
     }
 
     pub fn all(&self) -> Vec<Known> {

@@ -61,7 +61,8 @@ impl StatusController {
             return Ok(Next::Done);
         };
         // Published before it is said to be established: whoever waits for that finds it.
-        let touched = self.index.put(Definition(&wanted), &cached);
+        let wanted = Arc::new(wanted);
+        let touched = self.index.settle(&wanted, &cached);
         self.publisher.publish(&self.index, &touched);
         let resource = definitions();
         let target = ResourceRef::new(&resource).name(&name).subresource("status");

@@ -5,6 +5,7 @@
 
 use super::{Built, Cached, build};
 use crate::Config;
+use crate::controllers::Index;
 use crate::definition::{self, Definition};
 use kubelith_meta::{Status, Str};
 use kubelith_store::cache::CachedObject;
@@ -21,6 +22,7 @@ pub struct Serving {
 
 pub struct Table {
     config: Arc<Config>,
+    index: Arc<Index>,
     /// By the definition's name.
     entries: RwLock<HashMap<Str, Serving>>,
     /// Held while an entry is made: each is made once, however many wait for it.
@@ -28,8 +30,8 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(config: Arc<Config>) -> Table {
-        Table { config, entries: RwLock::default(), building: Mutex::default() }
+    pub fn new(config: Arc<Config>, index: Arc<Index>) -> Table {
+        Table { config, index, entries: RwLock::default(), building: Mutex::default() }
     }
 
     /// What serves the definition of this name; `None` if there is none.
@@ -53,7 +55,11 @@ impl Table {
     }
 
     async fn make(&self, name: &str, cached: &CachedObject) -> Result<Option<Serving>, Status> {
-        let object = definition::read(cached).map_err(Status::internal_error)?;
+        // Discovery shows a definition a moment before its status says so; who saw it there is served.
+        let object = match self.index.settling(cached) {
+            Some(settling) => settling,
+            None => Arc::new(definition::read(cached).map_err(Status::internal_error)?),
+        };
         let definition = Definition(&object);
         if !definition.is("NamesAccepted") && !definition.is("Established") {
             return Ok(None);

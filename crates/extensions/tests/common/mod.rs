@@ -32,6 +32,7 @@ pub struct Server {
     /// Serves for as long as it is kept.
     pub _frame: TestServer,
     pub client: LoopbackClient,
+    pub discovery: Arc<Discovery>,
 }
 
 /// Starts a server on a store, which several may share.
@@ -83,7 +84,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
             Ok(())
         }));
     let frame = TestServer::start(|builder| builder.delegate(chain)).await;
-    Server { client: frame.loopback.clone(), _frame: frame }
+    Server { client: frame.loopback.clone(), _frame: frame, discovery }
 }
 
 pub async fn in_memory() -> Server {

@@ -115,6 +115,7 @@ pub fn push_json(out: &mut String, v: &Value) {
         Value::Int(i) => write!(out, "{i}").expect("writing to a String cannot fail"),
         Value::Float(f) => out.push_str(&float_json(*f)),
         Value::String(s) => push_json_string(out, s),
+        Value::Raw(text) => out.push_str(text),
         Value::Array(a) => {
             out.push('[');
             for (i, v) in a.iter().enumerate() {

@@ -22,6 +22,19 @@ pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
     parse_document(data, Strictness::Lenient).map(|d| d.value)
 }
 
+/// Reads an object as this server wrote it. `fieldsV1` of its managedFields stay text, which most readers pass on as it is.
+pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
+    let mut lexer = Lexer::new(data);
+    let mut parser = Parser::new(Strictness::Lenient);
+    parser.fields = Fields::Raw;
+    let value = parser.value(&mut lexer, 0)?;
+    lexer.end()?;
+    match parser.bad_number {
+        Some(text) => Err(DecodeError::number(&text)),
+        None => Ok(value),
+    }
+}
+
 /// Reads one JSON document and reports repeated keys.
 pub fn parse_strict(data: &[u8]) -> Result<Decoded, DecodeError> {
     parse_document(data, Strictness::Report)
@@ -53,9 +66,17 @@ pub(crate) struct Parser {
     elements: Vec<Value>,
     members: Vec<(Str, Value)>,
     strictness: Strictness,
+    fields: Fields,
     pub strict: StrictErrors,
     /// The first number that no double can hold. Syntax errors behind it come first.
     pub bad_number: Option<String>,
+}
+
+/// What becomes of `metadata.managedFields[].fieldsV1`.
+#[derive(Clone, Copy, PartialEq)]
+enum Fields {
+    Tree,
+    Raw,
 }
 
 enum Open {
@@ -70,6 +91,7 @@ impl Parser {
             elements: Vec::new(),
             members: Vec::new(),
             strictness,
+            fields: Fields::Tree,
             strict: StrictErrors::default(),
             bad_number: None,
         }
@@ -82,6 +104,15 @@ impl Parser {
     /// Reads one value that stands inside `depth` containers of the caller's.
     pub fn value(&mut self, lexer: &mut Lexer<'_>, depth: usize) -> Result<Value, SyntaxError> {
         loop {
+            if self.fields == Fields::Raw && self.is_at_fields() && lexer.peek() == Some(b'{') {
+                let start = lexer.position();
+                lexer.skip_value(depth + self.open.len())?;
+                let value = super::raw(lexer.since(start))?;
+                match self.finish(lexer, value)? {
+                    Some(value) => return Ok(value),
+                    None => continue,
+                }
+            }
             let value = match lexer.value(depth + self.open.len())? {
                 Token::Null => Value::Null,
                 Token::Bool(b) => Value::Bool(b),
@@ -106,6 +137,15 @@ impl Parser {
                 return Ok(value);
             }
         }
+    }
+
+    fn is_at_fields(&self) -> bool {
+        let [Open::Object { key: a, .. }, Open::Object { key: b, .. }, Open::Array { .. }, Open::Object { key: c, .. }] =
+            &self.open[..]
+        else {
+            return false;
+        };
+        c == "fieldsV1" && b == "managedFields" && a == "metadata"
     }
 
     /// Puts a finished value into its container, and containers that end with it into theirs. Returns the

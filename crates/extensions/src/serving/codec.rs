@@ -97,8 +97,10 @@ impl Renderer for CustomCodec {
 
 impl Encoder for CustomCodec {
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
-        // Go's encoder sorts keys and ends a document with a line feed.
-        let mut bytes = json::to_vec(object);
+        // Go's encoder sorts keys, those of fieldsV1 too, and ends a document with a line feed.
+        let mut object = object.clone();
+        json::unfold_fields(&mut object);
+        let mut bytes = json::to_vec(&object);
         bytes.push(b'\n');
         Ok(bytes.into())
     }

@@ -32,6 +32,7 @@ pub struct Server {
     /// Serves for as long as it is kept.
     pub _frame: TestServer,
     pub client: LoopbackClient,
+    #[allow(dead_code, reason = "only one of the test programs asks")]
     pub discovery: Arc<Discovery>,
 }
 

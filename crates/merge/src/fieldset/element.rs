@@ -220,6 +220,7 @@ fn display(value: &Value) -> String {
         Value::String(s) => Quoted(s).to_string(),
         Value::Array(a) => format!("[{}]", a.iter().map(display).collect::<Vec<_>>().join(",")),
         Value::Object(m) => m.iter().map(|(k, v)| format!("{k}={}", display(v))).collect(),
+        Value::Raw(text) => text.to_string(),
     }
 }
 

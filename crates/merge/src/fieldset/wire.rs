@@ -3,8 +3,9 @@
 
 use super::element::{ElementError, PathElement};
 use super::set::{Node, Set};
+use kubelith_meta::Value;
 use kubelith_meta::text::push_json_string;
-use kubelith_meta::{Map, Str, Value};
+use std::borrow::Cow;
 
 /// Why a `fieldsV1` cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,23 +15,19 @@ pub struct FieldsError(String);
 impl Set {
     /// Reads `fieldsV1`.
     pub fn from_fields(fields: &Value) -> Result<Set, FieldsError> {
+        if let Value::Raw(text) = fields {
+            // Text that is not as sets are written takes the long way, which words the errors.
+            return match (Text { rest: text }).whole() {
+                Some(set) => Ok(set),
+                None => Set::from_fields(&crate::json::parse(text).map_err(|e| FieldsError(e.to_string()))?),
+            };
+        }
         read(fields).map(|(children, _)| children)
     }
 
     /// The set as `fieldsV1`.
     pub fn to_fields(&self) -> Value {
-        Value::Object(self.to_map(false))
-    }
-
-    fn to_map(&self, with_self: bool) -> Map {
-        let mut entries: Vec<(Str, Value)> = Vec::with_capacity(self.nodes().len() + 1);
-        if with_self && !self.is_empty() {
-            entries.push((Str::const_new("."), Value::object()));
-        }
-        for node in self.nodes() {
-            entries.push((node.element.to_text(), Value::Object(node.children.to_map(node.member))));
-        }
-        Map::from_unsorted(entries)
+        Value::Raw(self.to_json().into())
     }
 
     /// The set as the JSON text that the reference writes. Elements stand in the order of path elements there, which
@@ -57,6 +54,83 @@ impl Set {
             node.children.write_json(out, node.member);
         }
         out.push('}');
+    }
+}
+
+/// Sets are rarely deeper than objects; text that is takes the long way, too.
+const MAX_DEPTH: usize = 64;
+
+/// `fieldsV1` as [`Set::to_json`] writes it, from where reading has come.
+struct Text<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Text<'t> {
+    fn whole(mut self) -> Option<Set> {
+        let (set, _) = self.object(0)?;
+        self.rest.is_empty().then_some(set)
+    }
+
+    fn eat(&mut self, expected: char) -> Option<()> {
+        self.rest = self.rest.strip_prefix(expected)?;
+        Some(())
+    }
+
+    /// As [`read`].
+    fn object(&mut self, depth: usize) -> Option<(Set, bool)> {
+        self.eat('{')?;
+        if self.eat('}').is_some() {
+            return Some((Set::new(), true));
+        }
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        let mut member = false;
+        let mut nodes = Vec::new();
+        loop {
+            let key = self.key()?;
+            self.eat(':')?;
+            let (children, is_member) = self.object(depth + 1)?;
+            match &*key {
+                "." => member = true,
+                key => nodes.push(Node { element: PathElement::parse(key).ok()?, member: is_member, children }),
+            }
+            if self.eat(',').is_none() {
+                break;
+            }
+        }
+        self.eat('}')?;
+        member |= nodes.is_empty();
+        Some((Set::from_unsorted(nodes), member))
+    }
+
+    fn key(&mut self) -> Option<Cow<'t, str>> {
+        self.eat('"')?;
+        let bytes = self.rest.as_bytes();
+        let mut end = 0;
+        let mut escaped = false;
+        loop {
+            match bytes.get(end)? {
+                b'"' => break,
+                b'\\' if matches!(bytes.get(end + 1)?, b'"' | b'\\') => {
+                    escaped = true;
+                    end += 2;
+                }
+                b'\\' => return None,
+                _ => end += 1,
+            }
+        }
+        let (key, rest) = (&self.rest[..end], &self.rest[end + 1..]);
+        self.rest = rest;
+        if !escaped {
+            return Some(Cow::Borrowed(key));
+        }
+        let mut unescaped = String::with_capacity(key.len());
+        let mut chars = key.chars();
+        while let Some(c) = chars.next() {
+            unescaped.push(if c == '\\' { chars.next()? } else { c });
+        }
+        Some(Cow::Owned(unescaped))
     }
 }
 

@@ -133,12 +133,12 @@ impl Resource {
         if revision != 0 {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
         let ttl = self.time_to_live(&object);
-        match self.put(key, bytes, Expect::Absent, ttl).await {
+        match self.put(key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -186,14 +186,14 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        match self.put(key, bytes, expect, ttl).await {
+        match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;

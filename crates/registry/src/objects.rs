@@ -101,5 +101,5 @@ impl Objects {
 
 /// The object as a value; `None` if it cannot be read.
 pub fn parse(object: &CachedObject) -> Option<Value> {
-    kubelith_codec::json::parse(&object.json()).ok()
+    kubelith_codec::json::parse_stored(&object.json()).ok()
 }

@@ -88,7 +88,7 @@ pub struct CustomCodec {
 
 impl Renderer for CustomCodec {
     fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
-        let mut object = json::parse(value).map_err(|e| e.to_string())?;
+        let mut object = json::parse_stored(value).map_err(|e| e.to_string())?;
         self.schemas.restore(&mut object);
         set_resource_version(&mut object, revision);
         Ok(render(&object, &self.selectable))

@@ -8,6 +8,7 @@ use kubelith_kube::Resources;
 use kubelith_meta::{Str, Value};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_store::cache::{CachedObject, EventKind, ResourceCache, Scope};
+use memchr::memmem;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -15,6 +16,30 @@ use tokio::sync::watch;
 trait Learns: Send + Sync + 'static {
     fn put(&self, object: &Value);
     fn delete(&self, namespace: &str, name: &str);
+
+    /// Whether a change may matter; reading the object costs more than telling.
+    fn is_concerned(&self, _change: &Changed<'_>) -> bool {
+        true
+    }
+}
+
+/// An object that was added or changed.
+struct Changed<'a> {
+    object: &'a CachedObject,
+    before: Option<&'a CachedObject>,
+    /// Which of an object's fields is indexed.
+    indexed: Option<usize>,
+}
+
+impl Changed<'_> {
+    /// The node of a pod as it is and as it was.
+    fn nodes(&self) -> (&str, &str) {
+        (self.indexed_in(Some(self.object)), self.indexed_in(self.before))
+    }
+
+    fn indexed_in<'o>(&self, object: Option<&'o CachedObject>) -> &'o str {
+        object.zip(self.indexed).and_then(|(object, i)| object.fields.get(i)).map_or("", |field| field.as_str())
+    }
 }
 
 struct Roles(Arc<RbacIndex>, RbacKind);
@@ -34,6 +59,17 @@ struct Nodes(Arc<NodeGraph>, NodeGraphKind);
 impl Learns for Nodes {
     fn put(&self, object: &Value) {
         self.0.put(self.1, object);
+    }
+
+    /// What a pod refers to is settled when it comes to its node, but for claims that are made for it later.
+    fn is_concerned(&self, change: &Changed<'_>) -> bool {
+        if self.1 != NodeGraphKind::Pod {
+            return true;
+        }
+        let (node, node_before) = change.nodes();
+        let is_claiming = |object: &CachedObject| memmem::find(&object.json(), b"\"resourceClaimStatuses\"").is_some();
+        !node.is_empty()
+            && (node != node_before || is_claiming(change.object) || change.before.is_some_and(is_claiming))
     }
 
     fn delete(&self, namespace: &str, name: &str) {
@@ -103,7 +139,7 @@ fn follow(
 ) -> Option<Progress> {
     let cache = resources.get(&(group.into(), plural.into()))?.cache.clone();
     // What is stored already counts from the first request on.
-    let known = learn_all(&learner, &cache.snapshot().objects);
+    let known = learn_all(&learner, &cache.snapshot().objects, cache.indexed_field());
     let (learned, progress) = watch::channel(known);
     let followed = cache.clone();
     tasks.spawn_until_stopped("authorization-feed", async move {
@@ -117,10 +153,11 @@ fn follow(
 fn learn_all<'a>(
     learner: &impl Learns,
     objects: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<CachedObject>)>,
+    indexed: Option<usize>,
 ) -> i64 {
     let mut newest = 0;
     for (_, object) in objects {
-        put(learner, object);
+        put(learner, &Changed { object, before: None, indexed });
         newest = newest.max(object.revision);
     }
     newest
@@ -129,7 +166,8 @@ fn learn_all<'a>(
 /// From a snapshot on until the watch falls behind.
 async fn follow_once(learner: &impl Learns, cache: &Arc<ResourceCache>, learned: &watch::Sender<i64>) {
     let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
-    learn_all(learner, &snapshot.objects);
+    let indexed = cache.indexed_field();
+    learn_all(learner, &snapshot.objects, indexed);
     learned.send_replace(snapshot.revision);
     let mut events = Vec::new();
     while watcher.next(&mut events).await.is_ok() {
@@ -137,15 +175,17 @@ async fn follow_once(learner: &impl Learns, cache: &Arc<ResourceCache>, learned:
         for event in events.drain(..) {
             match event.kind {
                 EventKind::Deleted => learner.delete(event.object.namespace(), event.object.name()),
-                _ => put(learner, &event.object),
+                _ => put(learner, &Changed { object: &event.object, before: event.prev.as_deref(), indexed }),
             }
         }
         learned.send_if_modified(|learned| newest.is_some_and(|n| std::mem::replace(learned, n) != n));
     }
 }
 
-fn put(learner: &impl Learns, object: &CachedObject) {
-    if let Ok(value) = json::parse(&object.json()) {
+fn put(learner: &impl Learns, change: &Changed<'_>) {
+    if learner.is_concerned(change)
+        && let Ok(value) = json::parse_stored(&change.object.json())
+    {
         learner.put(&value);
     }
 }

@@ -93,7 +93,7 @@ impl Resource {
     }
 
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {
-        if is_of(&object, to) {
+        if object.is_of(to) {
             return Ok(object);
         }
         self.conversion.convert(object, to).await
@@ -154,7 +154,7 @@ impl Resource {
     pub(crate) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         object.remove_at(&["metadata", "selfLink"]);
         let stored = &self.descriptor.storage.kind;
-        if !is_of(object, stored) {
+        if !object.is_of(stored) {
             let mut object = self.convert(object.clone(), stored).await?;
             object.remove_at(&["metadata", "resourceVersion"]);
             return Ok(Encoded { bytes: self.encoder.encode(&object)?, rendered: None });
@@ -306,10 +306,6 @@ impl Resource {
         }
         Ok(Snapshot { objects, revision, broken })
     }
-}
-
-fn is_of(object: &Value, kind: &GroupVersionKind) -> bool {
-    object.str_at(&["apiVersion"]) == kind.api_version() && object.str_at(&["kind"]) == kind.kind
 }
 
 /// metadata.resourceVersion as a number; empty and "0" are 0. The error is the reference's.

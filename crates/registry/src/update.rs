@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, Str, Value};
+use kubelith_meta::{GroupKind, Map, Str, Value};
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -451,17 +451,23 @@ fn keep_managed_times(object: &mut Value, old: &Value) {
     if new_entries.len() != old_entries.len() || new_entries == old_entries {
         return;
     }
-    let untimed = |entry: &Value| {
-        let mut entry = entry.clone();
-        entry.make_object().remove("time");
-        entry
-    };
-    if !new_entries.iter().zip(old_entries).all(|(a, b)| untimed(a) == untimed(b)) {
+    if !new_entries.iter().zip(old_entries).all(|(a, b)| differ_in_time_at_most(a, b)) {
         return;
     }
-    let mut reverted = object.clone();
-    copy_meta(&mut reverted, old, "managedFields");
-    if reverted == *old {
-        *object = reverted;
+    let mut tried = Value::Array(old_entries.to_vec());
+    let mut swap = |object: &mut Value| {
+        if let Some(entries) = object.at_mut(&PATH) {
+            std::mem::swap(entries, &mut tried);
+        }
+    };
+    swap(object);
+    if *object != *old {
+        swap(object);
     }
+}
+
+fn differ_in_time_at_most(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let untimed = |m: &Map| m.len() - usize::from(m.contains_key("time"));
+    untimed(a) == untimed(b) && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
 }

@@ -111,8 +111,15 @@ impl Owner {
     /// Takes fields away.
     pub(crate) fn lose(&mut self, fields: &Set) {
         if !self.set.is_disjoint(fields) {
-            self.replace_set(self.set.difference(fields));
+            self.set.remove(fields);
+            self.wire = None;
         }
+    }
+
+    /// Adds fields.
+    pub(crate) fn gain(&mut self, fields: Set) {
+        self.set.add(fields);
+        self.wire = None;
     }
 
     pub(crate) fn replace_set(&mut self, set: Set) {

@@ -79,7 +79,7 @@ impl<'a> Updater<'a> {
         let merge_failed = |e| UpdateError::Failed(format!("failed to merge config: {e}"));
         let overlay = self.ty.overlay(live, config).map_err(merge_failed)?;
         if let Some(filter) = self.filter(self.version) {
-            set = filter.apply(&set);
+            filter.apply(&mut set);
         }
         let last = owners.remove(manager);
         let may_prune = last.as_ref().is_some_and(|last| self.may_prune(last, &set));

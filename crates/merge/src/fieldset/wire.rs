@@ -4,7 +4,6 @@
 use super::element::{ElementError, PathElement};
 use super::set::{Node, Set};
 use kubelith_meta::Value;
-use kubelith_meta::text::push_json_string;
 use std::borrow::Cow;
 
 /// Why a `fieldsV1` cannot be read.
@@ -33,7 +32,7 @@ impl Set {
     /// The set as the JSON text that the reference writes. Elements stand in the order of path elements there, which
     /// is not always that of their text: ports 80 and 443 are in numerical order.
     pub fn to_json(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(2048);
         self.write_json(&mut out, false);
         out
     }
@@ -49,7 +48,7 @@ impl Set {
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
-            push_json_string(out, &node.element.to_text());
+            node.element.push_json_key(out);
             out.push(':');
             node.children.write_json(out, node.member);
         }

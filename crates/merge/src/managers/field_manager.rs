@@ -123,7 +123,7 @@ impl FieldManager<'_> {
         }
         let ty = self.ty()?;
         match live {
-            Some(live) => self.track_update(ty, &without_managed_fields(live), new, managed, manager, now),
+            Some(live) => self.track_update(ty, live, new, managed, manager, now),
             None => self.track_update(ty, &ty.zero(), new, managed, manager, now),
         }
     }
@@ -159,15 +159,15 @@ impl FieldManager<'_> {
         ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
         ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
         let version = self.kind.api_version();
-        let owned = self.updater(ty, &version).update(live, new, &mut managed.owners)?;
-        let owned = owned.difference(&NOBODYS_FIELDS);
+        let mut owned = self.updater(ty, &version).update(live, new, &mut managed.owners)?;
+        owned.remove(&NOBODYS_FIELDS);
         if !owned.is_empty() {
             let id = self.manager_id(manager, Operation::Update, &version);
             let owner = managed
                 .owners
                 .entry(id)
                 .or_insert_with(|| Owner::new(Str::from(version.as_str()), Operation::Update, Set::new()));
-            owner.replace_set(owner.set.union(&owned));
+            owner.gain(owned);
             owner.time = Some(Str::from(now.rfc3339()));
         }
         cap_updaters(&mut managed.owners);

@@ -122,7 +122,7 @@ impl Change for Patch<'_> {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
             };
-            let mut object = match (met.as_ref().map(|m| &m.live), self.kind) {
+            let mut object = match (met.as_ref().map(|m| &*m.live), self.kind) {
                 (live, Kind::Apply) => self.apply_fields(live)?,
                 (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
                 (Some(live), Kind::Strategic) => self.strategic(live)?,

@@ -24,9 +24,15 @@ pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
 
 /// Reads an object as this server wrote it. `fieldsV1` of its managedFields stay text, which most readers pass on as it is.
 pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
+    parse_stored_without(data, &[])
+}
+
+/// As [`parse_stored`], and without members of these names, wherever they are: for readers of little in large objects.
+pub fn parse_stored_without(data: &[u8], skipped: &'static [&'static str]) -> Result<Value, DecodeError> {
     let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(Strictness::Lenient);
     parser.fields = Fields::Raw;
+    parser.skipped = skipped;
     let value = parser.value(&mut lexer, 0)?;
     lexer.end()?;
     match parser.bad_number {
@@ -67,6 +73,8 @@ pub(crate) struct Parser {
     members: Vec<(Str, Value)>,
     strictness: Strictness,
     fields: Fields,
+    /// Members that are left out.
+    skipped: &'static [&'static str],
     pub strict: StrictErrors,
     /// The first number that no double can hold. Syntax errors behind it come first.
     pub bad_number: Option<String>,
@@ -92,6 +100,7 @@ impl Parser {
             members: Vec::new(),
             strictness,
             fields: Fields::Tree,
+            skipped: &[],
             strict: StrictErrors::default(),
             bad_number: None,
         }
@@ -107,7 +116,10 @@ impl Parser {
             if self.fields == Fields::Raw && self.is_at_fields() && lexer.peek() == Some(b'{') {
                 let start = lexer.position();
                 lexer.skip_value(depth + self.open.len())?;
-                let value = super::raw(lexer.since(start))?;
+                let value = match std::str::from_utf8(lexer.since(start)) {
+                    Ok(text) => Value::Raw(text.into()),
+                    Err(_) => super::raw(lexer.since(start))?,
+                };
                 match self.finish(lexer, value)? {
                     Some(value) => return Ok(value),
                     None => continue,
@@ -128,8 +140,20 @@ impl Parser {
                 }
                 Token::BeginObject if lexer.empty_object()? => Value::object(),
                 Token::BeginObject => {
-                    let key = Str::from(lexer.key()?);
-                    self.open.push(Open::Object { start: self.members.len(), key, seen: SeenKeys::default() });
+                    let key = lexer.key()?;
+                    let is_skipped = self.skipped.contains(&&*key);
+                    self.open.push(Open::Object {
+                        start: self.members.len(),
+                        key: Str::from(key),
+                        seen: SeenKeys::default(),
+                    });
+                    if is_skipped && !self.skip_members(lexer)? {
+                        let value = self.close_object();
+                        match self.finish(lexer, value)? {
+                            Some(value) => return Ok(value),
+                            None => continue,
+                        }
+                    }
                     continue;
                 }
             };
@@ -162,18 +186,44 @@ impl Parser {
                     }
                     value = Value::Array(self.elements.split_off(start));
                 }
-                Some(Open::Object { start, key, .. }) => {
-                    let start = *start;
+                Some(Open::Object { key, .. }) => {
                     self.members.push((std::mem::take(key), value));
                     if lexer.more(b'}', AFTER_MEMBER)? {
                         self.next_key(lexer)?;
-                        return Ok(None);
+                        if !self.is_skipping() || self.skip_members(lexer)? {
+                            return Ok(None);
+                        }
                     }
-                    value = Value::Object(Map::from_unsorted(self.members.split_off(start)));
+                    value = self.close_object();
+                    continue;
                 }
             }
             self.open.pop();
         }
+    }
+
+    /// The object that is open, with the members it has.
+    fn close_object(&mut self) -> Value {
+        let Some(Open::Object { start, .. }) = self.open.pop() else { return Value::Null };
+        Value::Object(Map::from_unsorted(self.members.split_off(start)))
+    }
+
+    /// Whether the member that comes next is left out.
+    fn is_skipping(&self) -> bool {
+        let Some(Open::Object { key, .. }) = self.open.last() else { return false };
+        self.skipped.contains(&key.as_str())
+    }
+
+    /// Reads over members up to one that stays; false if the object ends before.
+    fn skip_members(&mut self, lexer: &mut Lexer<'_>) -> Result<bool, SyntaxError> {
+        while self.is_skipping() {
+            lexer.skip_value(self.open.len())?;
+            if !lexer.more(b'}', AFTER_MEMBER)? {
+                return Ok(false);
+            }
+            self.next_key(lexer)?;
+        }
+        Ok(true)
     }
 
     fn next_key(&mut self, lexer: &mut Lexer<'_>) -> Result<(), SyntaxError> {

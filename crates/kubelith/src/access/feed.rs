@@ -1,7 +1,7 @@
 //! Keeps what authorizers know as the stored objects are: roles and bindings for RBAC, pods and what belongs to
 //! nodes for the node authorizer.
 
-use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind};
+use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, UNREAD_OF_PODS};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacIndex, RbacKind};
 use kubelith_codec::json;
 use kubelith_kube::Resources;
@@ -16,6 +16,11 @@ use tokio::sync::watch;
 trait Learns: Send + Sync + 'static {
     fn put(&self, object: &Value);
     fn delete(&self, namespace: &str, name: &str);
+
+    /// Members of objects that are never looked at.
+    fn unread(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Whether a change may matter; reading the object costs more than telling.
     fn is_concerned(&self, _change: &Changed<'_>) -> bool {
@@ -61,13 +66,21 @@ impl Learns for Nodes {
         self.0.put(self.1, object);
     }
 
+    fn unread(&self) -> &'static [&'static str] {
+        match self.1 {
+            NodeGraphKind::Pod => &UNREAD_OF_PODS,
+            _ => &[],
+        }
+    }
+
     /// What a pod refers to is settled when it comes to its node, but for claims that are made for it later.
     fn is_concerned(&self, change: &Changed<'_>) -> bool {
         if self.1 != NodeGraphKind::Pod {
             return true;
         }
         let (node, node_before) = change.nodes();
-        let is_claiming = |object: &CachedObject| memmem::find(&object.json(), b"\"resourceClaimStatuses\"").is_some();
+        // In status: resourceClaimStatuses and extendedResourceClaimStatus.
+        let is_claiming = |object: &CachedObject| memmem::find(&object.json(), b"esourceClaimStatus").is_some();
         !node.is_empty()
             && (node != node_before || is_claiming(change.object) || change.before.is_some_and(is_claiming))
     }
@@ -184,7 +197,7 @@ async fn follow_once(learner: &impl Learns, cache: &Arc<ResourceCache>, learned:
 
 fn put(learner: &impl Learns, change: &Changed<'_>) {
     if learner.is_concerned(change)
-        && let Ok(value) = json::parse_stored(&change.object.json())
+        && let Ok(value) = json::parse_stored_without(&change.object.json(), learner.unread())
     {
         learner.put(&value);
     }

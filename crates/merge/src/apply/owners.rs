@@ -118,8 +118,11 @@ impl Owner {
 
     /// Adds fields.
     pub(crate) fn gain(&mut self, fields: Set) {
-        self.set.add(fields);
-        self.wire = None;
+        // Who writes a field again owns it already.
+        if !fields.is_subset(&self.set) {
+            self.set.add(fields);
+            self.wire = None;
+        }
     }
 
     pub(crate) fn replace_set(&mut self, set: Set) {

@@ -16,7 +16,7 @@ impl Set {
     pub fn from_fields(fields: &Value) -> Result<Set, FieldsError> {
         if let Value::Raw(text) = fields {
             // Text that is not as sets are written takes the long way, which words the errors.
-            return match (Text { rest: text }).whole() {
+            return match (Text { text, at: 0 }).whole() {
                 Some(set) => Ok(set),
                 None => Set::from_fields(&crate::json::parse(text).map_err(|e| FieldsError(e.to_string()))?),
             };
@@ -59,68 +59,75 @@ impl Set {
 /// Sets are rarely deeper than objects; text that is takes the long way, too.
 const MAX_DEPTH: usize = 64;
 
-/// `fieldsV1` as [`Set::to_json`] writes it, from where reading has come.
+/// `fieldsV1` as [`Set::to_json`] writes it, and where reading has come.
 struct Text<'t> {
-    rest: &'t str,
+    text: &'t str,
+    at: usize,
 }
 
 impl<'t> Text<'t> {
     fn whole(mut self) -> Option<Set> {
         let (set, _) = self.object(0)?;
-        self.rest.is_empty().then_some(set)
+        (self.at == self.text.len()).then_some(set)
     }
 
-    fn eat(&mut self, expected: char) -> Option<()> {
-        self.rest = self.rest.strip_prefix(expected)?;
-        Some(())
+    fn next(&mut self) -> Option<u8> {
+        let next = self.text.as_bytes().get(self.at).copied();
+        self.at += 1;
+        next
+    }
+
+    fn eat(&mut self, expected: u8) -> Option<()> {
+        (self.next()? == expected).then_some(())
     }
 
     /// As [`read`].
     fn object(&mut self, depth: usize) -> Option<(Set, bool)> {
-        self.eat('{')?;
-        if self.eat('}').is_some() {
+        self.eat(b'{')?;
+        if self.text.as_bytes().get(self.at) == Some(&b'}') {
+            self.at += 1;
             return Some((Set::new(), true));
         }
         if depth == MAX_DEPTH {
             return None;
         }
         let mut member = false;
-        let mut nodes = Vec::new();
+        let mut nodes = Vec::with_capacity(4);
         loop {
             let key = self.key()?;
-            self.eat(':')?;
+            self.eat(b':')?;
             let (children, is_member) = self.object(depth + 1)?;
             match &*key {
                 "." => member = true,
                 key => nodes.push(Node { element: PathElement::parse(key).ok()?, member: is_member, children }),
             }
-            if self.eat(',').is_none() {
-                break;
+            match self.next()? {
+                b',' => {}
+                b'}' => break,
+                _ => return None,
             }
         }
-        self.eat('}')?;
         member |= nodes.is_empty();
         Some((Set::from_unsorted(nodes), member))
     }
 
     fn key(&mut self) -> Option<Cow<'t, str>> {
-        self.eat('"')?;
-        let bytes = self.rest.as_bytes();
-        let mut end = 0;
+        self.eat(b'"')?;
+        let start = self.at;
         let mut escaped = false;
         loop {
-            match bytes.get(end)? {
+            match self.next()? {
                 b'"' => break,
-                b'\\' if matches!(bytes.get(end + 1)?, b'"' | b'\\') => {
+                b'\\' => {
                     escaped = true;
-                    end += 2;
+                    if !matches!(self.next()?, b'"' | b'\\') {
+                        return None;
+                    }
                 }
-                b'\\' => return None,
-                _ => end += 1,
+                _ => {}
             }
         }
-        let (key, rest) = (&self.rest[..end], &self.rest[end + 1..]);
-        self.rest = rest;
+        let key = &self.text[start..self.at - 1];
         if !escaped {
             return Some(Cow::Borrowed(key));
         }

@@ -3,7 +3,7 @@
 use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
-use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owner, Owners, UpdateError, Updater, Versions};
+use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions};
 use crate::fieldset::{Filter, Set};
 use crate::typed::{Duplicates, Type};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
@@ -159,15 +159,9 @@ impl FieldManager<'_> {
         ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
         ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
         let version = self.kind.api_version();
-        let mut owned = self.updater(ty, &version).update(live, new, &mut managed.owners)?;
-        owned.remove(&NOBODYS_FIELDS);
-        if !owned.is_empty() {
-            let id = self.manager_id(manager, Operation::Update, &version);
-            let owner = managed
-                .owners
-                .entry(id)
-                .or_insert_with(|| Owner::new(Str::from(version.as_str()), Operation::Update, Set::new()));
-            owner.gain(owned);
+        let id = self.manager_id(manager, Operation::Update, &version);
+        let updater = self.updater(ty, &version);
+        if let Some(owner) = updater.update(live, new, &mut managed.owners, id, &NOBODYS_FIELDS)? {
             owner.time = Some(Str::from(now.rfc3339()));
         }
         cap_updaters(&mut managed.owners);

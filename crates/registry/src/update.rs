@@ -334,7 +334,7 @@ impl Resource {
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
         self.normalize(call, object);
-        self.count_generation(object, old);
+        self.count_generation(part, object, old);
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -372,7 +372,7 @@ impl Resource {
         }
     }
 
-    fn count_generation(&self, object: &mut Value, old: &Value) {
+    fn count_generation(&self, part: Part<'_>, object: &mut Value, old: &Value) {
         let differs = |key: &str| object.get(key) != old.get(key);
         let others = |skip: &[&str]| {
             let members = |o: &Value| -> Vec<(Str, Value)> {
@@ -391,7 +391,8 @@ impl Resource {
             }
             Generation::SpecAndAnnotations => {
                 let path = ["metadata", "annotations"];
-                differs("spec") || object.at(&path) != old.at(&path)
+                // Who writes the status may annotate without being counted.
+                part == Part::Main && (differs("spec") || object.at(&path) != old.at(&path))
             }
             Generation::AllButMetadataAndStatus => others(&["metadata", "status"]),
             Generation::AllButMetadata => others(&["metadata"]),

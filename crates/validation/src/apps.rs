@@ -115,7 +115,9 @@ pub fn template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         errors.extend(validate_annotations(annotations, &path.child("annotations")));
     }
     let spec = member(template, "spec");
+    pod::annotations::check(metadata, spec, &path.child("annotations"), errors);
     pod::spec(spec, PodName(""), Owner::Template, &path.child("spec"), errors);
+    pod::annotations::check_match(metadata, spec, &path.child("spec"), errors);
     if !spec.list("ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.push(Error::forbidden(&path.children(&["spec", "ephemeralContainers"]), detail));

@@ -1,5 +1,6 @@
 //! FlowSchemas and PriorityLevelConfigurations.
 
+use crate::internal;
 use crate::common::{Fields, SPEC, invalid_all, member, meta, name_full};
 use crate::{Request, Rules};
 use kubelith_meta::Value;
@@ -272,7 +273,8 @@ fn check_mandatory(name: &str, spec: &Value, errors: &mut ErrorList) {
             let others = spec.as_object().is_some_and(|s| s.keys().any(|k| !matches!(k, "type" | "exempt")));
             if spec.text("type") != "Exempt" || others {
                 let detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value";
-                errors.push(Error::invalid(&SPEC, spec, detail));
+                let shown = internal::shown("PriorityLevelConfigurationSpec", Some(spec));
+                errors.push(Error::invalid(&SPEC, shown, detail));
             }
         }
         "catch-all" => {
@@ -284,7 +286,8 @@ fn check_mandatory(name: &str, spec: &Value, errors: &mut ErrorList) {
                 && limited.str_at(&["limitResponse", "type"]) == "Reject"
                 && !spec.has("exempt");
             if !fixed {
-                errors.push(Error::invalid(&SPEC, spec, "spec of 'catch-all' must equal the fixed value"));
+                let shown = internal::shown("PriorityLevelConfigurationSpec", Some(spec));
+                errors.push(Error::invalid(&SPEC, shown, "spec of 'catch-all' must equal the fixed value"));
             }
         }
         _ => {}

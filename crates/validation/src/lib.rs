@@ -10,6 +10,7 @@ mod coordination;
 mod core;
 mod discovery;
 mod flowcontrol;
+mod internal;
 mod networking;
 mod node;
 mod policy;
@@ -18,6 +19,7 @@ mod scheduling;
 mod storage;
 pub mod webhook;
 
+pub use core::pod::qos_class;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
 
@@ -68,3 +70,6 @@ pub fn rules(group: &str, plural: &str) -> Rules {
     };
     rules.unwrap_or(Rules::NONE)
 }
+
+#[cfg(test)]
+mod tests;

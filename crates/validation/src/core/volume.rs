@@ -2,9 +2,9 @@
 
 use super::pod::node_selector;
 use super::pod::volumes::{required, shared_source};
-use crate::Rules;
+use crate::{Rules, internal};
 use crate::common::{
-    Fields, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full, quantity,
+    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full, qualified_name, quantity,
     quantity_not_negative, quantity_positive, supported,
 };
 use crate::storage::driver_name;
@@ -230,24 +230,19 @@ fn check_csi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 fn volume_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = volume(new);
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    let source = |spec: &Value, other: &Value| -> Vec<Value> {
-        let mut all: Vec<Value> = SOURCES.iter().map(|key| member(spec, key).clone()).collect();
-        // A secret for expanding may be added.
-        if !member(other, "csi").has("controllerExpandSecretRef")
-            && let Some(csi) = all.last_mut().and_then(Value::as_object_mut)
-        {
-            csi.remove("controllerExpandSecretRef");
-        }
-        all
-    };
-    if source(spec, before) != source(before, before) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
+    // A secret for expanding may be added.
+    let mut own = spec.clone();
+    if before.has("csi") && !member(before, "csi").has("controllerExpandSecretRef") {
+        own.remove_at(&["csi", "controllerExpandSecretRef"]);
+    }
+    if !internal::same("PersistentVolumeSource", Some(&own), Some(before)) {
+        let difference = internal::difference("PersistentVolumeSource", before, &own);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.push(Error::forbidden(&SPEC.child("persistentvolumesource"), detail));
     }
     immutable(spec.get("volumeMode"), before.get("volumeMode"), &Path::new("volumeMode"), &mut errors);
     if before.has("nodeAffinity") {
-        let (new, old) = (spec.get("nodeAffinity"), before.get("nodeAffinity"));
-        immutable(new, old, &Path::new("nodeAffinity"), &mut errors);
+        check_affinity_update(member(spec, "nodeAffinity"), member(before, "nodeAffinity"), &mut errors);
     }
     if before.has("volumeAttributesClassName") && !spec.has("volumeAttributesClassName") {
         let detail = "update from non-nil value to nil is forbidden";
@@ -326,21 +321,11 @@ fn claim_update(new: &Value, old: &Value) -> ErrorList {
     errors.extend(meta(new, Namespacing::Required, name_is_dns_subdomain));
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     check_claim(spec, &SPEC, &mut errors);
-    let class = |object: &Value| object.meta().annotation(CLASS_ANNOTATION).unwrap_or_default().to_owned();
-    if class(new) != class(old) {
-        let annotations = Path::of(&["metadata", "annotations"]);
-        errors.push(Error::invalid(&annotations.key(CLASS_ANNOTATION), class(new), "field is immutable"));
-    }
-    let is_bound = new.str_at(&["status", "phase"]) == "Bound";
-    if fixed(spec, before, is_bound, class(old).is_empty()) != fixed(before, before, is_bound, false) {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
-             bound claims";
-        errors.push(Error::forbidden(&SPEC, detail));
-    }
+    check_claim_rest(new, old, &mut errors);
     let size = |spec: &Value| spec.at(&["resources", "requests", "storage"]).and_then(quantity);
     if size(spec) < size(before) {
         let kept = old.at(&["status", "capacity", "storage"]).and_then(quantity);
-        if kept.is_some_and(|kept| size(spec) <= Some(kept)) {
+        if size(spec) <= Some(kept.unwrap_or_default()) {
             let path = SPEC.children(&["resources", "requests", "storage"]);
             errors.push(Error::forbidden(&path, "field can not be less than status.capacity"));
         }
@@ -362,24 +347,90 @@ fn claim_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// A claim's spec without what an update may change.
-fn fixed(spec: &Value, before: &Value, is_bound: bool, class_may_come: bool) -> Value {
-    let mut spec = spec.clone();
+/// What a claim asks for stays, but for its size and attributes once it is bound, and for what is found later: its volume
+/// and its class.
+fn check_claim_rest(new: &Value, old: &Value, errors: &mut ErrorList) {
+    let (mut spec, mut before) = (member(new, "spec").clone(), member(old, "spec").clone());
     if before.text("volumeName").is_empty() {
-        spec.make_object().remove("volumeName");
+        put(&mut before, &["volumeName"], spec.get("volumeName"));
     }
-    if class_may_come && !before.has("storageClassName") {
+    let [own_class, old_class] = [&spec, &before].map(|s| s.some("storageClassName").and_then(Value::as_str));
+    let [own_note, old_note] = [new, old].map(|object| object.meta().annotation(CLASS_ANNOTATION));
+    let is_moved = old_note.is_some()
+        && old_class.is_none()
+        && own_class == old_note
+        && (own_note.is_none() || own_note == old_note);
+    if is_moved {
         spec.make_object().remove("storageClassName");
+    } else {
+        let (own, old) = (own_note.unwrap_or_default(), old_note.unwrap_or_default());
+        if own != old {
+            let path = Path::of(&["metadata", "annotations"]);
+            errors.push(Error::invalid(&path.child(CLASS_ANNOTATION), own, IMMUTABLE));
+        }
+        let is_first = own_class.is_some() && old_class.is_none();
+        if is_first && (old_note.is_none() || own_class == old_note) {
+            spec.make_object().remove("storageClassName");
+        }
     }
-    if is_bound {
-        spec.remove_at(&["resources", "requests", "storage"]);
-        spec.make_object().remove("volumeAttributesClassName");
+    if new.str_at(&["status", "phase"]) == "Bound" {
+        if member(&spec, "resources").map("requests").is_some() {
+            // The reference puts a zero where nothing was asked for before.
+            let size = before.at(&["resources", "requests", "storage"]).cloned();
+            spec.set_at(&["resources", "requests", "storage"], size.unwrap_or_else(|| "0".into()));
+        }
+        put(&mut spec, &["volumeAttributesClassName"], before.get("volumeAttributesClassName"));
     }
-    spec
+    if !internal::same("PersistentVolumeClaimSpec", Some(&spec), Some(&before)) {
+        let difference = internal::difference("PersistentVolumeClaimSpec", &before, &spec);
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
+             claims\n{difference}"
+        );
+        errors.push(Error::forbidden(&SPEC, detail));
+    }
+}
+
+fn put(object: &mut Value, path: &[&str], value: Option<&Value>) {
+    match value {
+        Some(value) => object.set_at(path, value.clone()),
+        None => drop(object.remove_at(path)),
+    }
+}
+
+/// Labels of nodes that have got a new name may be renamed.
+fn check_affinity_update(new: &Value, old: &Value, errors: &mut ErrorList) {
+    const RENAMED: [(&str, &str); 5] = [
+        ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+        ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+        ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+        ("beta.kubernetes.io/os", "kubernetes.io/os"),
+        ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ];
+    let mut own = new.clone();
+    let terms = own.at_mut(&["required", "nodeSelectorTerms"]).and_then(Value::as_array_mut).into_iter().flatten();
+    for (term, old) in terms.zip(member(old, "required").list("nodeSelectorTerms")) {
+        for list in ["matchExpressions", "matchFields"] {
+            let requirements = term.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            for (requirement, old) in requirements.zip(old.list(list)) {
+                if RENAMED.contains(&(old.text("key"), requirement.text("key"))) {
+                    put(requirement, &["key"], old.get("key"));
+                }
+            }
+        }
+    }
+    if !internal::same("*VolumeNodeAffinity", Some(&own), Some(old)) {
+        let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
+        let shown = internal::shown("*VolumeNodeAffinity", Some(new));
+        errors.push(Error::invalid(&Path::new("nodeAffinity"), shown, detail));
+    }
 }
 
 fn claim_status(new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta_update(new, old);
+    if new.meta().resource_version().is_empty() {
+        errors.push(Error::required(&Path::new("resourceVersion"), ""));
+    }
     if member(new, "spec").list("accessModes").is_empty() {
         errors.push(Error::required(&Path::of(&["Spec", "accessModes"]), ""));
     }
@@ -387,5 +438,44 @@ fn claim_status(new: &Value, old: &Value) -> ErrorList {
     for (name, value) in member(new, "status").entries("capacity") {
         quantity_not_negative(value, &capacity.key(name), &mut errors);
     }
+    check_expansion(member(new, "status"), &mut errors);
     errors
+}
+
+/// How far the volume has grown.
+fn check_expansion(status: &Value, errors: &mut ErrorList) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let path = Path::of(&["status", "allocatedResourceStatuses"]);
+    for (name, state) in status.entries("allocatedResourceStatuses") {
+        check_resource_key(name, &path, errors);
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            let mut known = STATES;
+            known.sort_unstable();
+            errors.push(Error::not_supported(&path, BadValue::json(name), known));
+        }
+    }
+    let path = Path::of(&["status", "allocatedResources"]);
+    for (name, amount) in status.entries("allocatedResources") {
+        let count = errors.len();
+        check_resource_key(name, &path, errors);
+        if errors.len() == count {
+            quantity_not_negative(amount, &path.key(name), errors);
+        }
+    }
+}
+
+/// Of the resources that Kubernetes itself knows, a claim is about storage only.
+fn check_resource_key(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    let count = errors.len();
+    qualified_name(name, path, errors);
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if errors.len() == count && is_native && name != "storage" {
+        errors.push(Error::not_supported(path, name, ["storage"]));
+    }
 }

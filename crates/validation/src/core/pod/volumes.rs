@@ -2,6 +2,7 @@
 
 use super::variables::{FIELDS_OF_VOLUMES, Holder, field_reference, resource_reference};
 use super::{Owner, host_path};
+use crate::internal;
 use crate::common::{
     Fields, descending_path, dns_label, invalid_all, label_selector, member, name_full, no_backsteps, one_of, quantity,
     supported, unreserved_path,
@@ -357,7 +358,11 @@ fn check_token(token: &Value, at: &Path<'_>, volume: &Path<'_>, errors: &mut Err
 fn check_bundle(bundle: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     match (bundle.has("name"), bundle.has("signerName")) {
         (true, true) => {
-            errors.push(Error::invalid(path, bundle, "only one of name and signerName may be used"));
+            errors.push(Error::invalid(
+                path,
+                internal::shown("*ClusterTrustBundleProjection", Some(bundle)),
+                "only one of name and signerName may be used",
+            ));
         }
         (true, false) => {
             let name = bundle.text("name");

@@ -17,6 +17,18 @@ pub fn pod_name(index: usize) -> String {
 }
 
 pub fn pod(index: usize) -> String {
+    pod_value(index).to_string()
+}
+
+/// A custom object with all that a pod has.
+pub fn widget(index: usize) -> String {
+    let mut widget = pod_value(index);
+    widget["apiVersion"] = json!("bench.example.com/v1");
+    widget["kind"] = json!("Widget");
+    widget.to_string()
+}
+
+fn pod_value(index: usize) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -34,7 +46,6 @@ pub fn pod(index: usize) -> String {
             "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "bench", "effect": "NoSchedule"}]
         }
     })
-    .to_string()
 }
 
 fn container(name: &str, index: usize) -> Value {
@@ -61,6 +72,13 @@ fn container(name: &str, index: usize) -> Value {
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.
 pub fn stamped(name: &str, moment: u128) -> String {
     json!({"metadata": {"name": name}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
+        .to_string()
+}
+
+/// The same as a custom object.
+pub fn stamped_widget(name: &str, moment: u128) -> String {
+    let status = json!({"sent": format!("@{moment:024}"), "padding": "x".repeat(900)});
+    json!({"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"volumes": [status]}})
         .to_string()
 }
 

@@ -2,6 +2,7 @@
 
 use super::embedded;
 use super::schemas::Schemas;
+use crate::metrics::ExtensionsMetrics;
 use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
@@ -12,6 +13,7 @@ use kubelith_schema::jsonpath::SimplePath;
 use kubelith_schema::structural::{self, Structural, validate_lists};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub struct CustomStrategy {
     pub kind: GroupVersionKind,
@@ -22,6 +24,7 @@ pub struct CustomStrategy {
     pub scale: Option<ScalePaths>,
     /// The rules in CEL of this version, if it has any.
     pub rules: Option<Arc<dyn RuleSet>>,
+    pub metrics: Arc<ExtensionsMetrics>,
 }
 
 /// `x-kubernetes-validations` of one schema.
@@ -166,10 +169,13 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+        let began = Instant::now();
         let mut errors = match part {
             Part::Status => self.validate_status_update(object, old),
             _ => self.validate_main_update(object, old),
         };
+        // Old and new are compared on the way of validation, so that its time is the time of that.
+        self.metrics.ratcheted(began.elapsed());
         self.check_rules(object, Some(old), &mut errors);
         errors
     }

@@ -1,5 +1,5 @@
-//! Documents as they are kept: nothing until someone asks, then compressed. With every API on, all of them in both
-//! encodings take about two megabytes.
+//! Documents as they are kept: nothing until someone asks, then compressed, until nobody has asked for a while. With
+//! every API on, all of them in both encodings take about two megabytes; custom resources can take many times that.
 
 use super::words::Words;
 use super::{Foreign, Library, Subject, v2, v3};
@@ -9,15 +9,53 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::SystemTime;
 
 /// A document, made on first use. Making one takes milliseconds: do it where blocking is allowed.
 pub struct Kept {
     content: Content,
+    /// Stays: the index of all documents shows it.
     stamp: OnceLock<Stamp>,
-    json: OnceLock<Packed>,
-    protobuf: OnceLock<Packed>,
+    json: Slot,
+    protobuf: Slot,
+}
+
+/// One encoding of a document.
+#[derive(Default)]
+struct Slot {
+    packed: RwLock<Option<Packed>>,
+    /// Held while it is made: once, however many wait for it.
+    making: Mutex<()>,
+    /// Asked for since the last `drop_unused`.
+    used: AtomicBool,
+}
+
+impl Slot {
+    fn get(&self) -> Option<Packed> {
+        let packed = self.packed.read().expect("no panic under this lock").clone();
+        self.used.fetch_or(packed.is_some(), Ordering::Relaxed);
+        packed
+    }
+
+    fn get_or_make(&self, make: impl FnOnce() -> Packed) -> Packed {
+        // Who panicked while making it left nothing behind.
+        let _making = self.making.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(packed) = self.get() {
+            return packed;
+        }
+        let packed = make();
+        *self.packed.write().expect("no panic under this lock") = Some(packed.clone());
+        self.used.store(true, Ordering::Relaxed);
+        packed
+    }
+
+    fn drop_unused(&self) {
+        if !self.used.swap(false, Ordering::Relaxed) {
+            *self.packed.write().expect("no panic under this lock") = None;
+        }
+    }
 }
 
 enum Content {
@@ -59,7 +97,7 @@ impl Kept {
     }
 
     fn new(content: Content) -> Kept {
-        Kept { content, stamp: OnceLock::new(), json: OnceLock::new(), protobuf: OnceLock::new() }
+        Kept { content, stamp: OnceLock::new(), json: Slot::default(), protobuf: Slot::default() }
     }
 
     pub fn subject(&self) -> Option<&Arc<Subject>> {
@@ -74,9 +112,20 @@ impl Kept {
         self.stamp.get()
     }
 
-    /// The document if it was made already.
-    pub fn known(&self, encoding: Encoding) -> Option<(&Stamp, &Packed)> {
+    /// The document if it is there.
+    pub fn known(&self, encoding: Encoding) -> Option<(&Stamp, Packed)> {
         Some((self.stamp.get()?, self.slot(encoding).get()?))
+    }
+
+    #[cfg(test)]
+    pub fn has(&self, encoding: Encoding) -> bool {
+        self.slot(encoding).packed.read().expect("no panic under this lock").is_some()
+    }
+
+    /// Drops what nobody asked for since the last call.
+    pub fn drop_unused(&self) {
+        self.json.drop_unused();
+        self.protobuf.drop_unused();
     }
 
     /// The stamp; the document itself is written for it, but not kept.
@@ -88,8 +137,8 @@ impl Kept {
         })
     }
 
-    pub fn make(&self, encoding: Encoding, library: &Library) -> (&Stamp, &Packed) {
-        let packed = self.slot(encoding).get_or_init(|| {
+    pub fn make(&self, encoding: Encoding, library: &Library) -> (&Stamp, Packed) {
+        let packed = self.slot(encoding).get_or_make(|| {
             let words = Words::load();
             match encoding {
                 Encoding::Json => {
@@ -112,7 +161,7 @@ impl Kept {
         (self.stamp.get().expect("made before the document is"), packed)
     }
 
-    fn slot(&self, encoding: Encoding) -> &OnceLock<Packed> {
+    fn slot(&self, encoding: Encoding) -> &Slot {
         match encoding {
             Encoding::Json => &self.json,
             Encoding::Protobuf => &self.protobuf,

@@ -6,7 +6,7 @@ use super::words::Words;
 use super::{Foreign, Library, Subject};
 use crate::http::{Body, BoxHandler, Handler, Request, Response};
 use crate::{query, respond};
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE,
@@ -26,9 +26,18 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub struct OpenApi {
     library: Library,
-    shelf: ArcSwap<Shelf>,
-    /// Held while the shelf is replaced.
-    change: Mutex<()>,
+    documents: Mutex<Documents>,
+    /// Made of `documents` when somebody asks; `None` after a change.
+    shelf: ArcSwapOption<Shelf>,
+}
+
+/// What there is: our own documents of version 3 by their path below `/openapi/v3/`, and other servers'.
+#[derive(Default)]
+struct Documents {
+    v3: BTreeMap<String, Arc<Kept>>,
+    /// The document of version 2; `None` if it would be another one now.
+    v2: Option<Arc<Kept>>,
+    foreign: Foreigners,
 }
 
 /// OpenAPI with what comes after it.
@@ -37,7 +46,7 @@ struct Link {
     next: BoxHandler,
 }
 
-/// All documents, those of version 3 by their path below `/openapi/v3/`.
+/// All documents as they are at one time.
 struct Shelf {
     v3: BTreeMap<String, Arc<Kept>>,
     v2: Arc<Kept>,
@@ -57,8 +66,7 @@ impl OpenApi {
     pub const LISTED: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
 
     pub fn new(library: Library) -> Arc<OpenApi> {
-        let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new(), Foreigners::default()));
-        Arc::new(OpenApi { library, shelf, change: Mutex::default() })
+        Arc::new(OpenApi { library, documents: Mutex::default(), shelf: ArcSwapOption::empty() })
     }
 
     /// Serves the documents and passes on everything else.
@@ -68,54 +76,68 @@ impl OpenApi {
 
     /// Adds documents or replaces them. Other documents of version 3 stay as they are.
     pub fn put(&self, subjects: impl IntoIterator<Item = Subject>) {
-        self.change(|v3| v3.extend(subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))))));
+        let made = subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))));
+        self.change(|documents| {
+            documents.v3.extend(made);
+            documents.v2 = None;
+        });
     }
 
     /// Takes the documents of these paths away (`apis/example.com/v1`).
     pub fn remove<'a>(&self, paths: impl IntoIterator<Item = &'a str>) {
-        self.change(|v3| {
-            for path in paths {
-                v3.remove(path);
-            }
+        self.change(|documents| {
+            paths.into_iter().for_each(|path| drop(documents.v3.remove(path)));
+            documents.v2 = None;
         });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Kept>>)) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let mut v3 = old.v3.clone();
-        change(&mut v3);
-        self.shelf.store(Arc::new(Shelf::new(v3, old.foreign.clone())));
     }
 
     /// Lists documents of version 3 that other servers have. Somebody else serves them.
     pub fn list_foreign(&self, v3: BTreeMap<String, String>) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let foreign = Foreigners { v3, v2: old.foreign.v2.clone() };
-        self.shelf.store(Arc::new(Shelf { v3: old.v3.clone(), v2: old.v2.clone(), foreign }));
+        self.change(|documents| documents.foreign.v3 = v3);
     }
 
     /// Joins parts of other servers' documents with ours, the most important first.
     pub fn join(&self, v2: Vec<Arc<Foreign>>) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let foreign = Foreigners { v3: old.foreign.v3.clone(), v2 };
-        self.shelf.store(Arc::new(Shelf::new(old.v3.clone(), foreign)));
+        self.change(|documents| {
+            documents.foreign.v2 = v2;
+            documents.v2 = None;
+        });
     }
-}
 
-impl Shelf {
-    fn new(v3: BTreeMap<String, Arc<Kept>>, foreign: Foreigners) -> Shelf {
-        let subjects = v3.values().filter_map(|kept| kept.subject().cloned()).collect();
-        Shelf { v3, v2: Arc::new(Kept::v2(subjects, foreign.v2.clone())), foreign }
+    /// Drops the documents that nobody asked for since the last call. They are made again for who asks next.
+    pub fn drop_unused(&self) {
+        if let Some(shelf) = self.shelf.load_full() {
+            shelf.v3.values().chain([&shelf.v2]).for_each(|kept| kept.drop_unused());
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Documents)) {
+        let mut documents = self.documents.lock().expect("no panic under this lock");
+        change(&mut documents);
+        self.shelf.store(None);
+    }
+
+    fn shelf(&self) -> Arc<Shelf> {
+        if let Some(shelf) = self.shelf.load_full() {
+            return shelf;
+        }
+        // Kept under the lock, so that no change is overwritten by an older state.
+        let mut documents = self.documents.lock().expect("no panic under this lock");
+        let v2 = documents.v2.take().unwrap_or_else(|| {
+            let subjects = documents.v3.values().filter_map(|kept| kept.subject().cloned()).collect();
+            Arc::new(Kept::v2(subjects, documents.foreign.v2.clone()))
+        });
+        documents.v2 = Some(v2.clone());
+        let shelf = Arc::new(Shelf { v3: documents.v3.clone(), v2, foreign: documents.foreign.clone() });
+        self.shelf.store(Some(shelf.clone()));
+        shelf
     }
 }
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let path = request.uri().path();
-        let shelf = || self.openapi.shelf.load_full();
+        let shelf = || self.openapi.shelf();
         let library = self.openapi.library.clone();
         if path == V2 {
             let kept = shelf().v2.clone();
@@ -221,12 +243,12 @@ async fn document(request: &Request, kept: Arc<Kept>, library: Library, version:
         return response;
     };
     let (stamp, packed) = match kept.known(encoding) {
-        Some((stamp, packed)) => (stamp.clone(), packed.clone()),
+        Some((stamp, packed)) => (stamp.clone(), packed),
         None => {
             let kept = kept.clone();
             blocking(move || {
                 let (stamp, packed) = kept.make(encoding, &library);
-                (stamp.clone(), packed.clone())
+                (stamp.clone(), packed)
             })
             .await
         }

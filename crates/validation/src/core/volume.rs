@@ -2,12 +2,12 @@
 
 use super::pod::node_selector;
 use super::pod::volumes::{required, shared_source};
-use crate::{Rules, internal};
 use crate::common::{
-    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full, qualified_name, quantity,
-    quantity_not_negative, quantity_positive, supported,
+    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full,
+    qualified_name, quantity, quantity_not_negative, quantity_positive, supported,
 };
 use crate::storage::driver_name;
+use crate::{Rules, internal};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::{Namespacing, validate_annotations};

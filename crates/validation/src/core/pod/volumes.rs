@@ -2,12 +2,12 @@
 
 use super::variables::{FIELDS_OF_VOLUMES, Holder, field_reference, resource_reference};
 use super::{Owner, host_path};
-use crate::internal;
 use crate::common::{
     Fields, descending_path, dns_label, invalid_all, label_selector, member, name_full, no_backsteps, one_of, quantity,
     supported, unreserved_path,
 };
 use crate::core::volume::check_claim_template;
+use crate::internal;
 use crate::storage::driver_name;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};

@@ -1,7 +1,7 @@
 //! FlowSchemas and PriorityLevelConfigurations.
 
-use crate::internal;
 use crate::common::{Fields, SPEC, invalid_all, member, meta, name_full};
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};

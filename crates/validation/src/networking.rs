@@ -1,11 +1,11 @@
 //! Ingresses, their classes, network policies, and the addresses of services.
 
-use crate::internal;
 use crate::Rules;
 use crate::common::{
     Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, invalid_all, label_selector, member, meta, meta_update,
     name_full, port,
 };
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{

@@ -1,9 +1,9 @@
 //! PodDisruptionBudgets.
 
-use crate::internal;
 use crate::Rules;
 use crate::apps::{not_over_100_percent, positive_int_or_percent};
 use crate::common::{Fields, SPEC, member, not_negative, supported};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_conditions;

@@ -1,8 +1,8 @@
 //! Roles and bindings.
 
-use crate::internal;
 use crate::Rules;
 use crate::common::{Fields, member, meta, meta_update, name_full, same_member};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_subdomain, name_is_path_segment};

@@ -1,11 +1,11 @@
 //! Storage classes, attachments, and what drivers say of themselves.
 
-use crate::internal;
 use crate::Rules;
 use crate::common::{
     Fields, SPEC, dns_subdomain, immutable, invalid_all, member, meta, meta_update, name_full, not_negative,
     qualified_name, quantity_not_negative, same_member,
 };
+use crate::internal;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, NameUse, is_dns1123_subdomain, name_is_dns_subdomain, range_message};
 use kubelith_meta::object::Namespacing;

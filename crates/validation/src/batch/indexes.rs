@@ -76,8 +76,10 @@ mod tests {
             ("3-3", Err("non-increasing order, previous: 3, current: 3")),
             (
                 "1-2-3",
-                Err("the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts \
-                     separated by '-'"),
+                Err(
+                    "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts \
+                     separated by '-'",
+                ),
             ),
         ];
         for (text, expected) in cases {

@@ -9,11 +9,11 @@ mod update;
 use crate::apps::{WhenEmpty, check_match, template};
 use crate::common::{Fields, SPEC, label_selector, member, meta, meta_update, not_negative, supported};
 use crate::{Rules, internal};
-use kubelith_meta::selector::LabelSelector;
-use kubelith_meta::{Map, Value};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_label, name_is_dns_subdomain, validate_domain_prefixed_path};
 use kubelith_meta::object::Namespacing;
+use kubelith_meta::selector::LabelSelector;
+use kubelith_meta::{Map, Value};
 
 const MAX_MANAGER: usize = 63;
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;

@@ -109,7 +109,8 @@ fn check_conditions(job: &Job<'_>, before: &Job<'_>, errors: &mut ErrorList) {
         errors.push(about_conditions("cannot set Failed=True condition without the FailureTarget=true condition"));
     }
     if (changed("Complete") || changed("SuccessCriteriaMet")) && is_complete && !job.is("SuccessCriteriaMet") {
-        errors.push(about_conditions("cannot set Complete=True condition without the SuccessCriteriaMet=true condition"));
+        errors
+            .push(about_conditions("cannot set Complete=True condition without the SuccessCriteriaMet=true condition"));
     }
 }
 

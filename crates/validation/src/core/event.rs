@@ -1,7 +1,7 @@
 //! Events: old ones, and those with an eventTime. Only events.k8s.io/v1 checks all.
 
-use crate::internal;
 use crate::common::{Fields, invalid_all, meta, meta_update, qualified_name, same_member};
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};

@@ -2,9 +2,9 @@
 
 use super::pod::taint_effect;
 use super::quota::{resource_name, resource_value};
-use crate::internal;
 use crate::Rules;
 use crate::common::{Fields, SPEC, invalid_all, member, meta, meta_update};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{Cidr, IpRules, is_label_value, name_is_dns_subdomain, validate_cidr_of_legacy_field};

@@ -93,11 +93,8 @@ fn groups(mut changes: Vec<Change>) -> Vec<Vec<Change>> {
         b: (c.b.0.max(c.b.1.saturating_sub(CONTEXT)), c.b.1),
         ..*c
     };
-    let head = |c: &Change| Change {
-        a: (c.a.0, c.a.1.min(c.a.0 + CONTEXT)),
-        b: (c.b.0, c.b.1.min(c.b.0 + CONTEXT)),
-        ..*c
-    };
+    let head =
+        |c: &Change| Change { a: (c.a.0, c.a.1.min(c.a.0 + CONTEXT)), b: (c.b.0, c.b.1.min(c.b.0 + CONTEXT)), ..*c };
     if let Some(first) = changes.first_mut().filter(|c| c.kind == Kind::Equal) {
         *first = tail(first);
     }

@@ -4,10 +4,10 @@ use super::pod_parts;
 use super::pod_prepare;
 use crate::strategies::apps::name_warnings;
 use crate::strategies::{Kind, pod_warnings};
+use kubelith_meta::Value;
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::Value;
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
 
 pub const POD: Kind = Kind {
@@ -47,7 +47,7 @@ fn prepare_for_create(call: &Call, pod: &mut Value) {
     }
     pod.set_at(&["status"], status);
     pod_prepare::follow_labels(pod);
-    pod_prepare::mirror_app_armor(call, pod);
+    pod_prepare::read_app_armor(call, pod);
 }
 
 fn address_warnings(pod: &Value) -> Vec<String> {

@@ -93,7 +93,8 @@ pub fn check_match(metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut
 }
 
 fn check_one_match(what: &str, profile: &Value, annotation: &str, path: &Path<'_>, errors: &mut ErrorList) {
-    let other_type = || Error::forbidden(&path.child("type"), format!("{what} type in annotation and field must match"));
+    let other_type =
+        || Error::forbidden(&path.child("type"), format!("{what} type in annotation and field must match"));
     match profile.text("type") {
         "Unconfined" if annotation != "unconfined" => errors.push(other_type()),
         "RuntimeDefault" => {

@@ -166,7 +166,8 @@ fn put(object: &mut Value, path: &[&str], value: Option<&Value>) {
 /// What some annotations say was decided when the pod came.
 fn check_annotations(new: &Value, old: &Value, errors: &mut ErrorList) {
     let path = Path::of(&["metadata", "annotations"]);
-    let (own, before) = (member(member(new, "metadata"), "annotations"), member(member(old, "metadata"), "annotations"));
+    let (own, before) =
+        (member(member(new, "metadata"), "annotations"), member(member(old, "metadata"), "annotations"));
     let mut forbid = |key: &str, verb: &str| {
         if key.starts_with(APP_ARMOR) {
             errors.push(Error::forbidden(&path.key(key), format!("may not {verb} AppArmor annotations")));
@@ -227,4 +228,3 @@ fn check_tolerations(own: &Value, before: &Value, errors: &mut ErrorList) {
     }
     super::tolerations(own.list("tolerations"), &path, errors);
 }
-

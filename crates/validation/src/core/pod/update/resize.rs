@@ -47,7 +47,13 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
     for list in ["initContainers", "containers"] {
         for (i, (container, old)) in own.list(list).iter().zip(before.list(list)).enumerate() {
             let path = SPEC.item(list, i);
-            check_removed(member(container, "resources"), member(old, "resources"), "", &path.child("resources"), errors);
+            check_removed(
+                member(container, "resources"),
+                member(old, "resources"),
+                "",
+                &path.child("resources"),
+                errors,
+            );
         }
     }
     check_containers(&mut spec, before, errors);
@@ -75,7 +81,8 @@ fn check_pod_level(spec: &mut Value, own: &Value, before: &Value, errors: &mut E
     if spec.has("resources") {
         drop_compute_changes(spec, before);
         let resources = member(spec, "resources");
-        let is_empty = ["requests", "limits", "claims"].iter().all(|key| resources.get(key).is_none_or(Value::is_empty));
+        let is_empty =
+            ["requests", "limits", "claims"].iter().all(|key| resources.get(key).is_none_or(Value::is_empty));
         if !before.has("resources") && is_empty {
             put(spec, &["resources"], None);
         }
@@ -135,7 +142,8 @@ fn check_init_containers(spec: &mut Value, before: &Value, errors: &mut ErrorLis
             errors.push(Error::forbidden(&path, detail));
         }
         if is_changed && !is_sidecar {
-            let restarts = container.list("resizePolicy").iter().filter(|p| p.text("restartPolicy") == "RestartContainer");
+            let restarts =
+                container.list("resizePolicy").iter().filter(|p| p.text("restartPolicy") == "RestartContainer");
             errors.extend(restarts.map(|_| {
                 let detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
                 Error::forbidden(&path, detail)

@@ -238,9 +238,8 @@ fn check_ips(status: &Value, before: &Value, key: &str, path: &Path<'_>, errors:
         let detail = format!("failed to check for dual stack with error:invalid IP: {ip}");
         errors.push(Error::internal(&path, detail));
     }
-    let is_dual = parsed.len() == all.len()
-        && parsed.iter().any(|ip| ip.is_ipv4())
-        && parsed.iter().any(|ip| ip.is_ipv6());
+    let is_dual =
+        parsed.len() == all.len() && parsed.iter().any(|ip| ip.is_ipv4()) && parsed.iter().any(|ip| ip.is_ipv6());
     if !is_dual || all.len() > 2 {
         let detail = "may specify no more than one IP for each IP family";
         errors.push(Error::invalid(&path, internal::shown("[]PodIP", status.get(key)), detail));

@@ -15,6 +15,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
+use kubelith_schema::Empties;
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -333,8 +334,7 @@ impl Resource {
         copy_meta(object, old, "generation");
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
-        self.normalize(call, object);
-        self.count_generation(part, object, old);
+        self.normalize(call, object, Empties::Distinct);
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -345,11 +345,13 @@ impl Resource {
             let name = Str::from(object.str_at(&["metadata", "name"]));
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
+        self.strategy.canonicalize(object);
+        self.complete(call, object);
+        // Both are as stored now, so what differs has changed.
+        self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);
         }
-        self.strategy.canonicalize(object);
-        self.complete(call, object);
         Ok(())
     }
 

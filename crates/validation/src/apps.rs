@@ -70,6 +70,9 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value, rule: SpecRule, cou
     let mut errors = meta_update(new, old);
     if request.subresource == "status" {
         check_counts(member(new, "status"), counts, &mut errors);
+        if counts == DEPLOYMENT_COUNTS {
+            check_collisions(new, old, &mut errors);
+        }
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
@@ -102,6 +105,15 @@ pub fn check_counts(status: &Value, counts: Counts, errors: &mut ErrorList) {
         };
         let number = status.number("availableReplicas");
         errors.push(Error::invalid(&path.child("availableReplicas"), number, detail));
+    }
+}
+
+/// Names of revisions that were taken stay counted.
+fn check_collisions(new: &Value, old: &Value, errors: &mut ErrorList) {
+    let [own, before] = [new, old].map(|object| member(object, "status").int("collisionCount"));
+    if before.is_some_and(|before| own.is_none_or(|own| own < before)) {
+        let path = Path::of(&["status", "collisionCount"]);
+        errors.push(Error::invalid(&path, own.unwrap_or_default(), "cannot be decremented"));
     }
 }
 
@@ -331,6 +343,7 @@ fn daemon_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorLis
         for key in COUNTS.iter().chain(&["numberUnavailable", "collisionCount"]) {
             not_negative(status.number(key), &path.child(key), &mut errors);
         }
+        check_collisions(new, old, &mut errors);
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
@@ -350,6 +363,7 @@ fn stateful_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorL
     let mut errors = meta_update(new, old);
     if request.subresource == "status" {
         check_counts(member(new, "status"), STATEFUL_SET_COUNTS, &mut errors);
+        check_collisions(new, old, &mut errors);
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));

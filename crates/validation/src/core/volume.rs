@@ -1,7 +1,7 @@
 //! PersistentVolumes and the claims on them.
 
 use super::pod::node_selector;
-use super::pod::volumes::{required, shared_source};
+use super::pod::volumes::{Target, iscsi, required, shared_source};
 use crate::common::{
     Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full,
     qualified_name, quantity, quantity_not_negative, quantity_positive, supported,
@@ -107,7 +107,7 @@ fn volume(volume: &Value) -> ErrorList {
             }
         }
     }
-    check_source(spec, &mut errors);
+    check_source(spec, volume.meta().name(), &mut errors);
     let root = spec.some("hostPath").is_some_and(|h| h.text("path").trim_end_matches('/').is_empty());
     if root && spec.some("hostPath").is_some_and(|h| !h.text("path").is_empty()) && policy == "Recycle" {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
@@ -162,7 +162,7 @@ fn basic_resource(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_source(spec: &Value, errors: &mut ErrorList) {
+fn check_source(spec: &Value, name: &str, errors: &mut ErrorList) {
     let mut count = 0;
     for key in SOURCES {
         let Some(source) = spec.some(key) else { continue };
@@ -195,6 +195,7 @@ fn check_source(spec: &Value, errors: &mut ErrorList) {
                     }
                 }
             }
+            "iscsi" => iscsi(source, Target::Volume(name), &path, errors),
             _ => shared_source(key, source, &path, errors),
         }
         if key == "local" && !spec.has("nodeAffinity") {
@@ -307,7 +308,8 @@ fn check_data_sources(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         }
     }
     let (Some(source), Some(reference)) = (spec.some("dataSource"), spec.some("dataSourceRef")) else { return };
-    let shown = BadValue::json(path.child("dataSource").to_string());
+    // The reference shows the path as a value, which prints as nothing.
+    let shown = BadValue::text("{}");
     if !reference.text("namespace").is_empty() {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
         errors.push(Error::invalid(path, shown, detail));
@@ -436,7 +438,7 @@ fn claim_status(new: &Value, old: &Value) -> ErrorList {
     }
     let capacity = Path::of(&["status", "capacity"]);
     for (name, value) in member(new, "status").entries("capacity") {
-        quantity_not_negative(value, &capacity.key(name), &mut errors);
+        basic_resource(value, &capacity.key(name), &mut errors);
     }
     check_expansion(member(new, "status"), &mut errors);
     errors
@@ -464,6 +466,9 @@ fn check_expansion(status: &Value, errors: &mut ErrorList) {
     for (name, amount) in status.entries("allocatedResources") {
         let count = errors.len();
         check_resource_key(name, &path, errors);
+        if errors.len() == count {
+            basic_resource(amount, &path.key(name), errors);
+        }
         if errors.len() == count {
             quantity_not_negative(amount, &path.key(name), errors);
         }

@@ -47,7 +47,7 @@ fn prepare_for_create(call: &Call, pod: &mut Value) {
     }
     pod.set_at(&["status"], status);
     pod_prepare::follow_labels(pod);
-    pod_prepare::mirror_app_armor(call, pod);
+    pod_prepare::read_app_armor(call, pod);
 }
 
 fn address_warnings(pod: &Value) -> Vec<String> {

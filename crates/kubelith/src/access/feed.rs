@@ -7,7 +7,7 @@ use kubelith_codec::json;
 use kubelith_kube::Resources;
 use kubelith_meta::{Str, Value};
 use kubelith_server::lifecycle::Tasks;
-use kubelith_store::cache::{CachedObject, EventKind, ResourceCache, Scope};
+use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope, Watcher};
 use memchr::memmem;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -16,6 +16,9 @@ use tokio::sync::watch;
 trait Learns: Send + Sync + 'static {
     fn put(&self, object: &Value);
     fn delete(&self, namespace: &str, name: &str);
+
+    /// Namespaces and names of what was learned.
+    fn known(&self) -> Vec<(Str, Str)>;
 
     /// Members of objects that are never looked at.
     fn unread(&self) -> &'static [&'static str] {
@@ -57,6 +60,10 @@ impl Learns for Roles {
     fn delete(&self, namespace: &str, name: &str) {
         self.0.delete(self.1, namespace, name);
     }
+
+    fn known(&self) -> Vec<(Str, Str)> {
+        self.0.names(self.1)
+    }
 }
 
 struct Nodes(Arc<NodeGraph>, NodeGraphKind);
@@ -87,6 +94,10 @@ impl Learns for Nodes {
 
     fn delete(&self, namespace: &str, name: &str) {
         self.0.delete(self.1, namespace, name);
+    }
+
+    fn known(&self) -> Vec<(Str, Str)> {
+        self.0.names(self.1)
     }
 }
 
@@ -152,36 +163,62 @@ fn follow(
 ) -> Option<Progress> {
     let cache = resources.get(&(group.into(), plural.into()))?.cache.clone();
     // What is stored already counts from the first request on.
-    let known = learn_all(&learner, &cache.snapshot().objects, cache.indexed_field());
-    let (learned, progress) = watch::channel(known);
+    let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
+    learn_all(&learner, &snapshot.objects, cache.indexed_field());
+    let (learned, progress) = watch::channel(snapshot.revision);
     let followed = cache.clone();
     tasks.spawn_until_stopped("authorization-feed", async move {
         loop {
-            follow_once(&learner, &followed, &learned).await;
+            follow_events(&learner, watcher, &learned, followed.indexed_field()).await;
+            // It fell behind: what has gone meanwhile must not count any more.
+            let (snapshot, next) = followed.list_and_watch(Scope::All);
+            forget_others(&learner, &snapshot.objects);
+            learn_all(&learner, &snapshot.objects, followed.indexed_field());
+            learned.send_replace(snapshot.revision);
+            watcher = next;
         }
     });
     Some(Progress { resource: plural.into(), cache, learned: progress })
 }
 
-fn learn_all<'a>(
-    learner: &impl Learns,
-    objects: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<CachedObject>)>,
-    indexed: Option<usize>,
-) -> i64 {
-    let mut newest = 0;
-    for (_, object) in objects {
-        put(learner, &Changed { object, before: None, indexed });
-        newest = newest.max(object.revision);
-    }
-    newest
+/// So many objects are worth a thread.
+const SHARE: usize = 10_000;
+
+fn learn_all(learner: &impl Learns, objects: &Objects, indexed: Option<usize>) {
+    let all: Vec<&CachedObject> = objects.values().map(|object| &**object).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let mut shares = all.chunks(all.len().div_ceil(threads).max(SHARE));
+        let own = shares.next().unwrap_or_default();
+        let learn = |share: &[&CachedObject]| {
+            for object in share {
+                put(learner, &Changed { object, before: None, indexed });
+            }
+        };
+        for share in shares {
+            scope.spawn(move || learn(share));
+        }
+        learn(own);
+    });
 }
 
-/// From a snapshot on until the watch falls behind.
-async fn follow_once(learner: &impl Learns, cache: &Arc<ResourceCache>, learned: &watch::Sender<i64>) {
-    let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
-    let indexed = cache.indexed_field();
-    learn_all(learner, &snapshot.objects, indexed);
-    learned.send_replace(snapshot.revision);
+/// Forgets everything that is not among `objects`.
+fn forget_others(learner: &impl Learns, objects: &Objects) {
+    for (namespace, name) in learner.known() {
+        let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+        if !objects.contains_key(key.as_str()) {
+            learner.delete(&namespace, &name);
+        }
+    }
+}
+
+/// Until the watch falls behind.
+async fn follow_events(
+    learner: &impl Learns,
+    mut watcher: Watcher,
+    learned: &watch::Sender<i64>,
+    indexed: Option<usize>,
+) {
     let mut events = Vec::new();
     while watcher.next(&mut events).await.is_ok() {
         let newest = events.last().map(|e| e.revision);
@@ -200,5 +237,45 @@ fn put(learner: &impl Learns, change: &Changed<'_>) {
         && let Ok(value) = json::parse_stored_without(&change.object.json(), learner.unread())
     {
         learner.put(&value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_store::cache::Rendered;
+
+    fn cached(key: &str, json: &str, node: &str) -> (Arc<str>, Arc<CachedObject>) {
+        let rendered = Rendered { json: json.into(), fields: vec![node.into()], ..Rendered::default() };
+        (key.into(), Arc::new(CachedObject::new(key.into(), 1, EventKind::Added, rendered)))
+    }
+
+    #[test]
+    fn what_is_gone_after_a_gap_is_forgotten() {
+        let graph = Arc::new(NodeGraph::default());
+        let learner = Nodes(graph.clone(), NodeGraphKind::Pod);
+        let pod = |name: &str| {
+            let json = format!(r#"{{"metadata":{{"namespace":"ns","name":"{name}"}},"spec":{{"nodeName":"n"}}}}"#);
+            cached(&format!("ns/{name}"), &json, "n")
+        };
+        learn_all(&learner, &[pod("a"), pod("b")].into_iter().collect(), Some(0));
+        assert_eq!(graph.names(NodeGraphKind::Pod).len(), 2);
+        forget_others(&learner, &[pod("b")].into_iter().collect());
+        assert_eq!(graph.names(NodeGraphKind::Pod), [("ns".into(), "b".into())]);
+    }
+
+    #[test]
+    fn a_pod_is_read_when_it_comes_to_its_node() {
+        let learner = Nodes(Arc::default(), NodeGraphKind::Pod);
+        let concerned = |now: &CachedObject, before: Option<&CachedObject>| {
+            learner.is_concerned(&Changed { object: now, before, indexed: Some(0) })
+        };
+        let (_, pending) = cached("ns/p", "{}", "");
+        let (_, bound) = cached("ns/p", "{}", "n");
+        let (_, claimed) = cached("ns/p", r#"{"status":{"resourceClaimStatuses":[]}}"#, "n");
+        assert!(!concerned(&pending, None));
+        assert!(concerned(&bound, None) && concerned(&bound, Some(&pending)));
+        assert!(!concerned(&bound, Some(&bound)));
+        assert!(concerned(&claimed, Some(&bound)) && concerned(&bound, Some(&claimed)));
     }
 }

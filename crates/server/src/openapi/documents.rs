@@ -1,12 +1,15 @@
 //! Documents as they are kept: nothing until someone asks, then compressed, until nobody has asked for a while. With
 //! every API on, all of them in both encodings take about two megabytes; custom resources can take many times that.
 
+use super::upgraded::upgraded;
 use super::words::Words;
-use super::{Foreign, Library, Subject, v2, v3};
+use super::{Foreign, Library, Subject, gnostic, v2, v3};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use kubelith_codec::json;
+use kubelith_meta::Value;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +66,8 @@ enum Content {
     V3(Arc<Subject>),
     /// The document of version 2, of all subjects, and of what other servers serve.
     V2(Vec<Arc<Subject>>, Vec<Arc<Foreign>>),
+    /// A document of version 3 that was made of another server's document of version 2.
+    Upgraded(Packed),
 }
 
 /// By what a client knows that it has the document already.
@@ -96,6 +101,17 @@ impl Kept {
         Kept::new(Content::V2(subjects, foreign))
     }
 
+    /// From a document of version 2.
+    pub fn upgraded(document: &Value) -> Kept {
+        let mut digest = Digest::new(packer());
+        digest.write_all(&json::to_vec(&upgraded(document))).expect("memory takes all");
+        let length = digest.length;
+        let (packer, stamp) = digest.stamp();
+        let kept = Kept::new(Content::Upgraded(Packed { gzip: finish(packer), length }));
+        kept.stamp.get_or_init(|| stamp);
+        kept
+    }
+
     fn new(content: Content) -> Kept {
         Kept { content, stamp: OnceLock::new(), json: Slot::default(), protobuf: Slot::default() }
     }
@@ -103,7 +119,7 @@ impl Kept {
     pub fn subject(&self) -> Option<&Arc<Subject>> {
         match &self.content {
             Content::V3(subject) => Some(subject),
-            Content::V2(..) => None,
+            Content::V2(..) | Content::Upgraded(_) => None,
         }
     }
 
@@ -172,6 +188,7 @@ impl Kept {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).write_json(out),
             Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).write_json(out),
+            Content::Upgraded(packed) => out.write_all(&packed.unpack()),
         }
     }
 
@@ -179,6 +196,10 @@ impl Kept {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).protobuf(),
             Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).protobuf(),
+            Content::Upgraded(packed) => {
+                let document = json::parse(&packed.unpack()).expect("we wrote it");
+                gnostic::v3::protobuf(&document)
+            }
         }
     }
 }

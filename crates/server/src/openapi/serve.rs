@@ -14,6 +14,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::{gzip, json, negotiate};
+use kubelith_meta::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -59,6 +60,8 @@ struct Foreigners {
     /// Documents of version 3 by path, with the URL by which to ask for each.
     v3: BTreeMap<String, String>,
     v2: Vec<Arc<Foreign>>,
+    /// Documents of version 3 by path that we made of theirs of version 2.
+    upgraded: BTreeMap<String, Arc<Kept>>,
 }
 
 impl OpenApi {
@@ -104,10 +107,20 @@ impl OpenApi {
         });
     }
 
+    /// Serves a document of version 3 for a server that has only one of version 2, which is this.
+    pub fn put_upgraded(&self, path: &str, v2: &Value) {
+        let kept = Arc::new(Kept::upgraded(v2));
+        self.change(|documents| drop(documents.foreign.upgraded.insert(path.to_owned(), kept)));
+    }
+
+    pub fn remove_upgraded(&self, path: &str) {
+        self.change(|documents| drop(documents.foreign.upgraded.remove(path)));
+    }
+
     /// Drops the documents that nobody asked for since the last call. They are made again for who asks next.
     pub fn drop_unused(&self) {
         if let Some(shelf) = self.shelf.load_full() {
-            shelf.v3.values().chain([&shelf.v2]).for_each(|kept| kept.drop_unused());
+            shelf.all().for_each(Kept::drop_unused);
         }
     }
 
@@ -134,6 +147,17 @@ impl OpenApi {
     }
 }
 
+impl Shelf {
+    fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.v3.values().chain(self.foreign.upgraded.values()).chain([&self.v2]).map(|kept| &**kept)
+    }
+
+    /// By its path below `/openapi/v3/`.
+    fn document(&self, path: &str) -> Option<Arc<Kept>> {
+        self.v3.get(path).or_else(|| self.foreign.upgraded.get(path)).cloned()
+    }
+}
+
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let path = request.uri().path();
@@ -149,7 +173,7 @@ impl Handler for Link {
         let Some(name) = path.strip_prefix(V3).and_then(|p| p.strip_prefix('/')) else {
             return self.next.handle(request);
         };
-        match shelf().v3.get(name).cloned() {
+        match shelf().document(name) {
             Some(kept) => Box::pin(async move { document(&request, kept, library, Version::V3).await }),
             None => Box::pin(std::future::ready(empty(StatusCode::NOT_FOUND))),
         }
@@ -172,6 +196,10 @@ async fn index(shelf: Arc<Shelf>, library: Library) -> Response {
         let mut urls: BTreeMap<&str, String> = own.collect();
         for (path, url) in &shelf.foreign.v3 {
             urls.entry(path).or_insert_with(|| url.clone());
+        }
+        for (path, kept) in &shelf.foreign.upgraded {
+            let stamp = kept.known_stamp().expect("it is made with its document");
+            urls.entry(path).or_insert_with(|| location(path, stamp));
         }
         let mut body = b"{\"paths\":".to_vec();
         let mut separator = b'{';

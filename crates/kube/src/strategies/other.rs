@@ -93,7 +93,7 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     kind
 }
 
-fn keep_metadata(object: &mut Value, old: &Value) {
+pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
         ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     for key in kept {

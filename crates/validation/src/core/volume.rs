@@ -252,15 +252,40 @@ fn volume_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
+/// The metadata of a template of something that is made later: labels and annotations.
+pub fn check_template_metadata(metadata: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(annotations) = metadata.map("annotations") {
+        errors.extend(validate_annotations(annotations, &path.child("annotations")));
+    }
+    if let Some(labels) = metadata.map("labels") {
+        errors.extend(validate_labels(labels, &path.child("labels")));
+    }
+    const OTHERS: [(&str, &str); 13] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("selfLink", "selfLink"),
+        // The reference makes this name from that of Go.
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("creationTimestamp", "creationTimestamp"),
+        ("deletionTimestamp", "deletionTimestamp"),
+        ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+        ("managedFields", "managedFields"),
+    ];
+    for (key, shown) in OTHERS {
+        if metadata.get(key).is_some_and(|value| !value.is_empty()) {
+            errors.push(Error::forbidden(&path.child(shown), "cannot be set"));
+        }
+    }
+}
+
 /// The template of a claim that comes with something else.
 pub fn check_claim_template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let metadata = path.child("metadata");
-    if let Some(labels) = member(template, "metadata").map("labels") {
-        errors.extend(validate_labels(labels, &metadata.child("labels")));
-    }
-    if let Some(annotations) = member(template, "metadata").map("annotations") {
-        errors.extend(validate_annotations(annotations, &metadata.child("annotations")));
-    }
+    check_template_metadata(member(template, "metadata"), &path.child("metadata"), errors);
     check_claim(member(template, "spec"), &path.child("spec"), errors);
 }
 

@@ -58,6 +58,8 @@ pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
                 let Some(hub) = hub.upgrade() else { return };
                 match hub.start_over().await {
                     Ok(revision) => after = revision,
+                    // The server is leaving: there is nothing more to follow.
+                    Err(StoreError::Closed) => return,
                     Err(error) => {
                         tracing::warn!(%error, "cannot list the store");
                         tokio::time::sleep(RETRY).await;

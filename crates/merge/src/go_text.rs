@@ -52,19 +52,6 @@ fn write_list(out: &mut String, list: &[Value]) {
     out.push(']');
 }
 
-/// The Go type of a decoded JSON value.
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
-    }
-}
-
 /// `%#v`: the value as Go source.
 pub(crate) fn go_syntax(value: &Value) -> String {
     match value {

@@ -116,6 +116,19 @@ impl Value {
         self.at_mut(parents)?.as_object_mut()?.remove(last)
     }
 
+    /// Sets the member reached by `path`, or removes it.
+    pub fn put_at(&mut self, path: &[&str], value: Option<Value>) {
+        match value {
+            Some(value) => self.set_at(path, value),
+            None => drop(self.remove_at(path)),
+        }
+    }
+
+    /// Makes the member reached by `path` what it is in `other`: absent if it is absent there.
+    pub fn copy_at(&mut self, path: &[&str], other: &Value) {
+        self.put_at(path, other.at(path).cloned());
+    }
+
     /// This value as an object, replaced by an empty one if it is not.
     pub fn make_object(&mut self) -> &mut Map {
         if !matches!(self, Value::Object(_)) {

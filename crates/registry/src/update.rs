@@ -414,17 +414,11 @@ pub(crate) enum Attempt {
 
 /// Makes `object[key]` what it is in `from`, absent if it is absent there.
 fn copy_member(object: &mut Value, from: &Value, key: &str) {
-    match from.get(key) {
-        Some(v) => drop(object.make_object().insert(key, v.clone())),
-        None => drop(object.make_object().remove(key)),
-    }
+    object.copy_at(&[key], from);
 }
 
 fn copy_meta(object: &mut Value, from: &Value, key: &str) {
-    match from.at(&["metadata", key]) {
-        Some(v) => object.set_at(&["metadata", key], v.clone()),
-        None => drop(object.remove_at(&["metadata", key])),
-    }
+    object.copy_at(&["metadata", key], from);
 }
 
 /// uid if none is given, creation and deletion times whatever is given.

@@ -6,6 +6,7 @@ use crate::metrics::ExtensionsMetrics;
 use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
+use kubelith_meta::text::go_type;
 use kubelith_meta::{GroupVersionKind, Str, Value, names};
 use kubelith_registry::{Call, Generation, Part, Strategy};
 use kubelith_schema::ScalePaths;
@@ -146,10 +147,7 @@ impl Strategy for CustomStrategy {
             if let Some(metadata) = old.get("metadata") {
                 object.set_at(&["metadata"], metadata.clone());
             }
-            match managed {
-                Some(managed) => object.set_at(&["metadata", "managedFields"], managed),
-                None => drop(object.remove_at(&["metadata", "managedFields"])),
-            }
+            object.put_at(&["metadata", "managedFields"], managed);
         }
     }
 
@@ -248,18 +246,6 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
 
 fn dotted(path: &str) -> String {
     format!(".{}", path.trim_start_matches('.'))
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
-    }
 }
 
 /// Finalizers that are new and badly named.

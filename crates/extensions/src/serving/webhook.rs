@@ -14,7 +14,8 @@ use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
 use kubelith_registry::Conversion;
-use kubelith_server::outbound::{ClientTls, Credential, HttpClient, Trust};
+use kubelith_server::outbound::{ClientTls, Credential, HttpClient};
+use kubelith_server::tls::Trust;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

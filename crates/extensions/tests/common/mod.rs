@@ -1,15 +1,11 @@
 //! A server with the built-in groups and the extensions, in this process, on the memory store.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use kubelith_auth::authn::anonymous::Anonymous;
-use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
-use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, install, strategies};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_registry::Objects;
 use kubelith_registry::admission::AdmitAll;
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
@@ -51,24 +47,8 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
     let hub = Hub::start(store, "/registry/").await.expect("a store");
     let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
     let installed = install(Install {
-        catalog: kubelith_catalog::builtin(),
-        hub: hub.clone(),
-        admission: Arc::new(AdmitAll),
-        objects: Objects::new(),
-        service_network: Default::default(),
-        clock: Arc::new(SystemClock),
-        limits: Limits::default(),
-        garbage_collection: true,
-        access: Access {
-            roles: Arc::default(),
-            tokens: kubelith_kube::actions::no_tokens(),
-            authenticator: Arc::new(Anonymous::new([])),
-            authorizer: Arc::new(AlwaysAllow),
-            audiences: Arc::new([]),
-        },
-        runtime_config: Default::default(),
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
-        gates: Arc::new(|_| false),
+        ..Install::unguarded(hub.clone())
     });
     let installed = installed.await.expect("the built-in groups");
     let discovery = Discovery::new("127.0.0.1:6443");

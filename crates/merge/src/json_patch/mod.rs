@@ -7,8 +7,6 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::json_kind;
-
 use crate::PatchError;
 use kubelith_meta::{Str, Value};
 use pointer::{Container, Pointer};

@@ -1,7 +1,8 @@
 //! What is wrong with a strategic merge patch, in the reference's words.
 
 use crate::PatchError;
-use crate::go_text::{go_list, go_type, go_value};
+use crate::go_text::{go_list, go_value};
+use kubelith_meta::text::go_type;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Map, Str, Value};
 use std::fmt;

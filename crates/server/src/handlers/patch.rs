@@ -21,6 +21,7 @@ use kubelith_merge::json_patch::{self, Checking, JsonPatch};
 use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupKind, GroupResource, Status, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use std::sync::Arc;
@@ -353,18 +354,6 @@ fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
     problems.extend(repeated);
     problems.sort_by_key(operation);
     problems
-}
-
-/// What JSON calls a value of this kind.
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) | Value::Raw(_) => "object",
-    }
 }
 
 /// What went wrong in decoding, without the words that decoding a body puts around it.

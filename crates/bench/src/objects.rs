@@ -40,8 +40,7 @@ fn pod_value(index: usize) -> Value {
         "spec": {
             "automountServiceAccountToken": false,
             "nodeName": format!("node-{}", index % 500),
-            "containers": [container("app", index), container("proxy", index), container("logs", index)],
-            "initContainers": [container("init", index)],
+            "containers": [container("app", index), container("proxy", index)],
             "volumes": [{"name": "config", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}],
             "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "bench", "effect": "NoSchedule"}]
         }
@@ -49,24 +48,21 @@ fn pod_value(index: usize) -> Value {
 }
 
 fn container(name: &str, index: usize) -> Value {
-    let environment: Vec<Value> = (0..16)
+    let environment: Vec<Value> = (0..10)
         .map(|k| json!({"name": format!("SETTING_NUMBER_{k}"), "value": format!("the value {k} of pod {index}")}))
         .collect();
     let probe = json!({"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10});
-    let mut container = json!({
+    json!({
         "name": name,
         "image": "registry.example.com/team/app:1.2.3",
         "args": ["--listen=:8080", "--verbose=2", "--config=/etc/config/app.yaml"],
         "env": environment,
         "ports": [{"containerPort": 8080, "name": format!("{name}-http")}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "512Mi"}},
-        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}, {"name": "data", "mountPath": "/data"}]
-    });
-    if name != "init" {
-        container["livenessProbe"] = probe.clone();
-        container["readinessProbe"] = probe;
-    }
-    container
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}, {"name": "data", "mountPath": "/data"}],
+        "livenessProbe": probe,
+        "readinessProbe": probe
+    })
 }
 
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.

@@ -35,6 +35,7 @@ pub struct Server {
     /// Serves for as long as it is kept.
     pub _frame: TestServer,
     pub client: LoopbackClient,
+    #[allow(dead_code, reason = "only one of the test programs asks")]
     pub discovery: Arc<Discovery>,
     pub metrics: Metrics,
     pub counts: Arc<ObjectCounts>,

@@ -22,7 +22,7 @@ pub use authentication::{
     AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
 };
 pub use authorization::{AuthorizationOptions, ModeOptions};
-pub use compatibility::{CompatibilityOptions, Release};
+pub use compatibility::CompatibilityOptions;
 pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;

@@ -3,8 +3,8 @@
 use crate::Chain;
 use crate::plugins::{
     CertificateSubjectRestriction, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
-    NamespaceLifecycle, PersistentVolumeClaimResize, PodSecurity, PodTopologyLabels, Priority, RuntimeClass,
-    ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
+    NamespaceLifecycle, NodeDeclaredFeatureValidator, PersistentVolumeClaimResize, PodResizeValidator, PodSecurity,
+    PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
@@ -80,9 +80,9 @@ const PLUGINS: &[Plugin] = {
         named("DenyServiceExternalIPs", Off),
         on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(c.objects.clone()))),
         named("PodGroupWorkloadExists", On),
-        named("NodeDeclaredFeatureValidator", On),
+        on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone()))),
         named("JobValidation", On),
-        named("PodResizeValidator", On),
+        on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))),
         named("MutatingAdmissionPolicy", On),
         named("MutatingAdmissionWebhook", On),
         named("ValidatingAdmissionPolicy", On),

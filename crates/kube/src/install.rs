@@ -115,6 +115,9 @@ async fn resource(
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
         ("", "services") => strategies::of_services(services),
+        ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
+            strategies::of_claims(plural, &config.objects)
+        }
         (group, plural) => strategies::of(group, plural),
     });
     let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());

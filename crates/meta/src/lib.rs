@@ -13,6 +13,7 @@ pub mod selector;
 pub mod status;
 pub mod text;
 pub mod time;
+pub mod url;
 pub mod user;
 pub mod value;
 

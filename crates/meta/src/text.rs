@@ -115,6 +115,7 @@ pub fn push_json(out: &mut String, v: &Value) {
         Value::Int(i) => write!(out, "{i}").expect("writing to a String cannot fail"),
         Value::Float(f) => out.push_str(&float_json(*f)),
         Value::String(s) => push_json_string(out, s),
+        Value::Raw(text) => out.push_str(text),
         Value::Array(a) => {
             out.push('[');
             for (i, v) in a.iter().enumerate() {
@@ -143,7 +144,17 @@ pub fn push_json(out: &mut String, v: &Value) {
 /// A string as `encoding/json` writes it: HTML characters and line separators are escaped, too.
 pub fn push_json_string(out: &mut String, s: &str) {
     out.push('"');
-    for c in s.chars() {
+    push_json_escaped(out, s);
+    out.push('"');
+}
+
+/// What stands between the quotes.
+pub fn push_json_escaped(out: &mut String, s: &str) {
+    let is_plain = |b: u8| b >= 0x20 && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+    // Most strings are plain from end to end.
+    let plain = s.bytes().position(|b| !is_plain(b)).unwrap_or(s.len());
+    out.push_str(&s[..plain]);
+    for c in s[plain..].chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -159,7 +170,6 @@ pub fn push_json_string(out: &mut String, s: &str) {
             c => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// Several errors as one message: each message once, in brackets unless only one is left.

@@ -59,10 +59,11 @@ impl Resource {
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let key = self.key(&call.namespace, &name)?;
-        if resource_version_of(&object)? != 0 {
+        // A dry run does not get as far as the store, which is what minds.
+        if !call.dry_run() && resource_version_of(&object)? != 0 {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
@@ -70,7 +71,7 @@ impl Resource {
             };
         }
         let ttl = self.time_to_live(&object);
-        match self.put(&key, bytes, Expect::Absent, ttl).await {
+        match self.put(&key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 self.as_stored(call, object).await
@@ -135,7 +136,8 @@ impl Resource {
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
-        self.normalize(call, object);
+        // Messages tell an empty list from an absent one; the store does not.
+        self.normalize(call, object, Empties::Distinct);
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
@@ -159,7 +161,7 @@ impl Resource {
     pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
         if self.working == Working::Storage {
             self.strategy.default_object(&self.descriptor.storage.kind.version, object);
-            self.normalize(call, object);
+            self.normalize(call, object, self.empties());
         }
     }
 
@@ -184,7 +186,7 @@ impl Resource {
     }
 
     /// Brings the object into its canonical form after strategies changed it.
-    pub(crate) fn normalize(&self, call: &Call, object: &mut Value) {
+    pub(crate) fn normalize(&self, call: &Call, object: &mut Value, empties: Empties) {
         let kind = self.working_kind(call);
         // Events of events.k8s.io are stored, and seen here, as those of the core group.
         let schema = if kind.group == self.descriptor.group {
@@ -193,7 +195,7 @@ impl Resource {
             kubelith_catalog::builtin().kind_schema(&kind)
         };
         if let Some(schema) = schema {
-            canonicalize(&schema.table, &schema.root, object, self.empties());
+            canonicalize(&schema.table, &schema.root, object, empties);
         }
     }
 

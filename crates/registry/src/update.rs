@@ -14,7 +14,8 @@ use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, Str, Value};
+use kubelith_meta::{GroupKind, Map, Str, Value};
+use kubelith_schema::Empties;
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -133,12 +134,12 @@ impl Resource {
         if revision != 0 {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
         let ttl = self.time_to_live(&object);
-        match self.put(key, bytes, Expect::Absent, ttl).await {
+        match self.put(key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -186,14 +187,14 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        match self.put(key, bytes, expect, ttl).await {
+        match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -333,8 +334,7 @@ impl Resource {
         copy_meta(object, old, "generation");
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
-        self.normalize(call, object);
-        self.count_generation(object, old);
+        self.normalize(call, object, Empties::Distinct);
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -345,11 +345,13 @@ impl Resource {
             let name = Str::from(object.str_at(&["metadata", "name"]));
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
+        self.strategy.canonicalize(object);
+        self.complete(call, object);
+        // Both are as stored now, so what differs has changed.
+        self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
             call.warn(warning);
         }
-        self.strategy.canonicalize(object);
-        self.complete(call, object);
         Ok(())
     }
 
@@ -372,7 +374,7 @@ impl Resource {
         }
     }
 
-    fn count_generation(&self, object: &mut Value, old: &Value) {
+    fn count_generation(&self, part: Part<'_>, object: &mut Value, old: &Value) {
         let differs = |key: &str| object.get(key) != old.get(key);
         let others = |skip: &[&str]| {
             let members = |o: &Value| -> Vec<(Str, Value)> {
@@ -391,7 +393,8 @@ impl Resource {
             }
             Generation::SpecAndAnnotations => {
                 let path = ["metadata", "annotations"];
-                differs("spec") || object.at(&path) != old.at(&path)
+                // Who writes the status may annotate without being counted.
+                part == Part::Main && (differs("spec") || object.at(&path) != old.at(&path))
             }
             Generation::AllButMetadataAndStatus => others(&["metadata", "status"]),
             Generation::AllButMetadata => others(&["metadata"]),
@@ -451,17 +454,23 @@ fn keep_managed_times(object: &mut Value, old: &Value) {
     if new_entries.len() != old_entries.len() || new_entries == old_entries {
         return;
     }
-    let untimed = |entry: &Value| {
-        let mut entry = entry.clone();
-        entry.make_object().remove("time");
-        entry
-    };
-    if !new_entries.iter().zip(old_entries).all(|(a, b)| untimed(a) == untimed(b)) {
+    if !new_entries.iter().zip(old_entries).all(|(a, b)| differ_in_time_at_most(a, b)) {
         return;
     }
-    let mut reverted = object.clone();
-    copy_meta(&mut reverted, old, "managedFields");
-    if reverted == *old {
-        *object = reverted;
+    let mut tried = Value::Array(old_entries.to_vec());
+    let mut swap = |object: &mut Value| {
+        if let Some(entries) = object.at_mut(&PATH) {
+            std::mem::swap(entries, &mut tried);
+        }
+    };
+    swap(object);
+    if *object != *old {
+        swap(object);
     }
+}
+
+fn differ_in_time_at_most(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let untimed = |m: &Map| m.len() - usize::from(m.contains_key("time"));
+    untimed(a) == untimed(b) && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
 }

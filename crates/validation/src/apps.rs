@@ -70,6 +70,9 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value, rule: SpecRule, cou
     let mut errors = meta_update(new, old);
     if request.subresource == "status" {
         check_counts(member(new, "status"), counts, &mut errors);
+        if counts == DEPLOYMENT_COUNTS {
+            check_collisions(new, old, &mut errors);
+        }
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
@@ -105,6 +108,15 @@ pub fn check_counts(status: &Value, counts: Counts, errors: &mut ErrorList) {
     }
 }
 
+/// Names of revisions that were taken stay counted.
+fn check_collisions(new: &Value, old: &Value, errors: &mut ErrorList) {
+    let [own, before] = [new, old].map(|object| member(object, "status").int("collisionCount"));
+    if before.is_some_and(|before| own.is_none_or(|own| own < before)) {
+        let path = Path::of(&["status", "collisionCount"]);
+        errors.push(Error::invalid(&path, own.unwrap_or_default(), "cannot be decremented"));
+    }
+}
+
 /// A pod template.
 pub fn template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let metadata = member(template, "metadata");
@@ -115,7 +127,9 @@ pub fn template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         errors.extend(validate_annotations(annotations, &path.child("annotations")));
     }
     let spec = member(template, "spec");
+    pod::annotations::check(metadata, spec, &path.child("annotations"), errors);
     pod::spec(spec, PodName(""), Owner::Template, &path.child("spec"), errors);
+    pod::annotations::check_match(metadata, spec, &path.child("spec"), errors);
     if !spec.list("ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.push(Error::forbidden(&path.children(&["spec", "ephemeralContainers"]), detail));
@@ -329,6 +343,7 @@ fn daemon_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorLis
         for key in COUNTS.iter().chain(&["numberUnavailable", "collisionCount"]) {
             not_negative(status.number(key), &path.child(key), &mut errors);
         }
+        check_collisions(new, old, &mut errors);
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
@@ -348,6 +363,7 @@ fn stateful_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorL
     let mut errors = meta_update(new, old);
     if request.subresource == "status" {
         check_counts(member(new, "status"), STATEFUL_SET_COUNTS, &mut errors);
+        check_collisions(new, old, &mut errors);
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));

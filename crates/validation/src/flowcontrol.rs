@@ -1,6 +1,7 @@
 //! FlowSchemas and PriorityLevelConfigurations.
 
 use crate::common::{Fields, SPEC, invalid_all, member, meta, name_full};
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -272,7 +273,8 @@ fn check_mandatory(name: &str, spec: &Value, errors: &mut ErrorList) {
             let others = spec.as_object().is_some_and(|s| s.keys().any(|k| !matches!(k, "type" | "exempt")));
             if spec.text("type") != "Exempt" || others {
                 let detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value";
-                errors.push(Error::invalid(&SPEC, spec, detail));
+                let shown = internal::shown("PriorityLevelConfigurationSpec", Some(spec));
+                errors.push(Error::invalid(&SPEC, shown, detail));
             }
         }
         "catch-all" => {
@@ -284,7 +286,8 @@ fn check_mandatory(name: &str, spec: &Value, errors: &mut ErrorList) {
                 && limited.str_at(&["limitResponse", "type"]) == "Reject"
                 && !spec.has("exempt");
             if !fixed {
-                errors.push(Error::invalid(&SPEC, spec, "spec of 'catch-all' must equal the fixed value"));
+                let shown = internal::shown("PriorityLevelConfigurationSpec", Some(spec));
+                errors.push(Error::invalid(&SPEC, shown, "spec of 'catch-all' must equal the fixed value"));
             }
         }
         _ => {}

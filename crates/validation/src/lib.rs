@@ -10,16 +10,20 @@ mod coordination;
 mod core;
 mod discovery;
 mod flowcontrol;
+mod internal;
 mod networking;
 mod node;
 mod policy;
 mod rbac;
+mod resource;
 mod scheduling;
 mod storage;
 pub mod webhook;
 
+pub use core::pod::qos_class;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
+pub use resource::admin_access;
 
 /// What a rule may know of the request.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +66,13 @@ pub fn rules(group: &str, plural: &str) -> Rules {
         "node.k8s.io" => node::rules(plural),
         "policy" => policy::rules(plural),
         "rbac.authorization.k8s.io" => rbac::rules(plural),
+        "resource.k8s.io" => resource::rules(plural),
         "scheduling.k8s.io" => scheduling::rules(plural),
         "storage.k8s.io" => storage::rules(plural),
         _ => None,
     };
     rules.unwrap_or(Rules::NONE)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use crate::common::{
     Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, invalid_all, label_selector, member, meta, meta_update,
     name_full, port,
 };
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
@@ -51,10 +52,8 @@ pub fn rules(plural: &str) -> Option<Rules> {
             update: |_, new, old| {
                 let mut errors = meta_update(new, old);
                 let (spec, before) = (member(new, "spec"), member(old, "spec"));
-                if spec.get("parentRef") != before.get("parentRef") {
-                    let shown = parent_form(member(spec, "parentRef"));
-                    errors.push(Error::invalid(&SPEC.child("parentRef"), shown, IMMUTABLE));
-                }
+                let (new, old) = (spec.get("parentRef"), before.get("parentRef"));
+                internal::immutable("*ParentReference", new, old, &SPEC.child("parentRef"), &mut errors);
                 errors
             },
         },
@@ -411,12 +410,6 @@ fn check_parent(spec: &Value, errors: &mut ErrorList) {
 }
 
 /// How the reference prints a parent: by the names of its fields in Go.
-fn parent_form(parent: &Value) -> BadValue {
-    let fields = [("Group", "group"), ("Resource", "resource"), ("Namespace", "namespace"), ("Name", "name")];
-    let fields = fields.map(|(name, key)| format!("\"{name}\":{}", kubelith_meta::text::quote(parent.text(key))));
-    BadValue::text(format!("{{{}}}", fields.join(",")))
-}
-
 fn check_cidrs(spec: &Value, errors: &mut ErrorList) {
     let (cidrs, path) = (spec.texts("cidrs"), SPEC.child("cidrs"));
     if cidrs.is_empty() {

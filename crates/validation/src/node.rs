@@ -3,6 +3,7 @@
 use crate::Rules;
 use crate::common::{Fields, immutable_member, invalid_all, member, meta, meta_update};
 use crate::core::pod::{requirements, tolerations};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, name_is_dns_label, name_is_dns_subdomain};
@@ -42,7 +43,10 @@ fn check(class: &Value) -> ErrorList {
         let key = |t: &Value| ["key", "operator", "value", "effect"].map(|k| t.text(k).to_owned());
         for (i, toleration) in list.iter().enumerate() {
             if list[..i].iter().any(|other| key(other) == key(toleration)) {
-                errors.push(Error::duplicate(&path.item("tolerations", i), toleration));
+                errors.push(Error::duplicate(
+                    &path.item("tolerations", i),
+                    internal::shown("Toleration", Some(toleration)),
+                ));
             }
         }
     }

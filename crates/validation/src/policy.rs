@@ -3,6 +3,7 @@
 use crate::Rules;
 use crate::apps::{not_over_100_percent, positive_int_or_percent};
 use crate::common::{Fields, SPEC, member, not_negative, supported};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_conditions;
@@ -23,7 +24,8 @@ const BUDGET: Rules = Rules {
 fn check(spec: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     if spec.has("minAvailable") && spec.has("maxUnavailable") {
-        errors.push(Error::invalid(&SPEC, spec, "minAvailable and maxUnavailable cannot be both set"));
+        let shown = internal::shown("PodDisruptionBudgetSpec", Some(spec));
+        errors.push(Error::invalid(&SPEC, shown, "minAvailable and maxUnavailable cannot be both set"));
     }
     for key in ["minAvailable", "maxUnavailable"] {
         if let Some(value) = spec.some(key) {

@@ -2,6 +2,7 @@
 
 use crate::Rules;
 use crate::common::{Fields, member, meta, meta_update, name_full, same_member};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_subdomain, name_is_path_segment};
@@ -148,7 +149,8 @@ fn check_subject(subject: &Value, namespaced: Namespacing, path: &Path<'_>, erro
 fn binding_update(new: &Value, old: &Value, namespaced: Namespacing) -> ErrorList {
     let mut errors = with_update(binding(new, namespaced), new, old);
     if !same_member(new, old, "roleRef") {
-        errors.push(Error::invalid(&Path::new("roleRef"), member(new, "roleRef"), "cannot change roleRef"));
+        let shown = internal::shown("RoleRef", new.get("roleRef"));
+        errors.push(Error::invalid(&Path::new("roleRef"), shown, "cannot change roleRef"));
     }
     errors
 }

@@ -5,6 +5,7 @@ use crate::common::{
     Fields, SPEC, dns_subdomain, immutable, invalid_all, member, meta, meta_update, name_full, not_negative,
     qualified_name, quantity_not_negative, same_member,
 };
+use crate::internal;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, NameUse, is_dns1123_subdomain, name_is_dns_subdomain, range_message};
 use kubelith_meta::object::Namespacing;
@@ -40,7 +41,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
             create: |_, attachment| self::attachment(attachment),
             update: |_, new, old| {
                 let mut errors = self::attachment(new);
-                immutable(new.get("spec"), old.get("spec"), &SPEC, &mut errors);
+                internal::immutable("VolumeAttachmentSpec", new.get("spec"), old.get("spec"), &SPEC, &mut errors);
                 errors
             },
         },
@@ -282,7 +283,7 @@ fn csi_node_update(new: &Value, old: &Value) -> ErrorList {
     for old in member(old, "spec").list("drivers") {
         for new in member(new, "spec").list("drivers").iter().filter(|new| new.text("name") == old.text("name")) {
             let (new, old) = (without_count(new), without_count(old));
-            immutable(Some(&new), Some(&old), &SPEC.child("drivers"), &mut errors);
+            internal::immutable("CSINodeDriver", Some(&new), Some(&old), &SPEC.child("drivers"), &mut errors);
         }
     }
     errors

@@ -3,21 +3,20 @@
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_subdomain, is_port_number};
+use kubelith_meta::url::Url;
 
 const FORM: &str = "; desired format: https://host[/path]";
 
 pub fn validate_url(url: &str, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::default();
-    let (before_fragment, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (before_query, query) = before_fragment.split_once('?').unwrap_or((before_fragment, ""));
-    let (scheme, rest) = match before_query.split_once(':') {
-        Some((scheme, rest)) if !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
-            (scheme, rest)
+    let url = match Url::parse(url) {
+        Ok(url) => url,
+        Err(why) => {
+            errors.push(Error::required(path, format!("url must be a valid URL: {why}{FORM}")));
+            return errors;
         }
-        _ => ("", before_query),
     };
-    let authority = rest.strip_prefix("//").map_or("", |r| r.split('/').next().unwrap_or(""));
-    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    let Url { scheme, user, host, query, fragment } = url;
     if scheme != "https" {
         errors.push(Error::invalid(path, scheme, format!("'https' is the only allowed URL scheme{FORM}")));
     }

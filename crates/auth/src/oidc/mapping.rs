@@ -180,7 +180,7 @@ fn wrong_type(value: &Value, wanted: &str) -> String {
         Value::Int(_) | Value::Float(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Object(_) | Value::Raw(_) => "object",
     };
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }

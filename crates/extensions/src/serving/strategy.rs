@@ -2,6 +2,8 @@
 
 use super::embedded;
 use super::schemas::Schemas;
+use crate::metrics::ExtensionsMetrics;
+use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
 use kubelith_meta::{GroupVersionKind, Str, Value, names};
@@ -11,6 +13,7 @@ use kubelith_schema::jsonpath::SimplePath;
 use kubelith_schema::structural::{self, Structural, validate_lists};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub struct CustomStrategy {
     pub kind: GroupVersionKind,
@@ -21,6 +24,7 @@ pub struct CustomStrategy {
     pub scale: Option<ScalePaths>,
     /// The rules in CEL of this version, if it has any.
     pub rules: Option<Arc<dyn RuleSet>>,
+    pub metrics: Arc<ExtensionsMetrics>,
 }
 
 /// `x-kubernetes-validations` of one schema.
@@ -165,10 +169,13 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+        let began = Instant::now();
         let mut errors = match part {
             Part::Status => self.validate_status_update(object, old),
             _ => self.validate_main_update(object, old),
         };
+        // Old and new are compared on the way of validation, so that its time is the time of that.
+        self.metrics.ratcheted(began.elapsed());
         self.check_rules(object, Some(old), &mut errors);
         errors
     }
@@ -208,7 +215,7 @@ pub fn nested_int(object: &Value, path: &str) -> Result<Option<i64>, String> {
         Some(Value::Int(n)) => Ok(Some(*n)),
         Some(other) => Err(format!(
             "{path} accessor error: {} is of the type {}, expected int64",
-            go_text(other),
+            go_value(other),
             go_type(other),
             path = dotted(path)
         )),
@@ -230,7 +237,7 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
                 return Err(format!(
                     ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
                     so_far.join("."),
-                    go_text(other),
+                    go_value(other),
                     go_type(other)
                 ));
             }
@@ -243,22 +250,6 @@ fn dotted(path: &str) -> String {
     format!(".{}", path.trim_start_matches('.'))
 }
 
-/// As Go's `%v` prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::Bool(b) => b.to_string(),
-        Value::Int(i) => i.to_string(),
-        Value::Float(f) => kubelith_meta::text::float_v(*f),
-        Value::String(s) => s.to_string(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-    }
-}
-
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -267,7 +258,7 @@ fn go_type(value: &Value) -> &'static str {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
     }
 }
 

@@ -31,6 +31,10 @@ impl Action for ComponentsAction {
     fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>> {
         let hub = self.hub.clone();
         Box::pin(async move {
+            if call.info.verb == "watch" {
+                let resource = GroupResource::new("", "componentstatuses");
+                return Err(Status::method_not_supported(&resource, "watch"));
+            }
             if call.info.name.is_empty() {
                 let items = futures::future::join_all(COMPONENTS.map(|(name, port)| status(&hub, name, port))).await;
                 let mut list = Value::from([("apiVersion", "v1"), ("kind", "ComponentStatusList")]);

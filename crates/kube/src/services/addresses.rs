@@ -94,6 +94,18 @@ impl Addresses {
         }
     }
 
+    /// What a dry run checks: the reference asks any one range, and names that if it has not got the address.
+    pub fn check_dry(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.check(address).map_err(|why| match why {
+            AddressError::WrongNetwork => {
+                let mut ranges = self.ready_ranges().into_iter();
+                let range = ranges.find(|range| family_of(range.address) == family_of(address));
+                range.map_or(AddressError::WrongNetwork, |range| AddressError::NotInRange(address, range))
+            }
+            other => other,
+        })
+    }
+
     /// Takes any free address of the family. The start of each range is spared for those who ask for an address by
     /// number: it is used when the rest is full.
     pub async fn take_any(&self, service: &Value, family: &str) -> Result<IpAddr, AddressError> {

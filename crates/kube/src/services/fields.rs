@@ -19,6 +19,12 @@ pub const SERVICE: Kind = Kind {
             drop_type_dependent(service, old);
         }
     },
+    // A name elsewhere has no traffic inside the cluster. The reference stores the policy and never shows it.
+    canonicalize: |service| {
+        if text(service, "type") == EXTERNAL_NAME {
+            unset(service, "internalTrafficPolicy");
+        }
+    },
     warnings_on_create: |_, service| warnings(service),
     warnings_on_update: |_, part, service, _| match part {
         Part::Main => warnings(service),

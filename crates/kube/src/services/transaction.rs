@@ -123,7 +123,7 @@ impl Transaction {
             return Err(Status::internal_error(format!("failed to parse service IP {shown}")));
         };
         let taken = match self.mode {
-            Mode::DryRun => pool.check(address),
+            Mode::DryRun => pool.check_dry(address),
             Mode::Real => pool.take(service, address).await,
         };
         taken.map_err(|why| invalid(format!("failed to allocate IP {wanted}: {why}")))?;

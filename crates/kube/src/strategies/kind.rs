@@ -1,12 +1,15 @@
 //! A kind's behaviour as a value: facts and functions, each with a default. A kind overrides what it does differently.
 
+use super::devices;
 use crate::defaults::{self, DefaultFn};
 use crate::services::Services;
 use futures::future::BoxFuture;
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::{Begun, Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Part, Strategy};
+use kubelith_registry::{
+    Begun, Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Objects, Part, Strategy,
+};
 use kubelith_validation::{Request, Rules};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -124,6 +127,8 @@ pub struct Bound {
     pub kind: Kind,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
+    /// Of claims on devices only: where their namespaces are.
+    pub namespaces: Option<Arc<Objects>>,
 }
 
 impl Deref for Bound {
@@ -144,7 +149,11 @@ impl Strategy for Bound {
     }
 
     fn validate(&self, call: &Call, object: &Value) -> ErrorList {
-        let mut errors = (self.rules.create)(request_of(call), object);
+        let mut errors = match &self.namespaces {
+            Some(objects) => devices::check_requested(objects, object),
+            None => ErrorList::default(),
+        };
+        errors.extend((self.rules.create)(request_of(call), object));
         errors.extend((self.validate)(call, object));
         errors
     }
@@ -158,7 +167,11 @@ impl Strategy for Bound {
     }
 
     fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = (self.rules.update)(request_of(call), object, old);
+        let mut errors = match &self.namespaces {
+            Some(objects) if part == Part::Status => devices::check_given(objects, object, old),
+            _ => ErrorList::default(),
+        };
+        errors.extend((self.rules.update)(request_of(call), object, old));
         errors.extend((self.validate_update)(call, part, object, old));
         errors
     }

@@ -5,6 +5,7 @@ mod apps;
 mod batch;
 mod certificates;
 mod core;
+mod devices;
 mod kind;
 mod other;
 mod pod_warnings;
@@ -12,17 +13,23 @@ mod pod_warnings;
 pub use kind::{Bound, Kind};
 
 use crate::services::Services;
-use kubelith_registry::{GarbageCollection, Generation, Strategy};
+use kubelith_registry::{GarbageCollection, Generation, Objects, Strategy};
 use std::sync::Arc;
 
 /// The strategy of a built-in resource.
 pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete(group, plural), services: None })
+    Arc::new(Bound { kind: complete(group, plural), services: None, namespaces: None })
+}
+
+/// The strategy of claims on devices and their templates, which ask their namespaces.
+pub fn of_claims(plural: &str, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
+    let kind = complete("resource.k8s.io", plural);
+    Arc::new(Bound { kind, services: None, namespaces: Some(objects.clone()) })
 }
 
 /// The strategy of services, which get their addresses and ports from these pools.
 pub fn of_services(services: &Arc<Services>) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()) })
+    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()), namespaces: None })
 }
 
 fn complete(group: &str, plural: &str) -> Kind {
@@ -76,7 +83,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
         ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
-        ("resource.k8s.io", "resourceclaims") => other::sealed(P.returned()),
+        ("resource.k8s.io", "resourceclaims") => devices::CLAIM,
         ("resource.k8s.io", _) => P.returned(),
         ("storage.k8s.io", "storageclasses") => other::STORAGE_CLASS,
         ("storage.k8s.io", "volumeattributesclasses") => P.returned(),

@@ -2,10 +2,10 @@
 
 use super::{Kind, pod_warnings};
 use kubelith_meta::field::Path;
-use kubelith_meta::names::ip_warnings;
+use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
-use kubelith_registry::{Generation, Part};
+use kubelith_registry::{Call, Generation, Part};
 
 /// The classes that the server itself makes cannot go.
 pub const PRIORITY_CLASS: Kind = Kind {
@@ -22,6 +22,8 @@ pub const PRIORITY_CLASS: Kind = Kind {
 
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,
+    prepare_for_create: |call, slice| drop_topology(call, slice, None),
+    prepare_for_update: |call, _, slice, old| drop_topology(call, slice, Some(old)),
     warnings_on_create: |_, slice| {
         let mut warnings = Vec::new();
         if slice.str_at(&["addressType"]) == "FQDN" {
@@ -91,7 +93,7 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     kind
 }
 
-fn keep_metadata(object: &mut Value, old: &Value) {
+pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
         ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     for key in kept {
@@ -120,6 +122,25 @@ fn address_warnings(slice: &Value) -> Vec<String> {
 fn is_by_controller(slice: &Value) -> bool {
     let by = slice.meta().label("endpointslice.kubernetes.io/managed-by");
     matches!(by, Some("endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io"))
+}
+
+/// The old way to say where an endpoint is can be written by way of v1beta1 only. What it said of the node is kept.
+fn drop_topology(call: &Call, slice: &mut Value, old: Option<&Value>) {
+    const HOSTNAME: [&str; 2] = ["deprecatedTopology", "kubernetes.io/hostname"];
+    let is_same = old.is_some_and(|old| old.get("endpoints") == slice.get("endpoints"));
+    if call.kind.version == "v1beta1" || is_same {
+        return;
+    }
+    let before = old.and_then(|old| old.get("endpoints")).and_then(Value::as_array).unwrap_or(&[]);
+    let known: Vec<&str> = before.iter().map(|e| e.str_at(&HOSTNAME)).filter(|name| !name.is_empty()).collect();
+    for endpoint in slice.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        let node = endpoint.str_at(&HOSTNAME).to_owned();
+        let is_name = name_is_dns_subdomain(&node, NameUse::Full).is_empty();
+        if endpoint.get("nodeName").is_none() && known.contains(&node.as_str()) && is_name {
+            endpoint.set_at(&["nodeName"], node.into());
+        }
+        endpoint.remove_at(&HOSTNAME[..1]);
+    }
 }
 
 fn storage_class_warnings(class: &Value) -> Vec<String> {

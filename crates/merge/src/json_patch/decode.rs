@@ -100,6 +100,6 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
         Value::Int(_) | Value::Float(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Object(_) | Value::Raw(_) => "object",
     }
 }

@@ -66,6 +66,7 @@ fn go_member(value: &Value) -> String {
         Value::Null => "<nil>".into(),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => format!("%!s({}={})", go_type(value), go_value(value)),
         Value::String(s) => s.to_string(),
+        Value::Raw(text) => go_member(&crate::json::parse(text).unwrap_or_default()),
         Value::Array(a) => format!("[{}]", a.iter().map(go_member).collect::<Vec<_>>().join(" ")),
         Value::Object(m) => {
             let entries: Vec<String> = m.iter().map(|(k, v)| format!("{k}:{}", go_member(v))).collect();

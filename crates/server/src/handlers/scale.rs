@@ -308,7 +308,7 @@ fn wrong_type(path: &[Str], value: &Value, wanted: &str) -> Status {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
     };
     let text = kubelith_merge::go_value(value);
     let path = path.join(".");

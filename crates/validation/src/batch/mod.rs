@@ -1,17 +1,19 @@
 //! Jobs and CronJobs.
 
 mod cron;
+mod indexes;
 mod policy;
+mod status;
+mod update;
 
 use crate::apps::{WhenEmpty, check_match, template};
-use crate::common::{
-    Fields, SPEC, immutable_member, label_selector, member, meta, meta_update, not_negative, same_member, supported,
-};
-use crate::{Request, Rules};
-use kubelith_meta::Value;
+use crate::common::{Fields, SPEC, label_selector, member, meta, meta_update, not_negative, supported};
+use crate::{Rules, internal};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_label, name_is_dns_subdomain, validate_domain_prefixed_path};
 use kubelith_meta::object::Namespacing;
+use kubelith_meta::selector::LabelSelector;
+use kubelith_meta::{Map, Value};
 
 const MAX_MANAGER: usize = 63;
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;
@@ -22,7 +24,17 @@ const MAX_CRON_JOB_NAME: usize = 52;
 
 pub fn rules(plural: &str) -> Option<Rules> {
     Some(match plural {
-        "jobs" => Rules { create: |_, job| on_create(job), update: on_update },
+        "jobs" => Rules {
+            create: |_, job| validate(job, Labels::All),
+            update: |request, new, old| match request.subresource {
+                "status" => {
+                    let mut errors = meta_update(new, old);
+                    status::check(new, old, &mut errors);
+                    errors
+                }
+                _ => update::check(new, old),
+            },
+        },
         "cronjobs" => Rules {
             create: |_, job| {
                 let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
@@ -50,10 +62,17 @@ fn is_indexed(spec: &Value) -> bool {
     spec.text("completionMode") == "Indexed"
 }
 
-fn on_create(job: &Value) -> ErrorList {
+/// Which labels the template of a job has: jobs of old servers lack those with a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    All,
+    Legacy,
+}
+
+fn validate(job: &Value, labels: Labels) -> ErrorList {
     let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
     let spec = member(job, "spec");
-    check_generated_selector(job, spec, &mut errors);
+    check_generated_selector(job, spec, labels, &mut errors);
     check_job(spec, &mut errors);
     if let Some(count) = spec.int("completions").filter(|count| is_indexed(spec) && *count > 0) {
         let name = job.meta().name();
@@ -67,34 +86,34 @@ fn on_create(job: &Value) -> ErrorList {
 }
 
 /// The selector that the server makes says which pods are the job's, and no others.
-fn check_generated_selector(job: &Value, spec: &Value, errors: &mut ErrorList) {
+fn check_generated_selector(job: &Value, spec: &Value, labels: Labels, errors: &mut ErrorList) {
     if spec.flag("manualSelector") {
         return;
     }
     let Some(selector) = spec.some("selector") else { return };
-    let uid = job.meta().uid();
-    let labels = spec.at(&["template", "metadata", "labels"]).unwrap_or(&Value::Null);
-    let wanted = [
-        ("batch.kubernetes.io/controller-uid", uid),
-        ("batch.kubernetes.io/job-name", job.meta().name()),
+    let (name, uid) = (job.meta().name(), job.meta().uid());
+    if uid.is_empty() {
+        errors.push(Error::required(&Path::of(&["metadata", "uid"]), ""));
+    }
+    let own = spec.at(&["template", "metadata", "labels"]).unwrap_or(&Value::Null);
+    let path = SPEC.children(&["template", "metadata", "labels"]);
+    let all = [
         ("controller-uid", uid),
-        ("job-name", job.meta().name()),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
     ];
+    let wanted = if labels == Labels::All { &all[..] } else { &all[..2] };
     for (key, value) in wanted {
-        if labels.text(key) != value {
-            let path = SPEC.children(&["template", "metadata", "labels"]);
-            errors.push(Error::invalid(&path, labels, format!("must be '{value}'")));
+        let detail = format!("must be '{value}'");
+        match own.get(key).and_then(Value::as_str) {
+            None => errors.push(Error::required(&path.key(key), detail)),
+            Some(other) if other != *value => errors.push(Error::invalid(&path.key(key), own, detail)),
+            Some(_) => {}
         }
     }
-    let own = selector.map("matchLabels").map_or(0, |labels| labels.len());
-    let is_right = own == 1
-        && selector.list("matchExpressions").is_empty()
-        && selector.map("matchLabels").is_some_and(|l| {
-            ["batch.kubernetes.io/controller-uid", "controller-uid"]
-                .iter()
-                .any(|key| l.get(key).and_then(Value::as_str) == Some(uid))
-        });
-    if !is_right {
+    let made: Map = wanted.iter().copied().collect();
+    if LabelSelector::from_object(Some(selector)).is_ok_and(|selector| !selector.matches(&made)) {
         errors.push(Error::invalid(&SPEC.child("selector"), selector, "`selector` not auto-generated"));
     }
 }
@@ -153,7 +172,7 @@ fn check_job_spec(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         if is_indexed(spec) {
             policy::check_success(policy, spec, &path, errors);
         } else {
-            let shown = BadValue::text(policy::success_form(policy));
+            let shown = internal::shown("*SuccessPolicy", Some(policy));
             errors.push(Error::invalid(&path, shown, "requires indexed completion mode"));
         }
     }
@@ -211,62 +230,6 @@ fn check_restart(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             }
         }
         other => errors.push(Error::not_supported(path, BadValue::json(other), ["OnFailure", "Never"])),
-    }
-}
-
-fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
-    let mut errors = meta_update(new, old);
-    if request.subresource == "status" {
-        return errors;
-    }
-    let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    check_job(spec, &mut errors);
-    check_completions(spec, before, &mut errors);
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
-    check_template_update(new, spec, before, old, &mut errors);
-    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        if !same_member(spec, before, key) {
-            immutable_member(spec, before, key, &SPEC, &mut errors);
-        }
-    }
-    errors
-}
-
-fn check_completions(spec: &Value, before: &Value, errors: &mut ErrorList) {
-    let (new, old) = (spec.int("completions"), before.int("completions"));
-    if !is_indexed(spec) {
-        return immutable_member(spec, before, "completions", &SPEC, errors);
-    }
-    if let Some(count) = new.filter(|_| new != old && spec.int("parallelism") != new) {
-        let detail = "can only be modified in tandem with spec.parallelism";
-        errors.push(Error::invalid(&SPEC.child("completions"), count, detail));
-    }
-}
-
-/// Where its pods may go can change while a job is suspended and has not started.
-fn check_template_update(_new: &Value, spec: &Value, before: &Value, old: &Value, errors: &mut ErrorList) {
-    let is_waiting = before.flag("suspend") && old.at(&["status", "startTime"]).is_none_or(Value::is_null);
-    let comparable = |spec: &Value| {
-        let mut own = member(spec, "template").clone();
-        if is_waiting {
-            for path in [
-                &["spec", "nodeSelector"][..],
-                &["spec", "tolerations"],
-                &["spec", "schedulingGates"],
-                &["spec", "affinity", "nodeAffinity"],
-                &["metadata", "annotations"],
-                &["metadata", "labels"],
-            ] {
-                own.remove_at(path);
-            }
-            if own.at(&["spec", "affinity"]).is_some_and(Value::is_empty) {
-                own.remove_at(&["spec", "affinity"]);
-            }
-        }
-        own
-    };
-    if comparable(spec) != comparable(before) {
-        errors.push(Error::invalid(&SPEC.child("template"), member(spec, "template"), "field is immutable"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! When a job has failed, and when it has succeeded.
 
+use super::indexes;
 use crate::common::{Fields, not_negative, qualified_name, supported};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -116,7 +117,7 @@ pub fn check_success(policy: &Value, spec: &Value, path: &Path<'_>, errors: &mut
             if text.len() > MAX_INDEXES_TEXT {
                 errors.push(Error::too_long(&path, MAX_INDEXES_TEXT));
             }
-            match count_indexes(text, completions) {
+            match indexes::count(text, completions) {
                 Ok(number) => total = number,
                 Err(why) => {
                     errors.push(Error::invalid(&path, text, format!("error parsing succeededIndexes: {why}")));
@@ -137,69 +138,4 @@ pub fn check_success(policy: &Value, spec: &Value, path: &Path<'_>, errors: &mut
             errors.push(Error::invalid(&path, count, detail));
         }
     }
-}
-
-/// How many indexes `1,3-5` are.
-fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
-    if text.is_empty() {
-        return Ok(0);
-    }
-    let number = |part: &str, what: &str, whole: &str| {
-        part.parse::<i64>().map_err(|_| format!("cannot convert string to integer for {what}: {}", quoted(part, whole)))
-    };
-    let mut total = 0;
-    let mut last: Option<i64> = None;
-    for interval in text.split(',') {
-        let parts: Vec<&str> = interval.split('-').collect();
-        if parts.len() > 2 {
-            return Err(format!(
-                "the fragment \"{interval}\" violates the requirement that an index interval can have at most two parts separated by '-'"
-            ));
-        }
-        let from = number(parts[0], "index", interval)?;
-        if from >= completions {
-            return Err(format!("too large index: \"{}\"", parts[0]));
-        }
-        if let Some(last) = last.filter(|last| *last >= from) {
-            return Err(format!("non-increasing order, previous: {last}, current: {from}"));
-        }
-        let to = match parts.get(1) {
-            None => from,
-            Some(part) => {
-                let to = number(part, "index", interval)?;
-                if to >= completions {
-                    return Err(format!("too large index: \"{part}\""));
-                }
-                if from > to {
-                    return Err(format!("non-increasing order, previous: {from}, current: {to}"));
-                }
-                to
-            }
-        };
-        total += to - from + 1;
-        last = Some(to);
-    }
-    Ok(total)
-}
-
-fn quoted(part: &str, _whole: &str) -> String {
-    format!("\"{part}\"")
-}
-
-/// How the reference prints a policy: by the names of its fields in Go.
-pub fn success_form(policy: &Value) -> String {
-    let rules: Vec<String> = policy
-        .list("rules")
-        .iter()
-        .map(|rule| {
-            let json = |key: &str| rule.some(key).map_or("null".into(), kubelith_meta::text::json);
-            format!(
-                "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
-                json("succeededIndexes"),
-                json("succeededCount")
-            )
-        })
-        .collect();
-    let rules = if policy.has("rules") { format!("[{}]", rules.join(",")) } else { "null".into() };
-    format!("{{\"Rules\":{rules}}}")
 }

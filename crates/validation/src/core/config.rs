@@ -138,12 +138,6 @@ fn not_an_object(bytes: &[u8]) -> Option<String> {
             Some(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
         }
         Err(e) if e.is_eof() => Some("unexpected end of JSON input".into()),
-        Err(e) => {
-            // serde_json counts columns from 1 in each line; what stands there is what Go complains about.
-            let at = text.lines().take(e.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>() + e.column();
-            let found = text.get(at.saturating_sub(1)..).and_then(|rest| rest.chars().next()).unwrap_or(' ');
-            let place = if at <= 1 { "looking for beginning of value" } else { "in literal" };
-            Some(format!("invalid character {} {place}", kubelith_meta::text::rune(found)))
-        }
+        Err(_) => kubelith_codec::json::parse(bytes).err().map(|problem| problem.to_string()),
     }
 }

@@ -1,6 +1,7 @@
 //! Events: old ones, and those with an eventTime. Only events.k8s.io/v1 checks all.
 
-use crate::common::{Fields, immutable, invalid_all, meta, meta_update, qualified_name, same_member};
+use crate::common::{Fields, invalid_all, meta, meta_update, qualified_name, same_member};
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -29,7 +30,15 @@ pub const EVENT: Rules = Rules {
             }
             for key in UNCHANGING {
                 let path = if key == "reportingComponent" { "reportingController" } else { key };
-                immutable(new.get(key), old.get(key), &Path::new(path), &mut errors);
+                let form = match key {
+                    "involvedObject" => "ObjectReference",
+                    "related" => "*ObjectReference",
+                    "source" => "EventSource",
+                    "count" => "int",
+                    "eventTime" | "firstTimestamp" | "lastTimestamp" => "Time",
+                    _ => "string",
+                };
+                internal::immutable(form, new.get(key), old.get(key), &Path::new(path), &mut errors);
             }
         }
         errors

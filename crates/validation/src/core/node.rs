@@ -4,6 +4,7 @@ use super::pod::taint_effect;
 use super::quota::{resource_name, resource_value};
 use crate::Rules;
 use crate::common::{Fields, SPEC, invalid_all, member, meta, meta_update};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{Cidr, IpRules, is_label_value, name_is_dns_subdomain, validate_cidr_of_legacy_field};
@@ -23,9 +24,7 @@ pub const NODE: Rules = Rules {
         check_resources(new, &mut errors);
         let addresses = member(new, "status").list("addresses");
         for (i, address) in addresses.iter().enumerate().filter(|(i, a)| addresses[..*i].contains(a)) {
-            let quote = kubelith_meta::text::quote;
-            let (kind, address) = (quote(address.text("type")), quote(address.text("address")));
-            let shown = BadValue::text(format!("{{\"Type\":{kind},\"Address\":{address}}}"));
+            let shown = internal::shown("NodeAddress", Some(address));
             errors.push(Error::duplicate(&Path::of(&["status", "addresses"]).index(i), shown));
         }
         let (spec, before) = (member(new, "spec"), member(old, "spec"));

@@ -1,13 +1,13 @@
 //! PersistentVolumes and the claims on them.
 
 use super::pod::node_selector;
-use super::pod::volumes::{required, shared_source};
-use crate::Rules;
+use super::pod::volumes::{Target, iscsi, required, shared_source};
 use crate::common::{
-    Fields, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full, quantity,
-    quantity_not_negative, quantity_positive, supported,
+    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, label_selector, member, meta, meta_update, name_full,
+    qualified_name, quantity, quantity_not_negative, quantity_positive, supported,
 };
 use crate::storage::driver_name;
+use crate::{Rules, internal};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::{Namespacing, validate_annotations};
@@ -107,7 +107,7 @@ fn volume(volume: &Value) -> ErrorList {
             }
         }
     }
-    check_source(spec, &mut errors);
+    check_source(spec, volume.meta().name(), &mut errors);
     let root = spec.some("hostPath").is_some_and(|h| h.text("path").trim_end_matches('/').is_empty());
     if root && spec.some("hostPath").is_some_and(|h| !h.text("path").is_empty()) && policy == "Recycle" {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
@@ -162,7 +162,7 @@ fn basic_resource(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_source(spec: &Value, errors: &mut ErrorList) {
+fn check_source(spec: &Value, name: &str, errors: &mut ErrorList) {
     let mut count = 0;
     for key in SOURCES {
         let Some(source) = spec.some(key) else { continue };
@@ -195,6 +195,7 @@ fn check_source(spec: &Value, errors: &mut ErrorList) {
                     }
                 }
             }
+            "iscsi" => iscsi(source, Target::Volume(name), &path, errors),
             _ => shared_source(key, source, &path, errors),
         }
         if key == "local" && !spec.has("nodeAffinity") {
@@ -230,24 +231,19 @@ fn check_csi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 fn volume_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = volume(new);
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    let source = |spec: &Value, other: &Value| -> Vec<Value> {
-        let mut all: Vec<Value> = SOURCES.iter().map(|key| member(spec, key).clone()).collect();
-        // A secret for expanding may be added.
-        if !member(other, "csi").has("controllerExpandSecretRef")
-            && let Some(csi) = all.last_mut().and_then(Value::as_object_mut)
-        {
-            csi.remove("controllerExpandSecretRef");
-        }
-        all
-    };
-    if source(spec, before) != source(before, before) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
+    // A secret for expanding may be added.
+    let mut own = spec.clone();
+    if before.has("csi") && !member(before, "csi").has("controllerExpandSecretRef") {
+        own.remove_at(&["csi", "controllerExpandSecretRef"]);
+    }
+    if !internal::same("PersistentVolumeSource", Some(&own), Some(before)) {
+        let difference = internal::difference("PersistentVolumeSource", before, &own);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.push(Error::forbidden(&SPEC.child("persistentvolumesource"), detail));
     }
     immutable(spec.get("volumeMode"), before.get("volumeMode"), &Path::new("volumeMode"), &mut errors);
     if before.has("nodeAffinity") {
-        let (new, old) = (spec.get("nodeAffinity"), before.get("nodeAffinity"));
-        immutable(new, old, &Path::new("nodeAffinity"), &mut errors);
+        check_affinity_update(member(spec, "nodeAffinity"), member(before, "nodeAffinity"), &mut errors);
     }
     if before.has("volumeAttributesClassName") && !spec.has("volumeAttributesClassName") {
         let detail = "update from non-nil value to nil is forbidden";
@@ -256,15 +252,40 @@ fn volume_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
+/// The metadata of a template of something that is made later: labels and annotations.
+pub fn check_template_metadata(metadata: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(annotations) = metadata.map("annotations") {
+        errors.extend(validate_annotations(annotations, &path.child("annotations")));
+    }
+    if let Some(labels) = metadata.map("labels") {
+        errors.extend(validate_labels(labels, &path.child("labels")));
+    }
+    const OTHERS: [(&str, &str); 13] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("selfLink", "selfLink"),
+        // The reference makes this name from that of Go.
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("creationTimestamp", "creationTimestamp"),
+        ("deletionTimestamp", "deletionTimestamp"),
+        ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+        ("managedFields", "managedFields"),
+    ];
+    for (key, shown) in OTHERS {
+        if metadata.get(key).is_some_and(|value| !value.is_empty()) {
+            errors.push(Error::forbidden(&path.child(shown), "cannot be set"));
+        }
+    }
+}
+
 /// The template of a claim that comes with something else.
 pub fn check_claim_template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let metadata = path.child("metadata");
-    if let Some(labels) = member(template, "metadata").map("labels") {
-        errors.extend(validate_labels(labels, &metadata.child("labels")));
-    }
-    if let Some(annotations) = member(template, "metadata").map("annotations") {
-        errors.extend(validate_annotations(annotations, &metadata.child("annotations")));
-    }
+    check_template_metadata(member(template, "metadata"), &path.child("metadata"), errors);
     check_claim(member(template, "spec"), &path.child("spec"), errors);
 }
 
@@ -312,7 +333,8 @@ fn check_data_sources(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         }
     }
     let (Some(source), Some(reference)) = (spec.some("dataSource"), spec.some("dataSourceRef")) else { return };
-    let shown = BadValue::json(path.child("dataSource").to_string());
+    // The reference shows the path as a value, which prints as nothing.
+    let shown = BadValue::text("{}");
     if !reference.text("namespace").is_empty() {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
         errors.push(Error::invalid(path, shown, detail));
@@ -326,21 +348,11 @@ fn claim_update(new: &Value, old: &Value) -> ErrorList {
     errors.extend(meta(new, Namespacing::Required, name_is_dns_subdomain));
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     check_claim(spec, &SPEC, &mut errors);
-    let class = |object: &Value| object.meta().annotation(CLASS_ANNOTATION).unwrap_or_default().to_owned();
-    if class(new) != class(old) {
-        let annotations = Path::of(&["metadata", "annotations"]);
-        errors.push(Error::invalid(&annotations.key(CLASS_ANNOTATION), class(new), "field is immutable"));
-    }
-    let is_bound = new.str_at(&["status", "phase"]) == "Bound";
-    if fixed(spec, before, is_bound, class(old).is_empty()) != fixed(before, before, is_bound, false) {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
-             bound claims";
-        errors.push(Error::forbidden(&SPEC, detail));
-    }
+    check_claim_rest(new, old, &mut errors);
     let size = |spec: &Value| spec.at(&["resources", "requests", "storage"]).and_then(quantity);
     if size(spec) < size(before) {
         let kept = old.at(&["status", "capacity", "storage"]).and_then(quantity);
-        if kept.is_some_and(|kept| size(spec) <= Some(kept)) {
+        if size(spec) <= Some(kept.unwrap_or_default()) {
             let path = SPEC.children(&["resources", "requests", "storage"]);
             errors.push(Error::forbidden(&path, "field can not be less than status.capacity"));
         }
@@ -362,30 +374,138 @@ fn claim_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// A claim's spec without what an update may change.
-fn fixed(spec: &Value, before: &Value, is_bound: bool, class_may_come: bool) -> Value {
-    let mut spec = spec.clone();
+/// What a claim asks for stays, but for its size and attributes once it is bound, and for what is found later: its volume
+/// and its class.
+fn check_claim_rest(new: &Value, old: &Value, errors: &mut ErrorList) {
+    let (mut spec, mut before) = (member(new, "spec").clone(), member(old, "spec").clone());
     if before.text("volumeName").is_empty() {
-        spec.make_object().remove("volumeName");
+        put(&mut before, &["volumeName"], spec.get("volumeName"));
     }
-    if class_may_come && !before.has("storageClassName") {
+    let [own_class, old_class] = [&spec, &before].map(|s| s.some("storageClassName").and_then(Value::as_str));
+    let [own_note, old_note] = [new, old].map(|object| object.meta().annotation(CLASS_ANNOTATION));
+    let is_moved = old_note.is_some()
+        && old_class.is_none()
+        && own_class == old_note
+        && (own_note.is_none() || own_note == old_note);
+    if is_moved {
         spec.make_object().remove("storageClassName");
+    } else {
+        let (own, old) = (own_note.unwrap_or_default(), old_note.unwrap_or_default());
+        if own != old {
+            let path = Path::of(&["metadata", "annotations"]);
+            errors.push(Error::invalid(&path.child(CLASS_ANNOTATION), own, IMMUTABLE));
+        }
+        let is_first = own_class.is_some() && old_class.is_none();
+        if is_first && (old_note.is_none() || own_class == old_note) {
+            spec.make_object().remove("storageClassName");
+        }
     }
-    if is_bound {
-        spec.remove_at(&["resources", "requests", "storage"]);
-        spec.make_object().remove("volumeAttributesClassName");
+    if new.str_at(&["status", "phase"]) == "Bound" {
+        if member(&spec, "resources").map("requests").is_some() {
+            // The reference puts a zero where nothing was asked for before.
+            let size = before.at(&["resources", "requests", "storage"]).cloned();
+            spec.set_at(&["resources", "requests", "storage"], size.unwrap_or_else(|| "0".into()));
+        }
+        put(&mut spec, &["volumeAttributesClassName"], before.get("volumeAttributesClassName"));
     }
-    spec
+    if !internal::same("PersistentVolumeClaimSpec", Some(&spec), Some(&before)) {
+        let difference = internal::difference("PersistentVolumeClaimSpec", &before, &spec);
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
+             claims\n{difference}"
+        );
+        errors.push(Error::forbidden(&SPEC, detail));
+    }
+}
+
+fn put(object: &mut Value, path: &[&str], value: Option<&Value>) {
+    match value {
+        Some(value) => object.set_at(path, value.clone()),
+        None => drop(object.remove_at(path)),
+    }
+}
+
+/// Labels of nodes that have got a new name may be renamed.
+fn check_affinity_update(new: &Value, old: &Value, errors: &mut ErrorList) {
+    const RENAMED: [(&str, &str); 5] = [
+        ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+        ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+        ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+        ("beta.kubernetes.io/os", "kubernetes.io/os"),
+        ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ];
+    let mut own = new.clone();
+    let terms = own.at_mut(&["required", "nodeSelectorTerms"]).and_then(Value::as_array_mut).into_iter().flatten();
+    for (term, old) in terms.zip(member(old, "required").list("nodeSelectorTerms")) {
+        for list in ["matchExpressions", "matchFields"] {
+            let requirements = term.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            for (requirement, old) in requirements.zip(old.list(list)) {
+                if RENAMED.contains(&(old.text("key"), requirement.text("key"))) {
+                    put(requirement, &["key"], old.get("key"));
+                }
+            }
+        }
+    }
+    if !internal::same("*VolumeNodeAffinity", Some(&own), Some(old)) {
+        let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
+        let shown = internal::shown("*VolumeNodeAffinity", Some(new));
+        errors.push(Error::invalid(&Path::new("nodeAffinity"), shown, detail));
+    }
 }
 
 fn claim_status(new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta_update(new, old);
+    if new.meta().resource_version().is_empty() {
+        errors.push(Error::required(&Path::new("resourceVersion"), ""));
+    }
     if member(new, "spec").list("accessModes").is_empty() {
         errors.push(Error::required(&Path::of(&["Spec", "accessModes"]), ""));
     }
     let capacity = Path::of(&["status", "capacity"]);
     for (name, value) in member(new, "status").entries("capacity") {
-        quantity_not_negative(value, &capacity.key(name), &mut errors);
+        basic_resource(value, &capacity.key(name), &mut errors);
     }
+    check_expansion(member(new, "status"), &mut errors);
     errors
+}
+
+/// How far the volume has grown.
+fn check_expansion(status: &Value, errors: &mut ErrorList) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let path = Path::of(&["status", "allocatedResourceStatuses"]);
+    for (name, state) in status.entries("allocatedResourceStatuses") {
+        check_resource_key(name, &path, errors);
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            let mut known = STATES;
+            known.sort_unstable();
+            errors.push(Error::not_supported(&path, BadValue::json(name), known));
+        }
+    }
+    let path = Path::of(&["status", "allocatedResources"]);
+    for (name, amount) in status.entries("allocatedResources") {
+        let count = errors.len();
+        check_resource_key(name, &path, errors);
+        if errors.len() == count {
+            basic_resource(amount, &path.key(name), errors);
+        }
+        if errors.len() == count {
+            quantity_not_negative(amount, &path.key(name), errors);
+        }
+    }
+}
+
+/// Of the resources that Kubernetes itself knows, a claim is about storage only.
+fn check_resource_key(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    let count = errors.len();
+    qualified_name(name, path, errors);
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if errors.len() == count && is_native && name != "storage" {
+        errors.push(Error::not_supported(path, name, ["storage"]));
+    }
 }

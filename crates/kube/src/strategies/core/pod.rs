@@ -4,13 +4,11 @@ use super::pod_parts;
 use super::pod_prepare;
 use crate::strategies::apps::name_warnings;
 use crate::strategies::{Kind, pod_warnings};
+use kubelith_meta::Value;
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
-use kubelith_meta::quantity::Quantity;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{Map, Value};
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
-use std::collections::BTreeMap;
 
 pub const POD: Kind = Kind {
     generation: Generation::Spec,
@@ -35,7 +33,7 @@ pub const POD: Kind = Kind {
 };
 
 fn prepare_for_create(call: &Call, pod: &mut Value) {
-    let class = qos_class(pod);
+    let class = kubelith_validation::qos_class(pod);
     let mut status = Value::from([("phase", "Pending"), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
         let mut gated = Value::from([
@@ -49,7 +47,7 @@ fn prepare_for_create(call: &Call, pod: &mut Value) {
     }
     pod.set_at(&["status"], status);
     pod_prepare::follow_labels(pod);
-    pod_prepare::mirror_app_armor(call, pod);
+    pod_prepare::read_app_armor(call, pod);
 }
 
 fn address_warnings(pod: &Value) -> Vec<String> {
@@ -106,77 +104,4 @@ fn graceful_delete(pod: &Value, options: &mut DeleteOptions) -> bool {
     }
     options.grace_period_seconds = Some(if period < 0 { 1 } else { period });
     true
-}
-
-/// Guaranteed, Burstable or BestEffort, from what the containers (or the pod as a whole) request and are limited to.
-pub fn qos_class(pod: &Value) -> &'static str {
-    let spec = pod.get("spec");
-    let whole =
-        spec.and_then(|s| s.get("resources")).filter(|r| r.get("requests").is_some() || r.get("limits").is_some());
-    let of = |key: &str| spec.and_then(|s| s.get(key)).and_then(Value::as_array).unwrap_or(&[]);
-    let resources: Vec<Option<&Value>> = match whole {
-        Some(whole) => vec![Some(whole)],
-        None => of("containers").iter().chain(of("initContainers")).map(|c| c.get("resources")).collect(),
-    };
-    let mut requests = BTreeMap::new();
-    let mut limits = BTreeMap::new();
-    let mut guaranteed = true;
-    for resources in resources {
-        let members = |key: &str| resources.and_then(|r| r.get(key)).and_then(Value::as_object);
-        add_compute(&mut requests, members("requests"));
-        let limited = add_compute(&mut limits, members("limits"));
-        // Guaranteed means every container is limited in both.
-        guaranteed &= limited == 2;
-    }
-    if requests.is_empty() && limits.is_empty() {
-        return "BestEffort";
-    }
-    let equal = requests.iter().all(|(name, request)| limits.get(name) == Some(request));
-    if guaranteed && equal && requests.len() == limits.len() { "Guaranteed" } else { "Burstable" }
-}
-
-/// Adds positive amounts of cpu and memory; answers how many of the two there were.
-fn add_compute<'a>(sums: &mut BTreeMap<&'a str, Quantity>, list: Option<&'a Map>) -> usize {
-    let mut found = 0;
-    for (name, value) in list.into_iter().flat_map(|m| m.iter()).filter(|(name, _)| matches!(*name, "cpu" | "memory")) {
-        let Ok(amount) = Quantity::from_value(value) else { continue };
-        if amount.signum() > 0 {
-            found += 1;
-            match sums.get_mut(name) {
-                Some(sum) => *sum += &amount,
-                None => drop(sums.insert(name, amount)),
-            }
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn qos_classes() {
-        let cases = [
-            (r#"[{"name":"a"}]"#, "BestEffort"),
-            (r#"[{"resources":{"requests":{"cpu":"1"}}}]"#, "Burstable"),
-            (
-                r#"[{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}}]"#,
-                "Guaranteed",
-            ),
-            (
-                r#"[{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}}}]"#,
-                "Burstable",
-            ),
-            (
-                r#"[{"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},{"name":"b"}]"#,
-                "Burstable",
-            ),
-        ];
-        for (containers, want) in cases {
-            let text = format!(r#"{{"spec":{{"containers":{containers}}}}}"#);
-            let pod = kubelith_codec::json::parse(text.as_bytes()).unwrap();
-            assert_eq!(qos_class(&pod), want, "{containers}");
-        }
-    }
 }

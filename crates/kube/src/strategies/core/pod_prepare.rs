@@ -1,5 +1,4 @@
-//! What a new pod gets from its own fields: selectors that follow its labels, and AppArmor profiles in both of the ways
-//! in which they can be written.
+//! What a new pod gets from its own fields: selectors that follow its labels, and AppArmor profiles as fields.
 
 use kubelith_meta::Value;
 use kubelith_registry::Call;
@@ -52,52 +51,31 @@ fn follow(term: &mut Value, labels: &Value) {
     }
 }
 
-/// Kubelets of different ages read the annotation or the field: a pod that has one gets the other.
-pub fn mirror_app_armor(call: &Call, pod: &mut Value) {
+/// Profiles that are written in the old way, as annotations, are written as fields, too.
+pub fn read_app_armor(call: &Call, pod: &mut Value) {
     if pod.str_at(&["spec", "os", "name"]) == "windows" {
         return;
     }
     let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
-    let mut annotations = Vec::new();
     for kind in ["initContainers", "containers", "ephemeralContainers"] {
         let count = pod.at(&["spec", kind]).and_then(Value::as_array).map_or(0, <[_]>::len);
         for i in 0..count {
             let container = &pod.at(&["spec", kind]).and_then(Value::as_array).expect("counted")[i];
             let key = format!("{APP_ARMOR}{}", container.str_at(&["name"]));
-            let profile = container.at(&["securityContext", "appArmorProfile"]);
-            let annotation = pod.meta().annotation(&key);
-            match (annotation, profile) {
-                (None, profile) => {
-                    annotations.extend(profile.or(of_pod.as_ref()).and_then(as_annotation).map(|text| (key, text)));
-                }
-                (Some(annotation), None) => {
-                    let field = as_field(annotation);
-                    let same = field.is_some() && field == of_pod;
-                    if !same {
-                        call.warn(format!(
-                            "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
-                        ));
-                    }
-                    if let Some(field) = field.filter(|_| !same) {
-                        let all = pod.at_mut(&["spec", kind]).and_then(Value::as_array_mut).expect("counted");
-                        all[i].set_at(&["securityContext", "appArmorProfile"], field);
-                    }
-                }
-                (Some(_), Some(_)) => {}
+            let is_set = container.at(&["securityContext", "appArmorProfile"]).is_some();
+            let Some(annotation) = pod.meta().annotation(&key).filter(|_| !is_set) else { continue };
+            let field = as_field(annotation);
+            if field.is_some() && field == of_pod {
+                continue;
+            }
+            call.warn(format!(
+                "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+            ));
+            if let Some(field) = field {
+                let all = pod.at_mut(&["spec", kind]).and_then(Value::as_array_mut).expect("counted");
+                all[i].set_at(&["securityContext", "appArmorProfile"], field);
             }
         }
-    }
-    for (key, text) in annotations {
-        pod.meta_mut().set_annotation(&key, &text);
-    }
-}
-
-fn as_annotation(profile: &Value) -> Option<String> {
-    match profile.str_at(&["type"]) {
-        "Unconfined" => Some("unconfined".into()),
-        "RuntimeDefault" => Some("runtime/default".into()),
-        "Localhost" => profile.get("localhostProfile").and_then(Value::as_str).map(|name| format!("localhost/{name}")),
-        _ => None,
     }
 }
 

@@ -1,8 +1,10 @@
 //! Pods and the pod templates of workloads.
 
+pub mod annotations;
 mod container;
 mod handler;
 mod mounts;
+mod qos;
 mod resources;
 mod scheduling;
 mod security;
@@ -10,6 +12,7 @@ mod update;
 mod variables;
 pub mod volumes;
 
+pub use qos::qos_class;
 pub use resources::requirements;
 pub use scheduling::{node_selector, taint_effect, tolerations};
 pub use update::POD;

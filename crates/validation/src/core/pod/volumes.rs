@@ -7,6 +7,7 @@ use crate::common::{
     supported, unreserved_path,
 };
 use crate::core::volume::check_claim_template;
+use crate::internal;
 use crate::storage::driver_name;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -193,7 +194,7 @@ pub fn shared_source(key: &str, source: &Value, path: &Path<'_>, errors: &mut Er
                 errors.push(Error::invalid(&path.child("path"), source.text("path"), "must be an absolute path"));
             }
         }
-        "iscsi" => iscsi(source, path, errors),
+        "iscsi" => iscsi(source, Target::Pod, path, errors),
         "glusterfs" => required(source, &["endpoints", "path"], path, errors),
         "flocker" => flocker(source, path, errors),
         "rbd" => {
@@ -357,7 +358,11 @@ fn check_token(token: &Value, at: &Path<'_>, volume: &Path<'_>, errors: &mut Err
 fn check_bundle(bundle: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     match (bundle.has("name"), bundle.has("signerName")) {
         (true, true) => {
-            errors.push(Error::invalid(path, bundle, "only one of name and signerName may be used"));
+            errors.push(Error::invalid(
+                path,
+                internal::shown("*ClusterTrustBundleProjection", Some(bundle)),
+                "only one of name and signerName may be used",
+            ));
         }
         (true, false) => {
             let name = bundle.text("name");
@@ -405,11 +410,27 @@ fn disk(source: &Value, name: &str, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn iscsi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+/// Whose source a target is: a pod's, or that of the volume of this name. They are told apart in words only.
+#[derive(Clone, Copy)]
+pub enum Target<'a> {
+    Pod,
+    Volume(&'a str),
+}
+
+pub fn iscsi(source: &Value, target: Target<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let portal = source.text("targetPortal");
     required(source, &["targetPortal"], path, errors);
+    if let Target::Volume(name) = target
+        && source.has("initiatorName")
+        && name.len() + 1 + portal.len() > 64
+    {
+        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                      iscsi.initiatorName is specified.";
+        errors.push(Error::invalid(&path.child("targetportal"), portal, detail));
+    }
     match source.text("iqn") {
         "" => errors.push(Error::required(&path.child("iqn"), "")),
-        iqn => check_initiator(iqn, &path.child("iqn"), errors),
+        iqn => check_initiator(iqn, target, &path.child("iqn"), errors),
     }
     if let Some(lun) = source.int("lun").filter(|lun| !(0..=255).contains(lun)) {
         errors.push(Error::invalid(&path.child("lun"), lun, range_message(0, 255)));
@@ -417,19 +438,25 @@ fn iscsi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if (source.flag("chapAuthDiscovery") || source.flag("chapAuthSession")) && !source.has("secretRef") {
         errors.push(Error::required(&path.child("secretRef"), ""));
     }
+    if matches!(target, Target::Volume(_)) && source.some("secretRef").is_some_and(|s| s.text("name").is_empty()) {
+        errors.push(Error::required(&path.children(&["secretRef", "name"]), ""));
+    }
     if let Some(name) = source.some("initiatorName").and_then(Value::as_str) {
-        check_initiator(name, &path.child("initiatorname"), errors);
+        check_initiator(name, target, &path.child("initiatorname"), errors);
     }
 }
 
-fn check_initiator(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_initiator(name: &str, target: Target<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     let alphanumeric = |text: &str, n: usize| text.len() == n && text.bytes().all(|b| b.is_ascii_alphanumeric());
     let is_right = match name.get(..3) {
         Some("iqn") => is_qualified(name),
         Some("eui") => name.get(4..).is_some_and(|rest| alphanumeric(rest, 16)),
         Some("naa") => name.get(4..).is_some_and(|rest| alphanumeric(rest, 32)),
         _ => {
-            let detail = "must be valid format starting with iqn, eui, or naa";
+            let detail = match target {
+                Target::Pod => "must be valid format starting with iqn, eui, or naa",
+                Target::Volume(_) => "must be valid format",
+            };
             return errors.push(Error::invalid(path, name, detail));
         }
     };

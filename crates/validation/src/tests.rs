@@ -1,0 +1,18 @@
+//! What tests share.
+
+use kubelith_meta::Value;
+
+/// Values from JSON as tests write it.
+pub fn value(json: &str) -> Value {
+    fn convert(v: serde_json::Value) -> Value {
+        match v {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(b) => b.into(),
+            serde_json::Value::Number(n) => n.as_i64().unwrap_or_default().into(),
+            serde_json::Value::String(s) => s.into(),
+            serde_json::Value::Array(a) => Value::Array(a.into_iter().map(convert).collect()),
+            serde_json::Value::Object(m) => Value::Object(m.into_iter().map(|(k, v)| (k, convert(v))).collect()),
+        }
+    }
+    convert(serde_json::from_str(json).expect("a test's JSON"))
+}

@@ -59,15 +59,17 @@ fn measure(load: &Load) {
         let (one, two) = (idle(&server, Protocol::Http1, 50).await, idle(&server, Protocol::Http2, 50).await);
         (one, two, watches(&server, 100).await)
     });
+    // All stay until the end, so that none has what another one gave back.
+    let mut held = Vec::new();
     for (what, count) in [("HTTP/1.1", load.http1), ("HTTP/2", load.http2), ("watch", load.watches)] {
         let before = anonymous_bytes(&server);
-        let _held = runtime.block_on(async {
+        held.push(runtime.block_on(async {
             match what {
                 "HTTP/1.1" => (idle(&server, Protocol::Http1, count).await, Vec::new()),
                 "HTTP/2" => (idle(&server, Protocol::Http2, count).await, Vec::new()),
                 _ => (Vec::new(), watches(&server, count).await),
             }
-        });
+        }));
         let each = || anonymous_bytes(&server).saturating_sub(before) / count as u64;
         // A connection is put aside some seconds after its last request.
         server.wait_for(&format!("below {MOST_BYTES} bytes for each {what}: {}", each()), || each() < MOST_BYTES);

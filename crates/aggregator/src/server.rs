@@ -34,6 +34,8 @@ const RESYNC: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(5), most: Duration::from_secs(30) };
 /// Checks and writes at a time, as in the reference.
 const WORKERS: usize = 5;
+/// Built-in group versions registered at a time when the server starts: enough to share the store's commits.
+const LOCAL_WORKERS: usize = 64;
 /// Documents asked for at a time: a server that does not answer holds up one worker for seconds.
 const DOCUMENT_WORKERS: usize = 16;
 /// For servers that have no OpenAPI to give right now.
@@ -186,7 +188,7 @@ fn local_availability(parts: &Arc<Parts>) -> PostStartHook {
         let availability = parts.availability.clone();
         Controller::new("apiservice-local-availability", move |name| availability.clone().reconcile_local(name))
             .watches(&parts.api_services.0, its_name)
-            .workers(WORKERS)
+            .workers(LOCAL_WORKERS)
             .backoff(BACKOFF)
             .start(&context.tasks);
         Ok(())
@@ -299,7 +301,7 @@ fn auto_registration(parts: &Arc<Parts>) -> PostStartHook {
             let auto_register = parts.auto_register.clone();
             let running = Controller::new("autoregister", move |name| auto_register.clone().reconcile(name))
                 .watches(&parts.api_services.0, its_name)
-                .workers(WORKERS);
+                .workers(LOCAL_WORKERS);
             parts.auto_register.remember();
             let running = running.start(&tasks);
             parts.auto_register.started(running.queue());

@@ -127,11 +127,11 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
-    let roles = setup.start(&shared.resources, builder.loopback(), &builder.tasks())?;
+    let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
     let builder = builder.delegate(chain);
-    keep_certificates(&builder.tasks(), pki.clone(), &options);
+    keep_certificates(&builder, pki.clone(), &options);
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)
@@ -232,11 +232,14 @@ fn serving_files(options: &Options, pki: &Pki) -> CertKeyFiles {
     options.serving.certificate.clone().unwrap_or_else(own)
 }
 
-/// Renews certificates while the server runs; the listener reads them again by itself.
-fn keep_certificates(tasks: &Tasks, pki: Pki, options: &Options) {
+/// Renews certificates while the server runs; the listener reads them again by itself. New ones are brought to the disk
+/// once it is ready: until then the disk is busy with the first objects.
+fn keep_certificates(builder: &ServerBuilder, pki: Pki, options: &Options) {
     let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
     let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
-    tasks.spawn_until_stopped("certificate-renewal", async move {
+    let ready = builder.lifecycle().has_been_ready;
+    builder.tasks().spawn_until_stopped("certificate-renewal", async move {
+        ready.cancelled().await;
         let made = pki.clone();
         if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
             tracing::warn!(err = %why, "certificates may not be on disk");

@@ -45,6 +45,23 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(server.ended().code(), Some(1));
 }
 
+/// `bench` tells how fast the optimised program starts and how small it is. This holds for any build on any machine, and
+/// notices when a start begins to cost several times as much.
+#[test]
+fn a_first_start_costs_little() {
+    let server = Server::start(&["--storage-backend=embedded"]);
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", server.pid())).unwrap();
+    let status = read("status");
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let kilobytes: u64 = own.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 30_000, "{kilobytes} kB of memory that is not the program itself");
+    // Behind the name in parentheses: hundredths of a second in the program and in the system, the 14th and 15th field.
+    let stat = read("stat");
+    let fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2);
+    let hundredths: u64 = fields.map(|f| f.parse::<u64>().unwrap()).sum();
+    assert!(hundredths < 500, "{hundredths} hundredths of a second until ready");
+}
+
 #[test]
 fn systemd_is_told() {
     let dir = tempfile::tempdir().unwrap();

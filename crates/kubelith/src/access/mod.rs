@@ -25,8 +25,7 @@ use kubelith_auth::stats::TokenStats;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::{AuthenticationInfo, RequestHeaderInfo};
-use kubelith_server::lifecycle::Tasks;
-use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::ServerBuilder;
 use kubelith_server::routes::Routes;
 use objects::{CachedObjects, LegacyUse};
 use service_accounts::{ServiceAccountKeys, TokenPolicy};
@@ -45,7 +44,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Must be called within the runtime: a key may be made in the background.
     pub fn new(options: &Options, client_cas: ClientCas) -> Result<Setup, String> {
         let who = &options.authentication;
         let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir)?;
@@ -106,9 +104,11 @@ impl Setup {
     }
 
     /// Feeds what is known from the stored objects, and follows files, until the server ends.
-    pub fn start(self, resources: &Resources, client: LoopbackClient, tasks: &Tasks) -> Result<RolesProgress, String> {
+    pub fn start(self, resources: &Resources, builder: &ServerBuilder) -> Result<RolesProgress, String> {
+        let tasks = &builder.tasks();
         self.objects.serve(resources)?;
-        self.legacy_use.serve(client);
+        self.legacy_use.serve(builder.loopback());
+        self.keys.start(tasks, builder.lifecycle().has_been_ready);
         let progress = feed::roles(&self.access.roles, resources, tasks);
         feed::nodes(&self.nodes, resources, tasks);
         self.client_cas.follow(tasks);

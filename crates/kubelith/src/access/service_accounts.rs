@@ -12,16 +12,19 @@ use kubelith_auth::reviews::token_request::TokenRequests;
 use kubelith_auth::service_account::{KeySet, TokenIssuer, keys};
 use kubelith_kube::actions::TokenService;
 use kubelith_meta::Str;
+use kubelith_server::lifecycle::Tasks;
 use kubelith_server::routes::{OpenIdDocuments, Routes, install_openid};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// The key of our own, below the data folder.
 const OWN_KEY: &str = "service-account.key";
 
-/// Keys and the issuer, once they are there: making a key takes longer than starting the server, so it is done beside.
+/// Keys and the issuer, once they are there. Making a key takes longer than starting the server, so it is done when the
+/// server is ready, or earlier if somebody asks for a token or for the keys.
 pub struct ServiceAccountKeys {
     /// Empty until `ready`; a token that we have signed can only come after that.
     pub verify: Arc<ArcSwap<KeySet>>,
@@ -43,7 +46,7 @@ pub struct TokenPolicy {
 }
 
 impl ServiceAccountKeys {
-    /// Reads the keys that the flags name, at once; our own is read or made in the background.
+    /// Reads the keys that the flags name, or our own; without one, it is made when it is first waited for.
     pub fn load(options: &ServiceAccountOptions, data_dir: &Path) -> Result<ServiceAccountKeys, String> {
         let issuer = options.issuers[0].clone();
         let verify: Arc<ArcSwap<KeySet>> = Arc::default();
@@ -53,27 +56,43 @@ impl ServiceAccountKeys {
             let keys = PublicKey::list_from_pem(&pem).map_err(|e| format!("{}: {e}", file.display()))?;
             public.extend(keys);
         }
-        let given = options.signing_key_file.as_ref().map(|file| {
-            let signer = Signer::from_pem(&read(file)?);
-            signer.map_err(|e| format!("failed to parse service-account-issuer-key-file: {e}"))
-        });
-        let ready: BoxFuture<'static, Result<Arc<Signing>, Arc<str>>> = match given.transpose()? {
+        let path = data_dir.join(OWN_KEY);
+        let signer = match &options.signing_key_file {
+            Some(file) => {
+                let signer = Signer::from_pem(&read(file)?);
+                Some(signer.map_err(|e| format!("failed to parse service-account-issuer-key-file: {e}"))?)
+            }
+            None => read_own(&path)?,
+        };
+        let ready: BoxFuture<'static, Result<Arc<Signing>, Arc<str>>> = match signer {
             Some(signer) => {
                 let signing = Ok(Arc::new(Signing::new(signer, public, &issuer, &verify)));
                 Box::pin(std::future::ready(signing))
             }
             None => {
-                let (path, issuer, verify) = (data_dir.join(OWN_KEY), issuer.clone(), verify.clone());
                 // A token that a key file vouches for is good from the start.
                 verify.store(Arc::new(KeySet::new(public.clone())));
-                let made = tokio::task::spawn_blocking(move || {
-                    let signer = own_key(&path).map_err(|e| Arc::<str>::from(format!("{}: {e}", path.display())))?;
-                    Ok(Arc::new(Signing::new(signer, public, &issuer, &verify)))
-                });
-                Box::pin(async move { made.await.unwrap_or_else(|e| Err(Arc::from(e.to_string()))) })
+                let (issuer, verify) = (issuer.clone(), verify.clone());
+                let make = move || Ok(Arc::new(Signing::new(make_own(&path)?, public, &issuer, &verify)));
+                Box::pin(async move {
+                    // It is made to its end, whoever stops waiting.
+                    let made = tokio::task::spawn_blocking(make).await;
+                    made.unwrap_or_else(|e| Err(e.to_string())).map_err(Arc::from)
+                })
             }
         };
         Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri: options.jwks_uri.clone() })
+    }
+
+    /// Makes the key that is missing once the server is ready: whoever looks for the file finds it soon after the start.
+    pub fn start(&self, tasks: &Tasks, ready: CancellationToken) {
+        let key = self.ready.clone();
+        tasks.spawn_until_stopped("service-account-key", async move {
+            ready.cancelled().await;
+            if let Err(why) = key.await {
+                tracing::error!(err = %why, "no key for service account tokens");
+            }
+        });
     }
 
     pub fn tokens(&self, options: &ServiceAccountOptions, policy: TokenPolicy) -> TokenService {
@@ -130,17 +149,20 @@ fn read(file: &PathBuf) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// The key of earlier starts, or a new one that only we may read.
-fn own_key(path: &Path) -> Result<Signer, String> {
-    match std::fs::read(path) {
-        Ok(pem) => Signer::from_pem(&pem),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let pem = Signer::generate_rsa_pem()?;
-            write_private(path, pem.as_bytes()).map_err(|e| e.to_string())?;
-            Signer::from_pem(pem.as_bytes())
-        }
-        Err(e) => Err(e.to_string()),
-    }
+/// The key of earlier starts.
+fn read_own(path: &Path) -> Result<Option<Signer>, String> {
+    let pem = match std::fs::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        pem => pem.map_err(|e| e.to_string()),
+    };
+    pem.and_then(|pem| Signer::from_pem(&pem)).map(Some).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// A new key that only we may read.
+fn make_own(path: &Path) -> Result<Signer, String> {
+    let pem = Signer::generate_rsa_pem()?;
+    write_private(path, pem.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
+    Signer::from_pem(pem.as_bytes())
 }
 
 /// Whole or not at all: a key that is cut off by a crash would lock out every token.
@@ -164,10 +186,11 @@ mod tests {
     fn our_key_is_made_once_and_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data").join(OWN_KEY);
-        let first = own_key(&path).unwrap();
+        assert!(read_own(&path).unwrap().is_none());
+        let first = make_own(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(own_key(&path).unwrap().public_key(), first.public_key());
+        assert_eq!(read_own(&path).unwrap().unwrap().public_key(), first.public_key());
         std::fs::write(&path, "nonsense").unwrap();
-        assert!(own_key(&path).is_err(), "a broken key is not replaced: tokens signed with it would die unnoticed");
+        assert!(read_own(&path).is_err(), "a broken key is not replaced: tokens signed with it would die unnoticed");
     }
 }

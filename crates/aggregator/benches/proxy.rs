@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 use support::raw::{RawServer, full};
 use support::{Cluster, insecure};
 
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SMALL_REQUESTS: u32 = 5_000;
 const LARGE_BODY: usize = 64 * 1024 * 1024;
 const LARGE_REQUESTS: usize = 4;

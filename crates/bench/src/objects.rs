@@ -67,14 +67,14 @@ fn container(name: &str, index: usize) -> Value {
 
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.
 pub fn stamped(name: &str, moment: u128) -> String {
-    json!({"metadata": {"name": name}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
+    json!({"metadata": {"name": name, "labels": {"bench": "watched"}}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
         .to_string()
 }
 
 /// The same as a custom object.
 pub fn stamped_widget(name: &str, moment: u128) -> String {
     let status = json!({"sent": format!("@{moment:024}"), "padding": "x".repeat(900)});
-    json!({"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"volumes": [status]}})
+    json!({"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": {"name": name, "labels": {"bench": "watched"}}, "spec": {"volumes": [status]}})
         .to_string()
 }
 

@@ -57,7 +57,7 @@ pub async fn run(target: &Target, size: &Size, what: Watched) -> Result<Outcome>
         total.bytes += bytes;
     }
     total.elapsed = begin.elapsed();
-    let clean = Call { method: "DELETE", ..Call::get(path) };
+    let clean = Call { method: "DELETE", ..Call::get(format!("{path}?labelSelector=bench%3Dwatched")) };
     first.send(clean).await?;
     Ok(total)
 }

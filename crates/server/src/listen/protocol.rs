@@ -140,8 +140,7 @@ impl Protocol for Http2 {
     fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream> {
         let Http2Connection { conn, tap } = *Pin::into_inner(conn);
         drop(conn);
-        let stream = tap.lock().unwrap_or_else(PoisonError::into_inner).take_stream();
-        stream
+        tap.lock().unwrap_or_else(PoisonError::into_inner).take_stream()
     }
 
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Parked> {

@@ -211,7 +211,7 @@ impl Ledger {
 
     /// What to keep, if the connection can be put aside now.
     pub fn park(&self) -> Option<Parked> {
-        (self.table == Table::Empty && self.is_settled()).then(|| Parked {
+        (self.table == Table::Empty && self.is_settled()).then_some(Parked {
             settings: self.settings,
             send_window: self.send_window,
             receive_window: self.receive_window,

@@ -1,7 +1,8 @@
 //! OpenAPI of extension servers: their part of the document of version 2 is joined with ours; their documents of version 3
-//! are listed with ours, and asked for at the server that has them.
+//! are listed with ours, and asked for at the server that has them. A server that has none gets one made of its document
+//! of version 2.
 
-use crate::api_service::{ApiService, ApiServices, ServiceReference};
+use crate::api_service::{ApiService, ApiServices, ServiceReference, group_version_of};
 use crate::resolve::Resolver;
 use crate::routes::{Backend, Routes, Transports};
 use http::header::ETAG;
@@ -40,6 +41,8 @@ pub struct State {
     parts: BTreeMap<Str, Part>,
     /// Documents of version 3: URLs by path, by APIService.
     listed: BTreeMap<Str, BTreeMap<String, String>>,
+    /// APIServices whose document of version 3 we make, with the tag of what it is made of.
+    upgraded: BTreeMap<Str, Option<HeaderValue>>,
 }
 
 struct Part {
@@ -110,35 +113,71 @@ impl OpenApiAggregation {
 
     pub async fn reconcile_v3(self: Arc<Self>, name: Str) -> Result<Next, String> {
         let Some((api_service, service)) = self.remote(&name) else {
-            let mut state = self.state();
-            if state.listed.remove(&name).is_some() {
-                self.list(&state);
-            }
+            self.list(&name, BTreeMap::new());
+            self.forget_upgraded(&name);
             return Ok(Next::Done);
         };
         let answer = self.get("/openapi/v3", &api_service, &service, None).await?;
-        let urls = match answer.status {
-            StatusCode::OK => urls_of(&api_service.gv, &answer.body)?,
-            StatusCode::NOT_FOUND => BTreeMap::new(),
+        match answer.status {
+            StatusCode::OK => {
+                self.list(&name, urls_of(&api_service.gv, &answer.body)?);
+                self.forget_upgraded(&name);
+            }
+            StatusCode::NOT_FOUND => {
+                self.list(&name, BTreeMap::new());
+                self.upgrade(name, &api_service, &service).await?;
+            }
             _ => return Err("Error, could not get list of group versions for APIService".to_owned()),
-        };
-        let mut state = self.state();
-        if state.listed.get(&name) != Some(&urls) {
-            state.listed.insert(name, urls);
-            self.list(&state);
         }
         Ok(Next::Done)
     }
 
-    fn list(&self, state: &State) {
-        self.openapi.list_foreign(state.listed.values().flatten().map(|(p, u)| (p.clone(), u.clone())).collect());
+    /// Makes a document of version 3 of the one that the server has.
+    async fn upgrade(&self, name: Str, api_service: &ApiService, service: &ServiceReference) -> Result<(), String> {
+        let etag = self.state().upgraded.get(&name).cloned().flatten();
+        let answer = self.get("/openapi/v2", api_service, service, etag.as_ref()).await?;
+        match answer.status {
+            StatusCode::NOT_MODIFIED => {}
+            StatusCode::NOT_FOUND => self.forget_upgraded(&name),
+            StatusCode::OK => {
+                let (openapi, path, body) = (self.openapi.clone(), path_of(&name), answer.body.clone());
+                let made = tokio::task::spawn_blocking(move || {
+                    let document = json::parse(&body).map_err(|e| e.to_string())?;
+                    openapi.put_upgraded(&path, &document);
+                    Ok::<_, String>(())
+                });
+                made.await.map_err(|e| e.to_string())??;
+                self.state().upgraded.insert(name, answer.headers.get(ETAG).cloned());
+            }
+            other => return Err(format!("failed to retrieve openAPI spec, http error: {}", other.as_u16())),
+        }
+        Ok(())
+    }
+
+    fn forget_upgraded(&self, name: &Str) {
+        if self.state().upgraded.remove(name).is_some() {
+            self.openapi.remove_upgraded(&path_of(name));
+        }
+    }
+
+    fn list(&self, name: &Str, urls: BTreeMap<String, String>) {
+        let mut state = self.state();
+        let changed = match urls.is_empty() {
+            true => state.listed.remove(name).is_some(),
+            false => state.listed.insert(name.clone(), urls.clone()).as_ref() != Some(&urls),
+        };
+        if changed {
+            // Under the lock, so that no older state follows a newer one.
+            let all = state.listed.values().flatten().map(|(path, url)| (path.clone(), url.clone()));
+            self.openapi.list_foreign(all.collect());
+        }
     }
 
     /// The server that has a document of version 3.
     pub fn backend(&self, path: &str) -> Option<Arc<Backend>> {
         let state = self.state();
         let (name, _) = state.listed.iter().find(|(_, urls)| urls.contains_key(path))?;
-        self.routes.get(&crate::api_service::group_version_of(name))
+        self.routes.get(&group_version_of(name))
     }
 
     async fn get(
@@ -155,6 +194,12 @@ impl OpenApiAggregation {
         let limits = (MAX_BYTES, TIMEOUT);
         transport.fetch(target, &user, "application/json", etag, limits).await.map_err(|e| e.to_string())
     }
+}
+
+/// Of the document of an APIService, below `/openapi/v3/`.
+fn path_of(name: &str) -> String {
+    let gv = group_version_of(name);
+    format!("apis/{}/{}", gv.group, gv.version)
 }
 
 fn part_of(gv: &GroupVersion, body: &[u8]) -> Result<Arc<Foreign>, String> {

@@ -3,7 +3,8 @@
 use crate::api_service::{ApiService, ServiceReference};
 use arc_swap::ArcSwap;
 use kubelith_meta::{GroupVersion, Str};
-use kubelith_server::proxy::{ClientCertificate, ServerTrust, TlsClient, Transport};
+use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_server::tls::Trust;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -91,7 +92,7 @@ pub struct Transports {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    trust: ServerTrust,
+    trust: Trust,
     server_name: String,
     /// Of our own certificate: connections made with an older one are not used any more.
     generation: u64,
@@ -108,9 +109,9 @@ impl Transports {
 
     pub fn get(&self, api_service: &ApiService, service: &ServiceReference) -> Result<Arc<Transport>, String> {
         let trust = match (api_service.insecure_skip_tls_verify, api_service.ca_bundle.is_empty()) {
-            (true, _) => ServerTrust::Anyone,
-            (false, true) => ServerTrust::System,
-            (false, false) => ServerTrust::Authorities(api_service.ca_bundle.clone()),
+            (true, _) => Trust::Anyone,
+            (false, true) => Trust::System,
+            (false, false) => Trust::Authorities(api_service.ca_bundle.clone()),
         };
         let server_name = format!("{}.{}.svc", service.name, service.namespace);
         let key = Key { trust, server_name, generation: self.certificate.generation() };

@@ -15,7 +15,7 @@ use crate::routes::{Routes, Transports};
 use kubelith_meta::Str;
 use kubelith_meta::time::Clock;
 use kubelith_server::Delegate;
-use kubelith_server::controller::{Backoff, Change, Controller};
+use kubelith_server::controller::{Backoff, Change, Controller, Next};
 use kubelith_server::discovery::Discovery;
 use kubelith_server::health::Check;
 use kubelith_server::lifecycle::PostStartHook;
@@ -38,6 +38,9 @@ const WORKERS: usize = 5;
 const DOCUMENT_WORKERS: usize = 16;
 /// For servers that have no OpenAPI to give right now.
 const DOCUMENT_BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(3600) };
+/// Hooks of the two OpenAPI versions, and the controllers that they start.
+const OPENAPI_V2: (&str, &str) = ("apiservice-openapi-controller", "apiservice-openapi");
+const OPENAPI_V3: (&str, &str) = ("apiservice-openapiv3-controller", "apiservice-openapiv3");
 /// How often the files of our certificate are looked at.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -149,8 +152,8 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         .post_start_hook(auto_registration(&parts));
     hooks
         .boot_check(completion(api_services, names))
-        .post_start_hook(openapi_v2(&parts))
-        .post_start_hook(openapi_v3(&parts))
+        .post_start_hook(documents_hook(&parts, OPENAPI_V2, OpenApiAggregation::reconcile_v2))
+        .post_start_hook(documents_hook(&parts, OPENAPI_V3, OpenApiAggregation::reconcile_v3))
 }
 
 fn its_name(change: &Change) -> Vec<Str> {
@@ -256,25 +259,19 @@ fn discovery_hook(parts: &Arc<Parts>) -> PostStartHook {
     })
 }
 
-fn openapi_v2(parts: &Arc<Parts>) -> PostStartHook {
+/// A controller of OpenAPI documents, under the hook's name and its own.
+fn documents_hook<F>(
+    parts: &Arc<Parts>,
+    (hook, controller): (&'static str, &'static str),
+    reconcile: impl Fn(Arc<OpenApiAggregation>, Str) -> F + Send + Sync + 'static,
+) -> PostStartHook
+where
+    F: Future<Output = Result<Next, String>> + Send + 'static,
+{
     let parts = parts.clone();
-    PostStartHook::new("apiservice-openapi-controller", |context| async move {
+    PostStartHook::new(hook, move |context| async move {
         let aggregation = parts.openapi.clone();
-        Controller::new("apiservice-openapi", move |name| aggregation.clone().reconcile_v2(name))
-            .watches(&parts.api_services.0, its_name)
-            .workers(DOCUMENT_WORKERS)
-            .backoff(DOCUMENT_BACKOFF)
-            .every(openapi::REFRESH)
-            .start(&context.tasks);
-        Ok(())
-    })
-}
-
-fn openapi_v3(parts: &Arc<Parts>) -> PostStartHook {
-    let parts = parts.clone();
-    PostStartHook::new("apiservice-openapiv3-controller", |context| async move {
-        let aggregation = parts.openapi.clone();
-        Controller::new("apiservice-openapiv3", move |name| aggregation.clone().reconcile_v3(name))
+        Controller::new(controller, move |name| reconcile(aggregation.clone(), name))
             .watches(&parts.api_services.0, its_name)
             .workers(DOCUMENT_WORKERS)
             .backoff(DOCUMENT_BACKOFF)

@@ -6,6 +6,7 @@ use base64::Engine;
 use kubelith_meta::Value;
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use kubelith_server::testing::ADMIN_TOKEN;
+use support::raw::{RawServer, full};
 use support::{Cluster, api_services, eventually, extension, insecure, value};
 
 const GROUP: &str = "storagemigration.k8s.io";
@@ -116,6 +117,36 @@ async fn objects_live_and_die(cluster: &Cluster) {
         assert_eq!(format!("{:?}", event.kind), want);
         assert_eq!(event.object.str_at(&["metadata", "name"]), "a");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_openapi_v2_alone_is_described_in_v3_too() {
+    const V2: &str = r##"{"swagger":"2.0","info":{"title":"Old","version":"1"},
+        "paths":{"/apis/old.test/v1/things":{"get":{"produces":["application/json"],
+            "responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/test.old.v1.Thing"}}}}}},
+        "definitions":{"test.old.v1.Thing":{"type":"object","description":"A thing of old."}}}"##;
+    let server = RawServer::http(|request: http::Request<hyper::body::Incoming>| async move {
+        let mut response = http::Response::new(full(if request.uri().path() == "/openapi/v2" { V2 } else { "{}" }));
+        if request.uri().path() == "/openapi/v3" {
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+        }
+        response
+    })
+    .await;
+    let cluster = Cluster::start().await;
+    cluster.register("old.test", "v1", server.port, insecure()).await;
+    let listed = || async { cluster.get("/openapi/v3").await.text().contains("/openapi/v3/apis/old.test/v1?hash=") };
+    eventually("a document of version 3", listed).await;
+    let document = value(&cluster.get("/openapi/v3/apis/old.test/v1").await);
+    assert_eq!(document.str_at(&["openapi"]), "3.0.0");
+    assert_eq!(document.str_at(&["components", "schemas", "test.old.v1.Thing", "description"]), "A thing of old.");
+    let answer = ["paths", "/apis/old.test/v1/things", "get", "responses", "200", "content", "application/json"];
+    let schema = document.at(&answer).and_then(|content| content.get("schema")).unwrap();
+    assert_eq!(schema.str_at(&["$ref"]), "#/components/schemas/test.old.v1.Thing");
+    let removed = cluster.send("DELETE", "/apis/apiregistration.k8s.io/v1/apiservices/v1.old.test", "");
+    assert_eq!(removed.await.status, 200);
+    eventually("it to be forgotten", || async { cluster.get("/openapi/v3/apis/old.test/v1").await.status == 404 })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,8 @@ use crate::Result;
 use crate::client::{Call, Connection, JSON, PROTOBUF};
 use crate::objects::{self, NAMESPACE};
 use crate::target::Target;
-use crate::watch;
+use crate::watch::{self, Watched};
+use crate::{crds, definitions};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +21,31 @@ pub enum Load {
     Apply,
     Watch,
     Delete,
+    CustomCreate,
+    CustomGet,
+    CustomList,
+    CustomPatch,
+    CustomWatch,
+    CrdReady,
+    Crds,
+    CrdDiscovery,
 }
 
 impl Load {
-    pub const ALL: [Load; 8] =
+    /// Those that run if none is named.
+    pub const USUAL: [Load; 8] =
         [Load::Create, Load::Get, Load::List, Load::ListProto, Load::Patch, Load::Apply, Load::Watch, Load::Delete];
+    /// The same on objects of a custom kind, and what definitions of such kinds cost.
+    const CUSTOM: [Load; 8] = [
+        Load::CustomCreate,
+        Load::CustomGet,
+        Load::CustomList,
+        Load::CustomPatch,
+        Load::CustomWatch,
+        Load::CrdReady,
+        Load::Crds,
+        Load::CrdDiscovery,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -36,22 +57,31 @@ impl Load {
             Load::Apply => "apply",
             Load::Watch => "watch",
             Load::Delete => "delete",
+            Load::CustomCreate => "custom-create",
+            Load::CustomGet => "custom-get",
+            Load::CustomList => "custom-list",
+            Load::CustomPatch => "custom-patch",
+            Load::CustomWatch => "custom-watch",
+            Load::CrdReady => "crd-ready",
+            Load::Crds => "crds",
+            Load::CrdDiscovery => "crd-discovery",
         }
     }
 
     pub fn parse(name: &str) -> Option<Load> {
-        Load::ALL.into_iter().find(|load| load.name() == name)
+        Load::USUAL.into_iter().chain(Load::CUSTOM).find(|load| load.name() == name)
     }
 
     /// The others run for a time.
     fn touches_each_pod_once(self) -> bool {
-        matches!(self, Load::Create | Load::Delete)
+        matches!(self, Load::Create | Load::Delete | Load::CustomCreate)
     }
 
     /// The request number `index`; `any` is a random pod.
     fn call(self, index: usize, any: usize) -> Call {
         let pods = objects::pods();
         let one = |index| format!("{pods}/{}", objects::pod_name(index));
+        let one_widget = |index| format!("{}/{}", definitions::widgets(), objects::pod_name(index));
         match self {
             Load::Create => Call::post(pods, objects::pod(index)),
             Load::Get => Call::get(one(any)),
@@ -69,7 +99,16 @@ impl Load {
                 change(format!("{}?fieldManager=bench&force=true", one(any)), "application/apply-patch+yaml", body)
             }
             Load::Delete => Call { method: "DELETE", ..Call::get(format!("{}?gracePeriodSeconds=0", one(index))) },
-            Load::Watch => unreachable!("watching is a load of its own kind"),
+            Load::CustomCreate => Call::post(definitions::widgets(), objects::widget(index)),
+            Load::CustomGet => Call::get(one_widget(any)),
+            Load::CustomList => Call::get(format!("{}?limit=500", definitions::widgets())),
+            Load::CustomPatch => {
+                let body = format!(r#"{{"metadata":{{"labels":{{"step":"{index}"}}}}}}"#);
+                change(one_widget(any), "application/merge-patch+json", body)
+            }
+            Load::Watch | Load::CustomWatch | Load::CrdReady | Load::Crds | Load::CrdDiscovery => {
+                unreachable!("a load of its own kind")
+            }
         }
     }
 }
@@ -84,6 +123,7 @@ pub struct Size {
     pub duration: Duration,
     pub clients: usize,
     pub watchers: usize,
+    pub definitions: usize,
 }
 
 /// What the clients of a load saw.
@@ -116,8 +156,17 @@ pub async fn prepare(target: &Target) -> Result<()> {
 }
 
 pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
-    if load == Load::Watch {
-        return watch::run(target, size).await;
+    match load {
+        Load::Watch => return watch::run(target, size, Watched::CONFIG_MAPS).await,
+        Load::CustomWatch => {
+            crds::prepare_widgets(target).await?;
+            return watch::run(target, size, Watched::WIDGETS).await;
+        }
+        Load::CrdReady => return crds::ready(target).await,
+        Load::Crds => return crds::many(target, size).await,
+        Load::CrdDiscovery => return crds::discovery(target).await,
+        Load::CustomCreate => crds::prepare_widgets(target).await?,
+        _ => {}
     }
     let mut connections = Vec::new();
     for _ in 0..size.clients.div_ceil(CLIENTS_PER_CONNECTION) {

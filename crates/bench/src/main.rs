@@ -2,6 +2,8 @@
 //! Processor time per operation is the figure to trust: it hardly depends on what else the machine does.
 
 mod client;
+mod crds;
+mod definitions;
 mod loads;
 mod objects;
 mod process;
@@ -20,7 +22,10 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 const HELP: &str = "\
 bench [options] [load]...
 
-  Loads: create get list list-proto patch apply watch delete (default: all, in this order)
+  Loads: create get list list-proto patch apply watch delete (default: all of these, in this order)
+         custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
+         crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
+         another; crd-discovery: aggregated discovery
   --store NAME          of the server that is started: embedded (default), memory or etcd
   --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
   --only URL=PIDS       only on this running server
@@ -29,6 +34,7 @@ bench [options] [load]...
   --seconds S           how long get, list, patch and apply run (5)
   --clients N           requests at a time (32)
   --watchers N          (200)
+  --definitions N       of `crds` (1000)
   --json                a line of JSON for each load, instead of a table
 ";
 
@@ -62,7 +68,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
         against: None,
         only: None,
         token: "admintoken".to_owned(),
-        size: Size { pods: 2000, duration: Duration::from_secs(5), clients: 32, watchers: 200 },
+        size: Size { pods: 2000, duration: Duration::from_secs(5), clients: 32, watchers: 200, definitions: 1000 },
         json: false,
         loads: Vec::new(),
     };
@@ -81,12 +87,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--seconds" => options.size.duration = Duration::from_secs_f64(value()?.parse()?),
             "--clients" => options.size.clients = value()?.parse()?,
             "--watchers" => options.size.watchers = value()?.parse()?,
+            "--definitions" => options.size.definitions = value()?.parse()?,
             "--json" => options.json = true,
             load => options.loads.push(Load::parse(load).ok_or_else(|| format!("unknown load {load:?}\n{HELP}"))?),
         }
     }
     if options.loads.is_empty() {
-        options.loads = Load::ALL.to_vec();
+        options.loads = Load::USUAL.to_vec();
     }
     Ok(Some(options))
 }

@@ -17,6 +17,18 @@ pub fn pod_name(index: usize) -> String {
 }
 
 pub fn pod(index: usize) -> String {
+    pod_value(index).to_string()
+}
+
+/// A custom object with all that a pod has.
+pub fn widget(index: usize) -> String {
+    let mut widget = pod_value(index);
+    widget["apiVersion"] = json!("bench.example.com/v1");
+    widget["kind"] = json!("Widget");
+    widget.to_string()
+}
+
+fn pod_value(index: usize) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -28,39 +40,41 @@ pub fn pod(index: usize) -> String {
         "spec": {
             "automountServiceAccountToken": false,
             "nodeName": format!("node-{}", index % 500),
-            "containers": [container("app", index), container("proxy", index), container("logs", index)],
-            "initContainers": [container("init", index)],
+            "containers": [container("app", index), container("proxy", index)],
             "volumes": [{"name": "config", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}],
             "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "bench", "effect": "NoSchedule"}]
         }
     })
-    .to_string()
 }
 
 fn container(name: &str, index: usize) -> Value {
-    let environment: Vec<Value> = (0..16)
+    let environment: Vec<Value> = (0..10)
         .map(|k| json!({"name": format!("SETTING_NUMBER_{k}"), "value": format!("the value {k} of pod {index}")}))
         .collect();
     let probe = json!({"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10});
-    let mut container = json!({
+    json!({
         "name": name,
         "image": "registry.example.com/team/app:1.2.3",
         "args": ["--listen=:8080", "--verbose=2", "--config=/etc/config/app.yaml"],
         "env": environment,
         "ports": [{"containerPort": 8080, "name": format!("{name}-http")}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "500m", "memory": "512Mi"}},
-        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}, {"name": "data", "mountPath": "/data"}]
-    });
-    if name != "init" {
-        container["livenessProbe"] = probe.clone();
-        container["readinessProbe"] = probe;
-    }
-    container
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/config"}, {"name": "data", "mountPath": "/data"}],
+        "livenessProbe": probe,
+        "readinessProbe": probe
+    })
 }
 
 /// A config map of about 1 KB that carries a moment, from which the watchers see how late they are.
 pub fn stamped(name: &str, moment: u128) -> String {
     json!({"metadata": {"name": name}, "data": {"sent": format!("@{moment:024}"), "padding": "x".repeat(900)}})
+        .to_string()
+}
+
+/// The same as a custom object.
+pub fn stamped_widget(name: &str, moment: u128) -> String {
+    let status = json!({"sent": format!("@{moment:024}"), "padding": "x".repeat(900)});
+    json!({"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"volumes": [status]}})
         .to_string()
 }
 

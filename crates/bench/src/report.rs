@@ -20,6 +20,8 @@ pub struct Row {
     /// Megabytes sent for each second of the server's processors.
     megabytes_per_cpu_second: f64,
     resident: u64,
+    /// Kilobytes by which it grew for each operation.
+    grown: f64,
 }
 
 impl Row {
@@ -41,6 +43,7 @@ impl Row {
             cpu: cpu * 1e6 / operations.max(1) as f64,
             megabytes_per_cpu_second: if cpu > 0.0 { megabytes / cpu } else { 0.0 },
             resident: after.resident,
+            grown: (after.resident as f64 - before.resident as f64) / 1024.0 / operations.max(1) as f64,
         }
     }
 
@@ -50,6 +53,7 @@ impl Row {
             "per_second": self.per_second, "megabytes_per_second": self.megabytes_per_second,
             "median_ms": millis(self.median), "p99_ms": millis(self.p99), "cpu_us": self.cpu,
             "megabytes_per_cpu_second": self.megabytes_per_cpu_second, "resident_bytes": self.resident,
+            "grown_kilobytes": self.grown,
         })
     }
 }
@@ -66,8 +70,8 @@ fn millis(duration: Duration) -> f64 {
 /// One line for each load and server; the second server of a load also shows how much the first is better.
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<11} {:<28} {:>9} {:>7} {:>9} {:>8} {:>8} {:>9} {:>9} {:>7}  ratio\n",
-        "load", "server", "ops", "failed", "ops/s", "p50 ms", "p99 ms", "cpu us/op", "MB/cpu s", "RSS MB"
+        "{:<13} {:<28} {:>9} {:>7} {:>9} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8}  ratio\n",
+        "load", "server", "ops", "failed", "ops/s", "p50 ms", "p99 ms", "cpu us/op", "MB/cpu s", "RSS MB", "+KB/op"
     );
     let mut first: Option<&Row> = None;
     for row in rows {
@@ -83,7 +87,7 @@ pub fn table(rows: &[Row]) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<11} {:<28} {:>9} {:>7} {:>9.0} {:>8.2} {:>8.2} {:>9.1} {:>9.1} {:>7}  {ratio}",
+            "{:<13} {:<28} {:>9} {:>7} {:>9.0} {:>8.2} {:>8.2} {:>9.1} {:>9.1} {:>7} {:>8.1}  {ratio}",
             row.load.name(),
             row.server,
             row.operations,
@@ -94,6 +98,7 @@ pub fn table(rows: &[Row]) -> String {
             row.cpu,
             row.megabytes_per_cpu_second,
             row.resident >> 20,
+            row.grown,
         );
         if first.is_none_or(|own| own.load != row.load) {
             first = Some(row);

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::client::{Call, Connection};
+use crate::definitions;
 use crate::loads::{Outcome, Size};
 use crate::objects;
 use crate::target::Target;
@@ -17,9 +18,22 @@ const WRITES: usize = 500;
 /// After the last write; an event that is later than this counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub async fn run(target: &Target, size: &Size) -> Result<Outcome> {
+/// What is watched and written.
+#[derive(Clone, Copy)]
+pub struct Watched {
+    path: fn() -> String,
+    object: fn(&str, u128) -> String,
+}
+
+impl Watched {
+    pub const CONFIG_MAPS: Watched = Watched { path: objects::config_maps, object: objects::stamped };
+    pub const WIDGETS: Watched = Watched { path: definitions::widgets, object: objects::stamped_widget };
+}
+
+pub async fn run(target: &Target, size: &Size, what: Watched) -> Result<Outcome> {
+    let path = (what.path)();
     let mut first = target.endpoint.connect().await?;
-    let version = version(&mut first).await?;
+    let version = version(&mut first, &path).await?;
     let origin = Instant::now();
     let mut watchers = Vec::new();
     let mut connection = first.clone();
@@ -27,15 +41,14 @@ pub async fn run(target: &Target, size: &Size) -> Result<Outcome> {
         if index % WATCHERS_PER_CONNECTION == 0 {
             connection = target.endpoint.connect().await?;
         }
-        let response =
-            connection.open(Call::get(format!("{}?watch=1&resourceVersion={version}", objects::config_maps()))).await?;
+        let response = connection.open(Call::get(format!("{path}?watch=1&resourceVersion={version}"))).await?;
         if response.status() != 200 {
             return Err(format!("a watch answered {}", response.status()).into());
         }
         watchers.push(tokio::spawn(async move { follow(response.into_body(), origin).await }));
     }
     let begin = Instant::now();
-    write(target, origin).await?;
+    write(target, origin, what).await?;
     let mut total = Outcome::default();
     for watcher in watchers {
         let (latencies, bytes) = watcher.await?;
@@ -44,19 +57,19 @@ pub async fn run(target: &Target, size: &Size) -> Result<Outcome> {
         total.bytes += bytes;
     }
     total.elapsed = begin.elapsed();
-    let clean = Call { method: "DELETE", ..Call::get(objects::config_maps()) };
+    let clean = Call { method: "DELETE", ..Call::get(path) };
     first.send(clean).await?;
     Ok(total)
 }
 
-async fn version(connection: &mut Connection) -> Result<String> {
-    let response = connection.open(Call::get(format!("{}?limit=1", objects::config_maps()))).await?;
+async fn version(connection: &mut Connection, path: &str) -> Result<String> {
+    let response = connection.open(Call::get(format!("{path}?limit=1"))).await?;
     let body = response.into_body().collect().await?.to_bytes();
     let list: serde_json::Value = serde_json::from_slice(&body)?;
     Ok(list["metadata"]["resourceVersion"].as_str().ok_or("a list has no resourceVersion")?.to_owned())
 }
 
-async fn write(target: &Target, origin: Instant) -> Result<()> {
+async fn write(target: &Target, origin: Instant, what: Watched) -> Result<()> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut writers = Vec::new();
     for _ in 0..WRITERS {
@@ -68,8 +81,8 @@ async fn write(target: &Target, origin: Instant) -> Result<()> {
                 if index >= WRITES {
                     return Result::Ok(());
                 }
-                let body = objects::stamped(&format!("watched-{index}"), origin.elapsed().as_micros());
-                let (status, _) = connection.send(Call::post(objects::config_maps(), body)).await?;
+                let body = (what.object)(&format!("watched-{index}"), origin.elapsed().as_micros());
+                let (status, _) = connection.send(Call::post((what.path)(), body)).await?;
                 if status != 201 {
                     return Err(format!("a write answered {status}").into());
                 }

@@ -124,13 +124,9 @@ fn stability(version: &str) -> Option<Stability> {
     digits(rest).then_some(Stability::Stable)
 }
 
-/// Go's strconv.ParseBool, and a key without a value means true.
+/// A key without a value means true.
 fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
-    }
+    if text.is_empty() { Some(true) } else { kubelith_meta::text::parse_bool(text) }
 }
 
 #[cfg(test)]

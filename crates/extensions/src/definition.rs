@@ -10,7 +10,7 @@ pub fn read(object: &CachedObject) -> Result<Value, String> {
     if let Some(why) = &object.broken {
         return Err(why.why.to_string());
     }
-    let object = json::parse(&object.json()).map_err(|e| e.to_string())?;
+    let object = json::parse_stored(&object.json()).map_err(|e| e.to_string())?;
     let (from, to) = (object.gvk(), GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"));
     kubelith_catalog::convert(object, &from, &to).map_err(|e| e.to_string())
 }

@@ -1,4 +1,8 @@
 //! The link of the server chain that serves custom resources. What it does not know is left to the next one.
+//!
+//! No request is served by a definition that was replaced before it came, by whatever server. A write therefore waits
+//! until the caches have all that was acknowledged. A read begins at once, since it waits for the same by itself: if the
+//! definition turns out to be another one then, it is done again.
 
 use crate::Config;
 use crate::serving::{Serving, Table};
@@ -6,8 +10,8 @@ use futures::future::BoxFuture;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
 use kubelith_server::api::{Asked, answer};
-use kubelith_server::handlers::{self, Context};
-use kubelith_server::http::{BoxHandler, Handler, Request, Response};
+use kubelith_server::handlers::{self, Context, Endpoint, Query};
+use kubelith_server::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
 use std::sync::Arc;
 
@@ -25,18 +29,43 @@ impl Handler for Link {
         };
         let (config, table, next) = (self.config.clone(), self.table.clone(), self.next.clone());
         Box::pin(async move {
-            // A definition that was acknowledged, by whatever server, counts from then on.
-            let serving = match config.hub.fresh().await {
-                Ok(_) => table.get(&format!("{}.{}", info.resource, info.group)).await,
-                Err(why) => Err(Status::internal_error(why)),
-            };
-            match serving {
-                Ok(Some(serving)) if serves(&serving, &info) => serve(serving, info, request).await,
-                Ok(_) => next.handle(request).await,
+            let found = Finding { config: &config, table: &table, info: &info };
+            match found.serving().await {
+                Ok(Some(serving)) => answer(request, |a, r| run(table, next, serving, info, a, r)).await,
+                Ok(None) => next.handle(request).await,
                 Err(status) => answer(request, |_, _| async { Err(status) }).await,
             }
         })
     }
+}
+
+/// Looks for what serves a request.
+struct Finding<'a> {
+    config: &'a Config,
+    table: &'a Table,
+    info: &'a RequestInfo,
+}
+
+impl Finding<'_> {
+    async fn serving(&self) -> Result<Option<Serving>, Status> {
+        if matches!(self.info.verb.as_str(), "get" | "list" | "watch")
+            && let Some(known) = self.known().await?
+        {
+            return Ok(Some(known));
+        }
+        self.config.hub.fresh().await.map_err(Status::internal_error)?;
+        self.known().await
+    }
+
+    /// By what the watch cache has now.
+    async fn known(&self) -> Result<Option<Serving>, Status> {
+        let serving = self.table.get(&definition_name(self.info)).await?;
+        Ok(serving.filter(|serving| serves(serving, self.info)))
+    }
+}
+
+fn definition_name(info: &RequestInfo) -> String {
+    format!("{}.{}", info.resource, info.group)
 }
 
 /// Whether the path leads to the resource: its version is served, and it has a namespace where there must be one.
@@ -48,18 +77,64 @@ fn serves(serving: &Serving, info: &RequestInfo) -> bool {
     placed && descriptor.version(&info.version).is_some_and(|v| v.served)
 }
 
-async fn serve(serving: Serving, info: Arc<RequestInfo>, request: Request) -> Response {
-    answer(request, |asked, request| run(serving, info, asked, request)).await
+async fn run(
+    table: Arc<Table>,
+    next: BoxHandler,
+    serving: Serving,
+    info: Arc<RequestInfo>,
+    asked: Asked,
+    request: Request,
+) -> Result<Response, Status> {
+    let deprecation = serving.built.endpoints.get(&info.version).and_then(|e| e.version().deprecation.as_ref());
+    if let Some(deprecation) = deprecation {
+        asked.warnings.add(deprecation.warning.as_str());
+    }
+    let (endpoint, verb) = endpoint(&serving, &info)?;
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
+    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
+    match verb {
+        "get" | "list" => read(&table, next, serving, cx, request).await,
+        verb => handlers::serve(cx, verb, request).await,
+    }
 }
 
-async fn run(serving: Serving, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
+/// GET and LIST, again if the definition was replaced before they came.
+async fn read(
+    table: &Table,
+    next: BoxHandler,
+    mut serving: Serving,
+    mut cx: Arc<Context>,
+    request: Request,
+) -> Result<Response, Status> {
+    loop {
+        let outcome = handlers::serve(cx.clone(), &cx.info.verb, Request::new(RequestBody::Full(None))).await;
+        match table.get(&definition_name(&cx.info)).await? {
+            Some(now) if now.is_same(&serving) => return outcome,
+            Some(now) if serves(&now, &cx.info) => {
+                let (endpoint, _) = endpoint(&now, &cx.info)?;
+                cx = Arc::new(Context {
+                    endpoint,
+                    info: cx.info.clone(),
+                    user: cx.user.clone(),
+                    query: Query::parse(request.uri().query()),
+                    headers: cx.headers.clone(),
+                    warnings: cx.warnings.clone(),
+                    authorizer: cx.authorizer.clone(),
+                    audit: cx.audit.clone(),
+                });
+                serving = now;
+            }
+            _ => return Ok(next.handle(request).await),
+        }
+    }
+}
+
+/// What answers a request, and the verb by which it is asked.
+fn endpoint(serving: &Serving, info: &RequestInfo) -> Result<(Arc<Endpoint>, &'static str), Status> {
     let resource = || GroupResource::new(info.group.clone(), info.resource.clone());
     let Some(endpoint) = serving.built.endpoints.get(&info.version) else {
         return Err(Status::not_found(&resource(), &info.name));
     };
-    if let Some(deprecation) = &endpoint.version().deprecation {
-        asked.warnings.add(deprecation.warning.as_str());
-    }
     let verbs: &[&str] = match info.subresource.as_str() {
         "" => &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
         known if endpoint.version().subresource(known).is_some() => &["get", "update", "patch"],
@@ -72,8 +147,5 @@ async fn run(serving: Serving, info: Arc<RequestInfo>, asked: Asked, request: Re
         "scale" => serving.built.scales.get(&info.version).unwrap_or(endpoint),
         _ => endpoint,
     };
-    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
-    let (endpoint, info) = (endpoint.clone(), info.clone());
-    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-    handlers::serve(cx, verb, request).await
+    Ok((endpoint.clone(), verb))
 }

@@ -7,24 +7,26 @@
 mod controllers;
 mod definition;
 mod handler;
+mod metrics;
 mod openapi;
 mod serving;
 mod strategy;
 mod validation;
 
 pub use definition::Definition;
+pub use metrics::ExtensionsMetrics;
 pub use serving::RuleSet;
 pub use strategy::DefinitionStrategy;
 
 use controllers::{Index, Publisher, StatusController, finalizer};
 use handler::Link;
-use kubelith_meta::GroupVersion;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Resource;
 use kubelith_registry::admission::Admission;
 use kubelith_schema::structural::Structural;
 use kubelith_server::controller::Running;
 use kubelith_server::discovery::Discovery;
+use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::handlers::Limits;
 use kubelith_server::http::BoxHandler;
 use kubelith_server::lifecycle::Tasks;
@@ -32,12 +34,13 @@ use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::openapi::OpenApi;
 use kubelith_store::cache::Hub;
 use serving::Table;
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::watch;
+use std::time::Duration;
 
 /// Keeps a definition until its instances are gone.
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// OpenAPI documents that nobody asked for in this time are dropped.
+const OPENAPI_IDLE: Duration = Duration::from_secs(300);
 
 /// What serving custom resources takes.
 pub struct Config {
@@ -49,11 +52,19 @@ pub struct Config {
     pub limits: Limits,
     /// `--enable-garbage-collector`.
     pub garbage_collection: bool,
+    pub metrics: Arc<ExtensionsMetrics>,
+    /// Where it is noted how many objects there are, for estimates of what a list costs.
+    pub counts: Option<Arc<ObjectCounts>>,
     /// Finds services that convert objects.
     pub resolve: Resolve,
+    /// How long a webhook may take to convert objects.
+    pub webhook_timeout: Duration,
     /// Compiles the rules in CEL of a schema that has some.
     pub rules: fn(&Arc<Structural>) -> Arc<dyn RuleSet>,
 }
+
+/// What the reference waits for a conversion webhook.
+pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// From the namespace, name and port of a service to `host:port`, or to why there is none.
 pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
@@ -73,13 +84,14 @@ pub struct Extensions {
 
 impl Extensions {
     pub fn new(config: Config, discovery: Arc<Discovery>, openapi: Arc<OpenApi>) -> Arc<Extensions> {
+        let publisher = Publisher { discovery, openapi, metrics: config.metrics.clone() };
         let config = Arc::new(config);
         let index = Arc::<Index>::default();
         Arc::new(Extensions {
             table: Arc::new(Table::new(config.clone(), index.clone())),
             config,
             index,
-            publisher: Arc::new(Publisher { discovery, openapi, versions: watch::Sender::default() }),
+            publisher: Arc::new(publisher),
         })
     }
 
@@ -88,15 +100,17 @@ impl Extensions {
         Arc::new(Link { config: self.config.clone(), table: self.table.clone(), next })
     }
 
-    /// The group versions that definitions serve now, and every change of them.
-    pub fn group_versions(&self) -> watch::Receiver<Arc<BTreeSet<GroupVersion>>> {
-        self.publisher.versions.subscribe()
-    }
-
     /// Starts the controllers. What is answered settles when every definition that is stored was looked at.
     pub fn start(&self, client: &LoopbackClient, tasks: &Tasks) -> Running {
-        finalizer(self.config.clone(), client.clone(), self.table.clone()).start(tasks);
+        let openapi = self.publisher.openapi.clone();
+        tasks.spawn_until_stopped("openapi-idle", async move {
+            loop {
+                tokio::time::sleep(OPENAPI_IDLE).await;
+                openapi.drop_unused();
+            }
+        });
         let status = StatusController {
+            finalizer: finalizer(self.config.clone(), client.clone(), self.table.clone()).start(tasks),
             config: self.config.clone(),
             client: client.clone(),
             table: self.table.clone(),

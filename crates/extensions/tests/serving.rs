@@ -98,6 +98,51 @@ async fn no_answer_comes_from_a_schema_that_was_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_one_server_acknowledged_another_reads_by() {
+    let store = Arc::new(MemoryStore::default());
+    let (one, two) = (start(store.clone()).await, start(store).await);
+    let mut current = one.define(&definition(V1)).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{}}"#;
+    one.create("v1", object).await.unwrap();
+    let (resource, things) = (definitions(), things("v1"));
+    let target = ResourceRef::new(&resource).name("things.example.com");
+    for round in 0..20 {
+        let field = format!("f{round}");
+        let path = ["schema", "openAPIV3Schema", "properties", "spec", "properties", field.as_str()];
+        let versions = current.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap();
+        versions[0].set_at(&path, value(r#"{"type":"string","default":"new"}"#));
+        current = one.client.update(&target, &current).await.unwrap();
+        assert_eq!(two.get("v1", "a").await.unwrap().str_at(&["spec", &field]), "new", "round {round}");
+        let list = two.client.list(&ResourceRef::new(&things)).await.unwrap();
+        let items = list.get("items").and_then(Value::as_array).unwrap();
+        assert_eq!(items[0].str_at(&["spec", &field]), "new", "round {round}");
+    }
+    // Another server knows of its end, too.
+    one.client.delete(&target, None).await.unwrap();
+    let gone = async { while one.client.get(&target).await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the definition goes");
+    let refused = two.client.list(&ResourceRef::new(&things)).await.unwrap_err();
+    assert_eq!(refused.code, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_counted_for_who_estimates_lists() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    for name in ["a", "b"] {
+        let object =
+            format!(r#"{{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{{}}}}"#);
+        server.create("v1", &object).await.unwrap();
+    }
+    // The cache has what was written once it can be read.
+    server.get("v1", "b").await.unwrap();
+    server.counts.refresh();
+    let stats = server.counts.of("example.com", "things").expect("it is counted");
+    assert_eq!(stats.objects, 2);
+    assert!(stats.average_bytes > 100, "{stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_definition_takes_its_instances_with_it() {
     let server = in_memory().await;
     server.define(&definition(V1)).await;

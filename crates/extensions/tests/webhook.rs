@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Server, definition, definitions, in_memory, things, value};
+use common::{Server, definition, definitions, in_memory, start_with, things, value};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -10,8 +10,11 @@ use kubelith_codec::json;
 use kubelith_meta::{Status, Value};
 use kubelith_server::http::{Body, Handler, Request, Response};
 use kubelith_server::loopback::ResourceRef;
+use kubelith_server::metrics::prometheus::TextEncoder;
 use kubelith_server::testing::TestServer;
+use kubelith_store::MemoryStore;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const VERSIONS: &str = r#"[
     {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
@@ -19,7 +22,8 @@ const VERSIONS: &str = r#"[
     {"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","properties":{
         "spec":{"type":"object","properties":{"address":{"type":"string"}}}}}}}]"#;
 
-type Answer = Arc<dyn Fn(&Value) -> Vec<u8> + Send + Sync>;
+/// `None`: it never answers.
+type Answer = Arc<dyn Fn(&Value) -> Option<Vec<u8>> + Send + Sync>;
 
 /// A webhook that answers reviews as it is told to.
 struct Hook {
@@ -35,14 +39,17 @@ impl Handler for Reviews {
         Box::pin(async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let review = json::parse(&body).unwrap();
-            Response::new(Body::from(bytes::Bytes::from(answer(&review))))
+            match answer(&review) {
+                Some(answer) => Response::new(Body::from(bytes::Bytes::from(answer))),
+                None => std::future::pending().await,
+            }
         })
     }
 }
 
 impl Hook {
     async fn start() -> Hook {
-        let answer: Arc<Mutex<Answer>> = Arc::new(Mutex::new(Arc::new(|review| well(review, |_| {}))));
+        let answer: Arc<Mutex<Answer>> = Arc::new(Mutex::new(Arc::new(|review| Some(well(review, |_| {})))));
         let handler: Arc<dyn Handler> = Arc::new(Reviews(answer.clone()));
         let allow = |config: &mut kubelith_server::ServerConfig| config.chain.authorizer = Arc::new(AlwaysAllow);
         let frame = TestServer::start_with(allow, |builder| builder.delegate(handler)).await;
@@ -50,7 +57,11 @@ impl Hook {
     }
 
     fn behave(&self, answer: impl Fn(&Value) -> Vec<u8> + Send + Sync + 'static) {
-        *self.answer.lock().unwrap() = Arc::new(answer);
+        *self.answer.lock().unwrap() = Arc::new(move |review| Some(answer(review)));
+    }
+
+    fn hang(&self) {
+        *self.answer.lock().unwrap() = Arc::new(|_| None);
     }
 
     /// `spec.conversion` that leads here.
@@ -101,7 +112,10 @@ fn first(answer: &mut Value) -> &mut Value {
 }
 
 async fn defined(hook: &Hook) -> Server {
-    let server = in_memory().await;
+    defined_on(in_memory().await, hook).await
+}
+
+async fn defined_on(server: Server, hook: &Hook) -> Server {
     let mut definition = definition(VERSIONS);
     definition.set_at(&["spec", "conversion"], hook.conversion());
     server.define(&definition).await;
@@ -167,6 +181,44 @@ async fn a_bad_webhook_fails_requests_and_damages_nothing() {
     let refused = server.get("v2", "a").await.unwrap_err();
     assert!(refused.message.contains("couldn't get version/kind; json parse error"), "{}", refused.message);
     assert_eq!(server.get("v1", "a").await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_hangs_is_waited_for_no_longer_than_it_may_take() {
+    let hook = Hook::start().await;
+    let store = Arc::new(MemoryStore::default());
+    let server = defined_on(start_with(store, Duration::from_millis(200)).await, &hook).await;
+    hook.hang();
+    let refused = server.get("v2", "a").await.unwrap_err();
+    let wanted = format!(
+        "conversion webhook for example.com/v1, Kind=Thing failed: \
+         Post \"https://localhost:{}/convert?timeout=0s\": context deadline exceeded",
+        hook.frame.address.port()
+    );
+    assert_eq!((refused.code, refused.message), (500, wanted));
+    assert_eq!(server.get("v1", "a").await.unwrap().str_at(&["spec", "host"]), "h");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversions_are_counted_by_their_outcome() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    server.get("v2", "a").await.unwrap();
+    hook.behave(|_| b"no JSON".to_vec());
+    let object = r#"{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"n"},"spec":{"address":"x:1"}}"#;
+    server.create("v2", object).await.unwrap_err();
+    let text = TextEncoder::new().encode_to_string(&server.metrics.registry.gather()).unwrap();
+    for wanted in [
+        r#"apiserver_conversion_webhook_request_total{failure_type="",result="success"} 1"#,
+        r#"apiserver_conversion_webhook_request_total{failure_type="conversion_webhook_call_failure",result="failure"} "#,
+        r#"apiserver_conversion_webhook_duration_seconds_count{failure_type="",result="success"} 1"#,
+        r#"apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="things.example.com",from_version="v1",succeeded="true",to_version="v2"} 1"#,
+        r#"apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="things.example.com",from_version="v2",succeeded="false",to_version="v1"} "#,
+        r#"apiextensions_openapi_v2_regeneration_count{crd="things.example.com",reason="add"} 1"#,
+        r#"apiextensions_openapi_v3_regeneration_count{crd="things.example.com",group="example.com",reason="add",version="v2"} 1"#,
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,11 +5,13 @@ use crate::cells::BuiltinCells;
 use crate::services::{ServiceNetwork, Services};
 use crate::strategies;
 use futures::future::BoxFuture;
+use kubelith_auth::authn::anonymous::Anonymous;
+use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
-use kubelith_meta::time::Clock;
+use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
-use kubelith_registry::admission::Admission;
+use kubelith_registry::admission::{Admission, AdmitAll};
 use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
 use kubelith_schema::Descriptor;
 use kubelith_server::api::{Routes, Served};
@@ -53,6 +55,30 @@ pub struct Installed {
 }
 
 impl Install {
+    /// Everything on, everybody allowed, nothing admitted or extended: for tests, which change what they are about.
+    pub fn unguarded(hub: Arc<Hub>) -> Install {
+        Install {
+            catalog: kubelith_catalog::builtin(),
+            hub,
+            admission: Arc::new(AdmitAll),
+            objects: Objects::new(),
+            service_network: ServiceNetwork::default(),
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            garbage_collection: true,
+            access: Access {
+                roles: Arc::default(),
+                tokens: crate::actions::no_tokens(),
+                authenticator: Arc::new(Anonymous::new([])),
+                authorizer: Arc::new(AlwaysAllow),
+                audiences: Arc::new([]),
+            },
+            runtime_config: RuntimeConfig::default(),
+            strategies: HashMap::new(),
+            gates: Arc::new(|_| false),
+        }
+    }
+
     fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
         let version = descriptor.versions[index].name.clone();
         let resource = GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone());

@@ -5,7 +5,7 @@ use crate::options::Options;
 use futures::future::BoxFuture;
 use http::Method;
 use kubelith_kube::Resources;
-use kubelith_server::fairness::{self, Fairness, Followed, Sources};
+use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
 use kubelith_server::filters::{Layer, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::metrics::Metrics;
@@ -49,6 +49,11 @@ impl FlowControl {
         let fairness = self.fairness.clone()?;
         let timeout = options.generic.request_timeout;
         Some(priority_and_fairness::layer(fairness, timeout, self.metrics.requests.clone()))
+    }
+
+    /// How many objects there are of each resource, if anybody wants to know.
+    pub fn counts(&self) -> Option<Arc<ObjectCounts>> {
+        self.fairness.as_ref().map(|fairness| fairness.counts().clone())
     }
 
     pub fn install(&self, routes: &mut Routes) {

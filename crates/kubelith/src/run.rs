@@ -13,7 +13,7 @@ use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
-use kubelith_server::listen::{HttpOptions, Listener, bind};
+use kubelith_server::listen::{self, HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::spans::Tracer;
@@ -37,7 +37,7 @@ const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
-    logging::init(options.logging.format, options.logging.verbosity);
+    logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     warn(&options, flags);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
@@ -91,7 +91,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     .map_err(|e| e.to_string())?;
 
     let metrics = Metrics::new();
-    metrics.describe(&version::info(), &options.features);
+    metrics.describe(&version::emulating(&options.compatibility), &options.features);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
     let setup = Setup::new(&options, client_cas)?;
     metrics.watch_tokens(&setup.stats());
@@ -120,6 +120,9 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
     let tracer = options.tracing.as_ref().map(tracer).transpose()?;
     let builder = builder.tracer(tracer);
+    if let Some(path) = &options.debug_socket {
+        debug_socket(path, &builder.tasks());
+    }
     let (client, tasks) = (builder.loopback(), builder.tasks());
     let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
@@ -155,6 +158,17 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Ta
     }
 }
 
+/// As the reference: a socket that cannot be opened is logged, and the server runs without it.
+fn debug_socket(path: &Path, tasks: &Tasks) {
+    let mut routes = Routes::default();
+    routes::install_debug(&mut routes);
+    routes::install_profiles(&mut routes, tasks.clone());
+    match listen::debug_socket(path, routes) {
+        Ok(serving) => tasks.spawn_until_stopped("debug-socket", serving),
+        Err(why) => tracing::error!(err = %why, path = %path.display(), "failed to start the debug socket"),
+    }
+}
+
 fn server_config(
     options: &Options,
     setup: &Setup,
@@ -183,7 +197,7 @@ fn server_config(
             cors_allowed_origins: generic.cors_allowed_origins.clone(),
             send_retry_after: generic.shutdown_send_retry_after,
         },
-        version: version::info(),
+        version: version::emulating(&options.compatibility),
         livez_grace_period: generic.livez_grace_period,
         shutdown_delay: generic.shutdown_delay,
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,

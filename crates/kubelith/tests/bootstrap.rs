@@ -6,24 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use support::Server;
 
-/// What differs because of parts of the server that are not there yet; shrinks as they come.
-const LATER: &[&str] = &[
-    "v1/componentstatuses",
-    "v1/services",
-    "apiregistration.k8s.io/v1/apiservices",
-    "discovery.k8s.io/v1/endpointslices",
-    "flowcontrol.apiserver.k8s.io/v1/flowschemas",
-    "networking.k8s.io/v1/ipaddresses",
-    "scheduling.k8s.io/v1/priorityclasses",
-];
-
 #[test]
 fn a_fresh_server_has_what_the_reference_has() {
     let server = Server::start(&["--service-cluster-ip-range=10.0.0.0/16"]);
     let facts = include_str!("../../../tests/bootstrap/objects.json");
     let wanted: BTreeMap<String, Vec<Value>> = serde_json::from_str(facts).unwrap();
-    let wanted: BTreeMap<_, _> =
-        wanted.into_iter().filter(|(resource, _)| !LATER.contains(&resource.as_str())).collect();
     // Some of it is made when the server is ready, by its first clients: itself.
     server.wait_for("complete", || wanted.iter().all(|(r, objects)| list(&server, r).len() >= objects.len()));
     let mut differences = String::new();

@@ -24,6 +24,7 @@ fn write_value(out: &mut String, value: &Value) {
         Value::Int(i) => out.push_str(itoa::Buffer::new().format(*i)),
         Value::Float(f) => out.push_str(&float_v(*f)),
         Value::String(s) => out.push_str(s),
+        Value::Raw(text) => write_value(out, &crate::json::parse(text).unwrap_or_default()),
         Value::Array(a) => write_list(out, a),
         Value::Object(m) => {
             out.push_str("map[");
@@ -49,19 +50,6 @@ fn write_list(out: &mut String, list: &[Value]) {
         write_value(out, v);
     }
     out.push(']');
-}
-
-/// The Go type of a decoded JSON value.
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// `%#v`: the value as Go source.

@@ -25,7 +25,7 @@ pub fn apply(doc: &mut Value, patch: Value) -> Result<(), PatchError> {
 pub fn check_decoded(patch: &Value) -> Result<(), PatchError> {
     let kind = match patch {
         Value::Object(_) | Value::Null => return Ok(()),
-        other => crate::json_patch::json_kind(other),
+        other => kubelith_meta::text::json_kind(other),
     };
     Err(PatchError::BadRequest(format!(
         "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"

@@ -21,6 +21,40 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// What Go calls the type of a decoded value.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) | Value::Raw(_) => "map[string]interface {}",
+    }
+}
+
+/// What Go's decoder calls a JSON value.
+pub fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Int(_) | Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) | Value::Raw(_) => "object",
+    }
+}
+
+/// Go's `strconv.ParseBool`.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 fn push_quoted(out: &mut String, s: &str) {
     write_quoted(out, s).expect("writing to a String cannot fail");
 }
@@ -115,6 +149,7 @@ pub fn push_json(out: &mut String, v: &Value) {
         Value::Int(i) => write!(out, "{i}").expect("writing to a String cannot fail"),
         Value::Float(f) => out.push_str(&float_json(*f)),
         Value::String(s) => push_json_string(out, s),
+        Value::Raw(text) => out.push_str(text),
         Value::Array(a) => {
             out.push('[');
             for (i, v) in a.iter().enumerate() {
@@ -143,7 +178,17 @@ pub fn push_json(out: &mut String, v: &Value) {
 /// A string as `encoding/json` writes it: HTML characters and line separators are escaped, too.
 pub fn push_json_string(out: &mut String, s: &str) {
     out.push('"');
-    for c in s.chars() {
+    push_json_escaped(out, s);
+    out.push('"');
+}
+
+/// What stands between the quotes.
+pub fn push_json_escaped(out: &mut String, s: &str) {
+    let is_plain = |b: u8| b >= 0x20 && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+    // Most strings are plain from end to end.
+    let plain = s.bytes().position(|b| !is_plain(b)).unwrap_or(s.len());
+    out.push_str(&s[..plain]);
+    for c in s[plain..].chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -159,7 +204,6 @@ pub fn push_json_string(out: &mut String, s: &str) {
             c => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// Several errors as one message: each message once, in brackets unless only one is left.

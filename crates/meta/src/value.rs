@@ -3,6 +3,8 @@
 //! Objects keep their keys sorted: lookups are binary searches, merges are linear walks, and encoding is
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
+use std::sync::Arc;
+
 /// A string that needs no allocation up to 24 bytes: nearly every key and most values of API objects.
 pub type Str = compact_str::CompactString;
 
@@ -18,6 +20,9 @@ pub enum Value {
     String(Str),
     Array(Vec<Value>),
     Object(Map),
+    /// An object or null as compact JSON text, for what is stored and shown but not looked into: `fieldsV1` of
+    /// managedFields, which is nearly half of a pod. It is shared, so copies are free.
+    Raw(Arc<str>),
 }
 
 /// A JSON object: entries sorted by key, each key once.
@@ -111,6 +116,19 @@ impl Value {
         self.at_mut(parents)?.as_object_mut()?.remove(last)
     }
 
+    /// Sets the member reached by `path`, or removes it.
+    pub fn put_at(&mut self, path: &[&str], value: Option<Value>) {
+        match value {
+            Some(value) => self.set_at(path, value),
+            None => drop(self.remove_at(path)),
+        }
+    }
+
+    /// Makes the member reached by `path` what it is in `other`: absent if it is absent there.
+    pub fn copy_at(&mut self, path: &[&str], other: &Value) {
+        self.put_at(path, other.at(path).cloned());
+    }
+
     /// This value as an object, replaced by an empty one if it is not.
     pub fn make_object(&mut self) -> &mut Map {
         if !matches!(self, Value::Object(_)) {
@@ -132,6 +150,7 @@ impl Value {
             Value::String(s) => s.is_empty(),
             Value::Array(a) => a.is_empty(),
             Value::Object(m) => m.is_empty(),
+            Value::Raw(text) => matches!(&**text, "{}" | "null"),
         }
     }
 }

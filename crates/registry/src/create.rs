@@ -63,7 +63,7 @@ impl Resource {
         if !call.dry_run() && resource_version_of(&object)? != 0 {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
@@ -71,7 +71,7 @@ impl Resource {
             };
         }
         let ttl = self.time_to_live(&object);
-        match self.put(&key, bytes, Expect::Absent, ttl).await {
+        match self.put(&key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 self.as_stored(call, object).await

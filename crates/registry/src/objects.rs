@@ -76,11 +76,17 @@ impl Objects {
 
     /// All objects of a resource (below `namespace`, unless it is empty) that the watch cache has.
     pub fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+        self.list_with(group, plural, namespace, "")
+    }
+
+    /// As `list`, but only those whose JSON has this text in it: finding that costs less than reading the object.
+    pub fn list_with(&self, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
         let Some(resource) = self.resource(group, plural) else { return Vec::new() };
         let snapshot = resource.cache.snapshot();
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
-        below.filter_map(|(_, object)| parse(object)).collect()
+        let found = below.filter(|(_, object)| memchr::memmem::find(&object.json(), text.as_bytes()).is_some());
+        found.filter_map(|(_, object)| parse(object)).collect()
     }
 
     /// A call of the server itself.
@@ -101,5 +107,5 @@ impl Objects {
 
 /// The object as a value; `None` if it cannot be read.
 pub fn parse(object: &CachedObject) -> Option<Value> {
-    kubelith_codec::json::parse(&object.json()).ok()
+    kubelith_codec::json::parse_stored(&object.json()).ok()
 }

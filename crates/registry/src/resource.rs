@@ -12,7 +12,7 @@ use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Scope};
-use kubelith_store::cache::{CachedObject, Hub, Renderer, ResourceCache, Snapshot};
+use kubelith_store::cache::{CachedObject, Hub, Rendered, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,18 @@ pub trait Conversion: Send + Sync + 'static {
 pub trait Encoder: Send + Sync + 'static {
     /// `object` is at the storage version and has no resourceVersion.
     fn encode(&self, object: &Value) -> Result<Bytes, Status>;
+
+    /// What the renderer would make of the encoded object, whatever its resourceVersion is; `None` if it takes as much work.
+    fn rendered(&self, _object: &Value) -> Option<Rendered> {
+        None
+    }
+}
+
+/// An object ready to be written.
+pub(crate) struct Encoded {
+    bytes: Bytes,
+    /// What readers get: those of this server need not decode what it has written.
+    rendered: Option<Rendered>,
 }
 
 /// The version at which strategies and admission see objects.
@@ -81,8 +93,7 @@ impl Resource {
     }
 
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {
-        let is = |key: &str, want: &str| object.get(key).and_then(Value::as_str) == Some(want);
-        if is("apiVersion", &to.api_version()) && is("kind", &to.kind) {
+        if object.is_of(to) {
             return Ok(object);
         }
         self.conversion.convert(object, to).await
@@ -110,13 +121,21 @@ impl Resource {
     pub(crate) async fn put(
         &self,
         key: &str,
-        bytes: Bytes,
+        encoded: Encoded,
         expect: Expect,
         ttl: Option<Duration>,
     ) -> Result<Revision, StoreError> {
-        let written = self.hub.store().put(self.store_key(key), bytes, expect, ttl).await?;
-        self.hub.wrote(written.0);
-        Ok(written)
+        let Encoded { bytes, rendered } = encoded;
+        let key = self.store_key(key);
+        if let Some(rendered) = rendered {
+            self.hub.foresee(key.clone(), bytes.clone(), rendered);
+        }
+        let written = self.hub.store().put(key.clone(), bytes, expect, ttl).await;
+        match &written {
+            Ok(revision) => self.hub.wrote(revision.0),
+            Err(_) => self.hub.unforesee(&key),
+        }
+        written
     }
 
     /// Deletes from the store.
@@ -132,11 +151,42 @@ impl Resource {
     }
 
     /// Stored bytes of an object at the working version.
-    pub(crate) async fn encode(&self, object: &Value) -> Result<Bytes, Status> {
-        let mut object = self.convert(object.clone(), &self.descriptor.storage.kind).await?;
-        object.remove_at(&["metadata", "resourceVersion"]);
+    pub(crate) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         object.remove_at(&["metadata", "selfLink"]);
-        self.encoder.encode(&object)
+        let stored = &self.descriptor.storage.kind;
+        if !object.is_of(stored) {
+            let mut object = self.convert(object.clone(), stored).await?;
+            object.remove_at(&["metadata", "resourceVersion"]);
+            return Ok(Encoded { bytes: self.encoder.encode(&object)?, rendered: None });
+        }
+        let version = object.remove_at(&["metadata", "resourceVersion"]);
+        let bytes = self.encoder.encode(object);
+        let is_new = version.is_none();
+        object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
+        let rendered = self.encoder.rendered(object);
+        if is_new {
+            object.remove_at(&["metadata", "resourceVersion"]);
+        }
+        let encoded = Encoded { bytes: bytes?, rendered };
+        debug_assert!(self.reads_back(&encoded), "what is read back differs from what was written");
+        Ok(encoded)
+    }
+
+    /// Whether the renderer makes of the bytes what we say it does.
+    fn reads_back(&self, Encoded { bytes, rendered }: &Encoded) -> bool {
+        let Some(foreseen) = rendered else { return true };
+        let Ok(read) = self.renderer.render(bytes, 0) else { return false };
+        let (foreseen, read) = (foreseen.at(0), read.at(0));
+        let same = foreseen == read;
+        if !same {
+            let text = |r: &Rendered| String::from_utf8_lossy(&r.json).into_owned();
+            tracing::error!(
+                foreseen = text(&foreseen),
+                read = text(&read),
+                "an object changes on its way to the store"
+            );
+        }
+        same
     }
 
     /// What was written, as a reader finds it: a version that the object is not stored in shows what is left of it there.
@@ -190,7 +240,7 @@ impl Resource {
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
-        let object = kubelith_codec::json::parse(json).map_err(Status::internal_error)?;
+        let object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
         // An object that is stored in another version is written even if it does not change.
         let stale = self.working == Working::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();

@@ -28,10 +28,10 @@ impl Resource {
             if call.dry_run() || (object == found.object && !found.stale) {
                 return Ok(object);
             }
-            let bytes = self.encode(&object).await?;
+            let encoded = self.encode(&mut object).await?;
             let ttl = self.strategy.time_to_live(&object);
             let expect = Expect::At(Revision(found.revision));
-            match self.put(&key, bytes, expect, ttl).await {
+            match self.put(&key, encoded, expect, ttl).await {
                 Ok(revision) => {
                     set_resource_version(&mut object, revision.0);
                     return Ok(object);

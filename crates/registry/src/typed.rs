@@ -99,6 +99,11 @@ impl Renderer for TypedCodec {
 }
 
 impl Encoder for TypedCodec {
+    fn rendered(&self, object: &Value) -> Option<Rendered> {
+        // What is read from JSON has the empty fields of Go's structs.
+        (self.encoding == Encoding::Protobuf).then(|| render(object, &self.selectable))
+    }
+
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.encoding {
             Encoding::Protobuf => Ok(proto::to_vec(object, &self.schema).map_err(Status::internal_error)?.into()),

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, Str, Value};
+use kubelith_meta::{GroupKind, Map, Str, Value};
 use kubelith_schema::Empties;
 use kubelith_store::{Expect, StoreError};
 
@@ -134,12 +134,12 @@ impl Resource {
         if revision != 0 {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
         }
         let ttl = self.time_to_live(&object);
-        match self.put(key, bytes, Expect::Absent, ttl).await {
+        match self.put(key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -187,14 +187,14 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
-        let bytes = self.encode(&object).await?;
+        let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        match self.put(key, bytes, expect, ttl).await {
+        match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
@@ -414,17 +414,11 @@ pub(crate) enum Attempt {
 
 /// Makes `object[key]` what it is in `from`, absent if it is absent there.
 fn copy_member(object: &mut Value, from: &Value, key: &str) {
-    match from.get(key) {
-        Some(v) => drop(object.make_object().insert(key, v.clone())),
-        None => drop(object.make_object().remove(key)),
-    }
+    object.copy_at(&[key], from);
 }
 
 fn copy_meta(object: &mut Value, from: &Value, key: &str) {
-    match from.at(&["metadata", key]) {
-        Some(v) => object.set_at(&["metadata", key], v.clone()),
-        None => drop(object.remove_at(&["metadata", key])),
-    }
+    object.copy_at(&["metadata", key], from);
 }
 
 /// uid if none is given, creation and deletion times whatever is given.
@@ -454,17 +448,23 @@ fn keep_managed_times(object: &mut Value, old: &Value) {
     if new_entries.len() != old_entries.len() || new_entries == old_entries {
         return;
     }
-    let untimed = |entry: &Value| {
-        let mut entry = entry.clone();
-        entry.make_object().remove("time");
-        entry
-    };
-    if !new_entries.iter().zip(old_entries).all(|(a, b)| untimed(a) == untimed(b)) {
+    if !new_entries.iter().zip(old_entries).all(|(a, b)| differ_in_time_at_most(a, b)) {
         return;
     }
-    let mut reverted = object.clone();
-    copy_meta(&mut reverted, old, "managedFields");
-    if reverted == *old {
-        *object = reverted;
+    let mut tried = Value::Array(old_entries.to_vec());
+    let mut swap = |object: &mut Value| {
+        if let Some(entries) = object.at_mut(&PATH) {
+            std::mem::swap(entries, &mut tried);
+        }
+    };
+    swap(object);
+    if *object != *old {
+        swap(object);
     }
+}
+
+fn differ_in_time_at_most(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let untimed = |m: &Map| m.len() - usize::from(m.contains_key("time"));
+    untimed(a) == untimed(b) && a.iter().all(|(key, value)| key == "time" || b.get(key) == Some(value))
 }

@@ -47,7 +47,7 @@ pub struct Schema {
     pub granular: bool,
     /// Strategic merge patch: strategy and merge key, built-in types only.
     pub patch: Option<PatchHint>,
-    /// Value rules: enum, bounds, pattern, format, oneOf... `None` for most.
+    /// Format and values; `None` for most.
     pub rules: Option<Box<Rules>>,
 }
 
@@ -180,32 +180,13 @@ pub struct Union {
     pub members: Vec<(Str, Str)>,
 }
 
-/// Value validation of OpenAPI v3 as structural schemas allow it.
+/// What is said of a value beyond its shape. The rules that values of custom resources must fulfil are elsewhere, in
+/// [`crate::structural::Rules`].
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub format: Option<Str>,
-    pub pattern: Option<Str>,
+    /// The values that there are; empty: any.
     pub enumeration: Vec<Value>,
-    pub minimum: Option<f64>,
-    pub maximum: Option<f64>,
-    pub exclusive_minimum: bool,
-    pub exclusive_maximum: bool,
-    pub multiple_of: Option<f64>,
-    pub min_length: Option<i64>,
-    pub max_length: Option<i64>,
-    pub min_items: Option<i64>,
-    pub max_items: Option<i64>,
-    pub unique_items: bool,
-    pub min_properties: Option<i64>,
-    pub max_properties: Option<i64>,
-    pub all_of: Vec<Schema>,
-    pub any_of: Vec<Schema>,
-    pub one_of: Vec<Schema>,
-    pub not: Option<Box<Schema>>,
-    /// `required` of a nested value validation, whose fields are declared elsewhere.
-    pub required: Vec<Str>,
-    /// CEL rules, kept as they were written (x-kubernetes-validations).
-    pub cel: Vec<Value>,
 }
 
 impl TypeTable {

@@ -171,6 +171,7 @@ impl ServerBuilder {
             self.routes.exact(path, Listing::Listed, handler);
         }
         let selection = Arc::new(self.config.metrics.clone());
+        self.metrics.describe_selection(&selection);
         let everything = Arc::new(Selection::default());
         self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone(), selection));
         self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything));
@@ -185,7 +186,7 @@ impl ServerBuilder {
         let request_timeout = self.config.chain.request_timeout;
         let send_retry_after = self.config.chain.send_retry_after;
         let chain = chain::build(handler, self.config.chain, &self.lifecycle, &in_flight, &self.metrics);
-        self.loopback.connect(chain.handler.clone());
+        self.loopback.connect(chain.handler.clone(), Some(self.metrics.rest_client.clone()));
         Server {
             loopback: self.loopback,
             chain,

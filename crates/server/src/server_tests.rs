@@ -5,6 +5,7 @@ use crate::http::{Body, BoxHandler, Request, Response};
 use crate::lifecycle::PostStartHook;
 use crate::respond;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
+use crate::tls::Trust;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
@@ -354,14 +355,7 @@ async fn certificates_are_chosen_by_name() {
             let accept = tokio::spawn(async move {
                 let _ = tokio_rustls::TlsAcceptor::from(config).accept(server).await;
             });
-            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-            let verifier = Arc::new(crate::testing::AcceptAnyServer(provider.clone()));
-            let config = rustls::ClientConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .dangerous()
-                .with_custom_certificate_verifier(verifier)
-                .with_no_client_auth();
+            let config = Trust::Anyone.client().unwrap().with_no_client_auth();
             let name = ServerName::try_from(server_name).unwrap();
             let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, client).await.unwrap();
             let der = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();

@@ -41,7 +41,7 @@ impl Priority {
 
     /// The default class; if a race made several, the one with the lowest value.
     fn default_class(&self) -> Option<Value> {
-        let classes = self.objects.list(GROUP, "priorityclasses", "");
+        let classes = self.objects.list_with(GROUP, "priorityclasses", "", r#""globalDefault":true"#);
         let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
         defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
     }

@@ -3,6 +3,7 @@
 
 use super::{list, list_mut};
 use futures::future::BoxFuture;
+use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupResource, Status, Str, Value, random};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Operation, Request};
@@ -131,8 +132,7 @@ fn automounts(account: &Value, pod: &Value) -> bool {
 }
 
 fn enforces_mountable_secrets(account: &Value) -> bool {
-    // The spellings of strconv.ParseBool.
-    matches!(account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS), Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+    account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS).and_then(parse_bool) == Some(true)
 }
 
 fn mount_token(pod: &mut Value) {

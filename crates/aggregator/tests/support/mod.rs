@@ -11,15 +11,11 @@ use kubelith_auth::authn::x509::CaPool;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_codec::json;
-use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Value};
-use kubelith_registry::Objects;
-use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
-use kubelith_server::handlers::Limits;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi, Subject};
@@ -189,26 +185,10 @@ impl Apis {
     pub async fn open(on: &[(&str, &str)], gates: fn(&str) -> bool) -> Apis {
         let hub = Hub::start(Arc::new(MemoryStore::default()), "/registry/").await.unwrap();
         let pairs: BTreeMap<String, String> = on.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let catalog = kubelith_catalog::builtin();
         let installed = install(Install {
-            catalog,
-            hub,
-            admission: Arc::new(AdmitAll),
-            objects: Objects::new(),
-            service_network: Default::default(),
-            clock: Arc::new(SystemClock),
-            limits: Limits::default(),
-            garbage_collection: true,
-            access: Access {
-                roles: Arc::default(),
-                tokens: kubelith_kube::actions::no_tokens(),
-                authenticator: Arc::new(kubelith_auth::authn::anonymous::Anonymous::new([])),
-                authorizer: Arc::new(AlwaysAllow),
-                audiences: Arc::new([]),
-            },
-            runtime_config: RuntimeConfig::parse(catalog, &pairs).unwrap(),
-            strategies: Default::default(),
+            runtime_config: RuntimeConfig::parse(kubelith_catalog::builtin(), &pairs).unwrap(),
             gates: Arc::new(gates),
+            ..Install::unguarded(hub)
         });
         Apis { installed: installed.await.unwrap() }
     }

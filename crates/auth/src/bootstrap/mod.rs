@@ -43,10 +43,7 @@ pub fn split_copy(old: Option<&Value>, new: Option<&Value>, template: &Value) ->
     let old = old.filter(|_| new.is_none())?;
     let mut copy = template.clone();
     for path in [&["subjects"][..], &["metadata", "labels"], &["metadata", "annotations"]] {
-        match old.at(path) {
-            Some(value) => copy.set_at(path, value.clone()),
-            None => drop(copy.remove_at(path)),
-        }
+        copy.copy_at(path, old);
     }
     Some(copy)
 }

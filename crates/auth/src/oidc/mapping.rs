@@ -174,13 +174,6 @@ fn strings_of(value: &Value) -> Result<Vec<Str>, String> {
 }
 
 fn wrong_type(value: &Value, wanted: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let found = kubelith_meta::text::json_kind(value);
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }

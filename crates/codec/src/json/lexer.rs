@@ -221,16 +221,19 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Reads over a string; one with escapes is read, so that they are checked.
+    /// Reads over a string; one with more than escaped quotes and backslashes is read, so that it is checked.
     fn skip_string(&mut self) -> Result<()> {
-        let start = self.pos + 1;
-        let n = plain_len(&self.data[start..]);
-        match self.data.get(start + n) {
-            Some(b'"') => {
-                self.pos = start + n + 1;
-                Ok(())
+        let mut at = self.pos + 1;
+        loop {
+            at += plain_len(&self.data[at..]);
+            match &self.data[at..] {
+                [b'"', ..] => {
+                    self.pos = at + 1;
+                    return Ok(());
+                }
+                [b'\\', b'"' | b'\\', ..] => at += 2,
+                _ => return self.string().map(drop),
             }
-            _ => self.string().map(drop),
         }
     }
 

@@ -22,6 +22,25 @@ pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
     parse_document(data, Strictness::Lenient).map(|d| d.value)
 }
 
+/// Reads an object as this server wrote it. `fieldsV1` of its managedFields stay text, which most readers pass on as it is.
+pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
+    parse_stored_without(data, &[])
+}
+
+/// As [`parse_stored`], and without members of these names, wherever they are: for readers of little in large objects.
+pub fn parse_stored_without(data: &[u8], skipped: &'static [&'static str]) -> Result<Value, DecodeError> {
+    let mut lexer = Lexer::new(data);
+    let mut parser = Parser::new(Strictness::Lenient);
+    parser.fields = Fields::Raw;
+    parser.skipped = skipped;
+    let value = parser.value(&mut lexer, 0)?;
+    lexer.end()?;
+    match parser.bad_number {
+        Some(text) => Err(DecodeError::number(&text)),
+        None => Ok(value),
+    }
+}
+
 /// Reads one JSON document and reports repeated keys.
 pub fn parse_strict(data: &[u8]) -> Result<Decoded, DecodeError> {
     parse_document(data, Strictness::Report)
@@ -53,9 +72,19 @@ pub(crate) struct Parser {
     elements: Vec<Value>,
     members: Vec<(Str, Value)>,
     strictness: Strictness,
+    fields: Fields,
+    /// Members that are left out.
+    skipped: &'static [&'static str],
     pub strict: StrictErrors,
     /// The first number that no double can hold. Syntax errors behind it come first.
     pub bad_number: Option<String>,
+}
+
+/// What becomes of `metadata.managedFields[].fieldsV1`.
+#[derive(Clone, Copy, PartialEq)]
+enum Fields {
+    Tree,
+    Raw,
 }
 
 enum Open {
@@ -70,6 +99,8 @@ impl Parser {
             elements: Vec::new(),
             members: Vec::new(),
             strictness,
+            fields: Fields::Tree,
+            skipped: &[],
             strict: StrictErrors::default(),
             bad_number: None,
         }
@@ -82,6 +113,18 @@ impl Parser {
     /// Reads one value that stands inside `depth` containers of the caller's.
     pub fn value(&mut self, lexer: &mut Lexer<'_>, depth: usize) -> Result<Value, SyntaxError> {
         loop {
+            if self.fields == Fields::Raw && self.is_at_fields() && lexer.peek() == Some(b'{') {
+                let start = lexer.position();
+                lexer.skip_value(depth + self.open.len())?;
+                let value = match std::str::from_utf8(lexer.since(start)) {
+                    Ok(text) => Value::Raw(text.into()),
+                    Err(_) => super::raw(lexer.since(start))?,
+                };
+                match self.finish(lexer, value)? {
+                    Some(value) => return Ok(value),
+                    None => continue,
+                }
+            }
             let value = match lexer.value(depth + self.open.len())? {
                 Token::Null => Value::Null,
                 Token::Bool(b) => Value::Bool(b),
@@ -97,8 +140,20 @@ impl Parser {
                 }
                 Token::BeginObject if lexer.empty_object()? => Value::object(),
                 Token::BeginObject => {
-                    let key = Str::from(lexer.key()?);
-                    self.open.push(Open::Object { start: self.members.len(), key, seen: SeenKeys::default() });
+                    let key = lexer.key()?;
+                    let is_skipped = self.skipped.contains(&&*key);
+                    self.open.push(Open::Object {
+                        start: self.members.len(),
+                        key: Str::from(key),
+                        seen: SeenKeys::default(),
+                    });
+                    if is_skipped && !self.skip_members(lexer)? {
+                        let value = self.close_object();
+                        match self.finish(lexer, value)? {
+                            Some(value) => return Ok(value),
+                            None => continue,
+                        }
+                    }
                     continue;
                 }
             };
@@ -106,6 +161,15 @@ impl Parser {
                 return Ok(value);
             }
         }
+    }
+
+    fn is_at_fields(&self) -> bool {
+        let [Open::Object { key: a, .. }, Open::Object { key: b, .. }, Open::Array { .. }, Open::Object { key: c, .. }] =
+            &self.open[..]
+        else {
+            return false;
+        };
+        c == "fieldsV1" && b == "managedFields" && a == "metadata"
     }
 
     /// Puts a finished value into its container, and containers that end with it into theirs. Returns the
@@ -122,18 +186,44 @@ impl Parser {
                     }
                     value = Value::Array(self.elements.split_off(start));
                 }
-                Some(Open::Object { start, key, .. }) => {
-                    let start = *start;
+                Some(Open::Object { key, .. }) => {
                     self.members.push((std::mem::take(key), value));
                     if lexer.more(b'}', AFTER_MEMBER)? {
                         self.next_key(lexer)?;
-                        return Ok(None);
+                        if !self.is_skipping() || self.skip_members(lexer)? {
+                            return Ok(None);
+                        }
                     }
-                    value = Value::Object(Map::from_unsorted(self.members.split_off(start)));
+                    value = self.close_object();
+                    continue;
                 }
             }
             self.open.pop();
         }
+    }
+
+    /// The object that is open, with the members it has.
+    fn close_object(&mut self) -> Value {
+        let Some(Open::Object { start, .. }) = self.open.pop() else { return Value::Null };
+        Value::Object(Map::from_unsorted(self.members.split_off(start)))
+    }
+
+    /// Whether the member that comes next is left out.
+    fn is_skipping(&self) -> bool {
+        let Some(Open::Object { key, .. }) = self.open.last() else { return false };
+        self.skipped.contains(&key.as_str())
+    }
+
+    /// Reads over members up to one that stays; false if the object ends before.
+    fn skip_members(&mut self, lexer: &mut Lexer<'_>) -> Result<bool, SyntaxError> {
+        while self.is_skipping() {
+            lexer.skip_value(self.open.len())?;
+            if !lexer.more(b'}', AFTER_MEMBER)? {
+                return Ok(false);
+            }
+            self.next_key(lexer)?;
+        }
+        Ok(true)
     }
 
     fn next_key(&mut self, lexer: &mut Lexer<'_>) -> Result<(), SyntaxError> {

@@ -199,3 +199,36 @@ fn deep_values_are_written_without_recursion() {
         }
     }
 }
+
+#[test]
+fn stored_objects_keep_field_sets_as_text() {
+    let text = r#"{"fieldsV1":{"a":1},"metadata":{"managedFields":[{"fieldsV1":{"f:a":{".":{}}},"manager":"m"},{"fieldsV1":null}]}}"#;
+    let stored = parse_stored(text.as_bytes()).unwrap();
+    let entries = stored.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap();
+    assert_eq!(entries[0].get("fieldsV1"), Some(&Value::Raw(r#"{"f:a":{".":{}}}"#.into())));
+    assert_eq!(entries[1].get("fieldsV1"), Some(&Value::Null));
+    assert_eq!(stored.get("fieldsV1"), Some(&parse(br#"{"a":1}"#).unwrap()));
+    assert_eq!(to_string(&stored), text);
+    let mut unfolded = stored;
+    unfold_fields(&mut unfolded);
+    assert_eq!(unfolded, parse(text.as_bytes()).unwrap());
+}
+
+#[test]
+fn members_are_left_out_wherever_they_are() {
+    let table = [
+        (r#"{"x":1}"#, r#"{}"#),
+        (r#"{"x":1,"y":2}"#, r#"{}"#),
+        (
+            r#"{"x":[{"a":1}],"b":{"y":{},"c":[{"x":1},{"x":{},"d":2,"y":3},5]},"y":null}"#,
+            r#"{"b":{"c":[{},{"d":2},5]}}"#,
+        ),
+        (r#"[{"x":1},{"a":"x"}]"#, r#"[{},{"a":"x"}]"#),
+    ];
+    for (text, expected) in table {
+        assert_eq!(to_string(&parse_stored_without(text.as_bytes(), &["x", "y"]).unwrap()), expected);
+    }
+    for bad in [r#"{"x":1"#, r#"{"x":1,}"#, r#"{"x":}"#, r#"{"x":1]"#] {
+        assert!(parse_stored_without(bad.as_bytes(), &["x"]).is_err(), "{bad}");
+    }
+}

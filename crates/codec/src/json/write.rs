@@ -22,6 +22,7 @@ fn write_at(out: &mut Vec<u8>, value: &Value, depth: usize) {
         Value::Int(i) => write_int(out, *i),
         Value::Float(f) => write_float(out, *f),
         Value::String(s) => write_string(out, s),
+        Value::Raw(text) => out.extend_from_slice(text.as_bytes()),
         deep if depth > MAX_RECURSION => write_deep(out, deep),
         Value::Array(items) => {
             out.push(b'[');
@@ -137,6 +138,7 @@ fn pretty(out: &mut Vec<u8>, value: &Value, level: usize) {
             newline(out, level);
             out.push(b']');
         }
+        Value::Raw(text) => pretty(out, &super::parse(text.as_bytes()).unwrap_or_default(), level),
         Value::Object(members) if !members.is_empty() => {
             out.push(b'{');
             for (i, (key, value)) in members.iter().enumerate() {
@@ -231,6 +233,26 @@ pub fn compact(out: &mut Vec<u8>, json: &[u8]) -> Result<(), SyntaxError> {
     }
     debug_assert!(super::validate(&out[start..]).is_ok());
     Ok(())
+}
+
+/// JSON as a value that is not looked into: an object, or null.
+pub fn raw(json: &[u8]) -> Result<Value, SyntaxError> {
+    let mut text = Vec::with_capacity(json.len());
+    compact(&mut text, json)?;
+    let text = String::from_utf8(text).expect("compact JSON is UTF-8");
+    Ok(if text == "null" { Value::Null } else { Value::Raw(text.into()) })
+}
+
+/// Turns `fieldsV1` of an object's managedFields into a tree, for who wants to look into them.
+pub fn unfold_fields(object: &mut Value) {
+    let Some(list) = object.at_mut(&["metadata", "managedFields"]).and_then(Value::as_array_mut) else { return };
+    for entry in list {
+        if let Some(fields) = entry.get_mut("fieldsV1")
+            && let Value::Raw(text) = fields
+        {
+            *fields = super::parse(text.as_bytes()).unwrap_or_default();
+        }
+    }
 }
 
 /// A string with its quotes, as it is but for what the serializer escapes.

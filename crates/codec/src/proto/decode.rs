@@ -225,7 +225,11 @@ impl<'s> Decoder<'s> {
             }
             Shape::Quantity => quantity(r.bytes()?),
             Shape::IntOrString => int_or_string(r.bytes()?),
-            Shape::RawExtension | Shape::FieldsV1 | Shape::Json | Shape::Any => {
+            Shape::FieldsV1 => match single(r.bytes()?, 1, BYTES, "Raw", |r| r.bytes())? {
+                None | Some([]) => Ok(Value::Null),
+                Some(raw) => json::raw(raw).map_err(DecodeError::from),
+            },
+            Shape::RawExtension | Shape::Json | Shape::Any => {
                 match single(r.bytes()?, 1, BYTES, "Raw", |r| r.bytes())? {
                     None | Some([]) => Ok(Value::Null),
                     Some(raw) => json::parse(raw),

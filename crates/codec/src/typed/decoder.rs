@@ -166,6 +166,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 other => d.wrong(other.kind()),
             }),
             Shape::Any => self.any(self.strictness),
+            Shape::FieldsV1 if self.lexer.peek() == Some(b'{') => self.raw(),
             Shape::RawExtension | Shape::FieldsV1 | Shape::Json => self.any(Strictness::Lenient),
             Shape::Bytes if self.lexer.peek() == Some(b'[') => self.begin_list(Place::Byte, self.nested()),
             Shape::Bytes => self.scalar(|d, token| match token {
@@ -258,6 +259,13 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }
         }
         Ok(if value.is_null() { Begun::Absent } else { Begun::Done(value) })
+    }
+
+    /// An object that is kept as text.
+    fn raw(&mut self) -> Result<Begun<'s>, SyntaxError> {
+        let start = self.lexer.position();
+        self.lexer.skip_value(self.stack.len())?;
+        Ok(Begun::Done(crate::json::raw(self.lexer.since(start))?))
     }
 
     fn schema_or_bool(&mut self, id: TypeId) -> Result<Begun<'s>, SyntaxError> {

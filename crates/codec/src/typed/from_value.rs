@@ -54,7 +54,12 @@ impl Walk<'_> {
             return self.read_text(schema, value);
         }
         match &schema.shape {
-            Shape::Any | Shape::RawExtension | Shape::FieldsV1 | Shape::Json => {}
+            Shape::Any | Shape::RawExtension | Shape::Json => {}
+            Shape::FieldsV1 => {
+                if let Value::Object(_) = value {
+                    *value = Value::Raw(json::to_string(value).into());
+                }
+            }
             Shape::String | Shape::Bool | Shape::Int32 | Shape::Int64 | Shape::Float => {
                 self.scalar(schema, go_type, value)?;
             }
@@ -259,6 +264,6 @@ fn go_kind(value: &Value) -> &'static str {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "slice",
-        Value::Object(_) => "map",
+        Value::Object(_) | Value::Raw(_) => "map",
     }
 }

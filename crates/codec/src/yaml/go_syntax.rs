@@ -36,6 +36,8 @@ fn push(out: &mut String, v: &Value, depth: usize) {
         Value::Int(i) => out.push_str(itoa::Buffer::new().format(*i)),
         Value::Float(f) => out.push_str(&text::float_v(*f)),
         Value::String(s) => out.push_str(&text::quote(s)),
+        // YAML that is read has none.
+        Value::Raw(text) => out.push_str(text),
         Value::Array(items) => {
             out.push_str("[]interface {}{");
             for (i, item) in items.iter().enumerate() {

@@ -61,6 +61,7 @@ impl Writer<'_> {
             Value::Int(i) => self.plain(itoa::Buffer::new().format(*i)),
             Value::Float(f) => self.plain(&float(*f)),
             Value::String(s) => self.string(s, position, indent),
+            Value::Raw(text) => self.node(&json::parse(text.as_bytes()).unwrap_or_default(), position, indent),
             Value::Array(items) if items.is_empty() => self.indicator("[]", Before::Space, false),
             Value::Object(members) if members.is_empty() => self.indicator("{}", Before::Space, false),
             // JSON is YAML, too, and written without recursion.

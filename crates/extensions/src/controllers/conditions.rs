@@ -40,10 +40,14 @@ impl Condition {
     }
 }
 
-/// The definition with the status it should have; `None` if it has it.
+/// The status that a definition should have; `None` if it has it.
 pub fn settled(object: &Value, taken: &Taken, now: Time) -> Option<Value> {
     let definition = Definition(object);
-    let mut new = object.clone();
+    // Nothing but the status: schemas are large.
+    let mut new = Value::object();
+    if let Some(status) = object.get("status") {
+        new.set_at(&["status"], status.clone());
+    }
     if definition.names() != definition.accepted_names() {
         let (names, condition) = accept_names(definition, taken);
         let same = definition.accepted_names() == names && has(definition, &condition);
@@ -73,7 +77,8 @@ pub fn settled(object: &Value, taken: &Taken, now: Time) -> Option<Value> {
         }
         None => remove(&mut new, "NonStructuralSchema"),
     }
-    (new != *object).then_some(new)
+    let status = new.remove_at(&["status"]);
+    if status.as_ref() == object.get("status") { None } else { status }
 }
 
 fn has(definition: Definition<'_>, wanted: &Condition) -> bool {
@@ -222,6 +227,13 @@ mod tests {
                 "status":{{"conditions":null}}}}"#
         );
         json::parse(text.as_bytes()).expect("tests are JSON")
+    }
+
+    /// The definition with the status that it gets.
+    fn settled(object: &Value, taken: &Taken, now: Time) -> Option<Value> {
+        let mut object = object.clone();
+        object.set_at(&["status"], super::settled(&object, taken, now)?);
+        Some(object)
     }
 
     fn reasons(object: &Value) -> Vec<(String, String)> {

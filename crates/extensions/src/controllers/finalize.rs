@@ -25,14 +25,14 @@ struct Finalizer {
     table: Arc<Table>,
 }
 
+/// It watches nothing: who reads every change of a definition tells it which ones are being deleted.
 pub fn finalizer(config: Arc<Config>, client: LoopbackClient, table: Arc<Table>) -> Controller {
-    let cache = config.definitions.cache.clone();
     let this = Arc::new(Finalizer { config, client, table });
     let reconcile = move |name: Str| {
         let this = this.clone();
         async move { this.reconcile(&name).await }
     };
-    Controller::new("crd-finalizer", reconcile).watches(&cache, |change| vec![change.key()]).workers(WORKERS)
+    Controller::new("crd-finalizer", reconcile).workers(WORKERS)
 }
 
 impl Finalizer {

@@ -2,26 +2,28 @@
 
 use super::conditions::Taken;
 use crate::definition::{Definition, Names};
+use crate::metrics::Reason;
 use crate::serving::descriptor;
 use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_schema::Descriptor;
 use kubelith_store::cache::CachedObject;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Default)]
 pub struct Index {
-    /// By the definition's name. No other lock is taken while this one is held.
-    known: Mutex<BTreeMap<Str, Known>>,
+    /// By group, then by the definition's name: what changes with one definition is looked for in its group only. No
+    /// other lock is taken while this one is held.
+    groups: Mutex<HashMap<Str, BTreeMap<Str, Known>>>,
 }
 
 /// One definition.
 #[derive(Clone)]
 pub struct Known {
-    pub group: Str,
-    pub accepted: Names,
+    group: Str,
+    accepted: Names,
     /// Versions that are served, be it established or not.
-    pub served: Vec<Str>,
+    served: Vec<Str>,
     /// What is published of it once it is established.
     pub published: Option<Arc<Descriptor>>,
     mark: Mark,
@@ -29,6 +31,8 @@ pub struct Known {
     pub object: Arc<CachedObject>,
     /// With the status that it is about to get.
     settling: Option<Arc<Value>>,
+    /// The revision at which it got that status.
+    settled: Option<i64>,
 }
 
 /// Tells whether what is published would differ.
@@ -41,7 +45,10 @@ struct Mark {
 }
 
 /// The group versions that a change concerns.
-pub type Touched = BTreeSet<GroupVersion>;
+pub struct Touched {
+    pub versions: BTreeSet<GroupVersion>,
+    pub reason: Reason,
+}
 
 impl Known {
     fn read(definition: Definition<'_>, object: &Arc<CachedObject>) -> Known {
@@ -59,6 +66,7 @@ impl Known {
             mark,
             object: object.clone(),
             settling: None,
+            settled: None,
         }
     }
 
@@ -68,6 +76,10 @@ impl Known {
 }
 
 impl Index {
+    fn groups(&self) -> MutexGuard<'_, HashMap<Str, BTreeMap<Str, Known>>> {
+        self.groups.lock().expect("no panic under this lock")
+    }
+
     /// Takes in a definition. Answers the group versions whose documents change.
     pub fn put(&self, definition: Definition<'_>, object: &Arc<CachedObject>) -> Touched {
         self.insert(definition, Known::read(definition, object))
@@ -81,26 +93,48 @@ impl Index {
     }
 
     fn insert(&self, definition: Definition<'_>, new: Known) -> Touched {
-        let mut known = self.known.lock().expect("no panic under this lock");
-        let mut touched = Touched::new();
-        match known.get(definition.name()) {
-            Some(old) if old.mark == new.mark && old.accepted == new.accepted => {}
-            old => touched.extend(old.into_iter().flat_map(Known::versions).chain(new.versions())),
-        }
+        let mut groups = self.groups();
+        let known = groups.entry(new.group.clone()).or_default();
+        let old = known.get(definition.name());
+        let reason = if old.is_some_and(|old| old.published.is_some()) { Reason::Update } else { Reason::Add };
+        let versions = match old {
+            Some(old) if old.mark == new.mark && old.accepted == new.accepted => BTreeSet::new(),
+            old => old.into_iter().flat_map(Known::versions).chain(new.versions()).collect(),
+        };
         known.insert(definition.name().into(), new);
-        touched
+        Touched { versions, reason }
+    }
+
+    /// The status that the definition was to get is written, at this revision.
+    pub fn settled(&self, definition: Definition<'_>, revision: i64) {
+        let mut groups = self.groups();
+        let known = groups.get_mut(definition.group()).and_then(|known| known.get_mut(definition.name()));
+        if let Some(known) = known {
+            known.settled = Some(revision);
+        }
+    }
+
+    /// Whether this is a definition as we left it, so that nothing is to be read from it.
+    pub fn is_settled(&self, object: &Arc<CachedObject>) -> bool {
+        let mut groups = self.groups();
+        let known = of_name(&mut groups, &object.key).filter(|k| k.settled == Some(object.revision));
+        let Some(known) = known else { return false };
+        known.object = object.clone();
+        known.settling = None;
+        true
     }
 
     pub fn remove(&self, name: &str) -> Touched {
-        let removed = self.known.lock().expect("no panic under this lock").remove(name);
-        removed.iter().flat_map(Known::versions).collect()
+        let mut groups = self.groups();
+        let removed = groups.values_mut().find_map(|known| known.remove(name));
+        groups.retain(|_, known| !known.is_empty());
+        Touched { versions: removed.iter().flat_map(Known::versions).collect(), reason: Reason::Remove }
     }
 
     /// The names that the other definitions of a group have.
     pub fn taken(&self, group: &str, except: &str) -> Taken {
         let mut taken = Taken::default();
-        let known = self.known.lock().expect("no panic under this lock");
-        for (_, other) in known.iter().filter(|(name, k)| *name != except && k.group == group) {
+        for (_, other) in self.groups().get(group).into_iter().flatten().filter(|(name, _)| *name != except) {
             taken.add(&other.accepted);
         }
         taken
@@ -108,17 +142,19 @@ impl Index {
 
     /// A definition with the status that is being written for it.
     pub fn settling(&self, object: &CachedObject) -> Option<Arc<Value>> {
-        let known = self.known.lock().expect("no panic under this lock");
-        let known = known.get(&*object.key).filter(|k| k.object.revision == object.revision)?;
+        let mut groups = self.groups();
+        let known = of_name(&mut groups, &object.key).filter(|k| k.object.revision == object.revision)?;
         known.settling.clone()
     }
 
-    pub fn all(&self) -> Vec<Known> {
-        self.known.lock().expect("no panic under this lock").values().cloned().collect()
+    /// The definitions of a group, by name.
+    pub fn group(&self, group: &str) -> Vec<Known> {
+        self.groups().get(group).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
+}
 
-    /// All group versions that some definition serves.
-    pub fn group_versions(&self) -> BTreeSet<GroupVersion> {
-        self.known.lock().expect("no panic under this lock").values().flat_map(Known::versions).collect()
-    }
+/// A definition is called by its plural and its group.
+fn of_name<'a>(groups: &'a mut HashMap<Str, BTreeMap<Str, Known>>, name: &str) -> Option<&'a mut Known> {
+    let (_, group) = name.split_once('.')?;
+    groups.get_mut(group)?.get_mut(name)
 }

@@ -7,7 +7,7 @@ use crate::Config;
 use crate::definition::{self, Definition};
 use crate::serving::Table;
 use kubelith_meta::{GroupVersionResource, Str};
-use kubelith_server::controller::{Change, Controller, Next};
+use kubelith_server::controller::{Change, Controller, Next, Running};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct StatusController {
     pub table: Arc<Table>,
     pub index: Arc<Index>,
     pub publisher: Arc<Publisher>,
+    /// Told of definitions that are being deleted.
+    pub finalizer: Running,
 }
 
 impl StatusController {
@@ -48,26 +50,40 @@ impl StatusController {
     async fn reconcile(&self, name: Str) -> Result<Next, String> {
         let Some(cached) = self.config.definitions.cache.get(&name) else {
             let touched = self.index.remove(&name);
-            self.publisher.publish(&self.index, &touched);
+            self.publisher.publish(&self.index, &name, &touched);
             self.table.forget(&name).await;
             return Ok(Next::Done);
         };
-        let object = definition::read(&cached)?;
+        if self.index.is_settled(&cached) {
+            return Ok(Next::Done);
+        }
+        let mut object = definition::read(&cached)?;
         let definition = Definition(&object);
+        if definition.is_being_deleted() {
+            self.finalizer.add(name.clone());
+        }
         let taken = self.index.taken(definition.group(), &name);
-        let Some(wanted) = conditions::settled(&object, &taken, self.config.clock.now()) else {
+        let Some(status) = conditions::settled(&object, &taken, self.config.clock.now()) else {
             let touched = self.index.put(definition, &cached);
-            self.publisher.publish(&self.index, &touched);
+            self.publisher.publish(&self.index, &name, &touched);
             return Ok(Next::Done);
         };
+        object.set_at(&["status"], status);
         // Published before it is said to be established: whoever waits for that finds it.
-        let wanted = Arc::new(wanted);
+        let wanted = Arc::new(object);
         let touched = self.index.settle(&wanted, &cached);
-        self.publisher.publish(&self.index, &touched);
+        self.publisher.publish(&self.index, &name, &touched);
         let resource = definitions();
         let target = ResourceRef::new(&resource).name(&name).subresource("status");
         match self.client.update(&target, &wanted).await {
-            Ok(_) => Ok(Next::Done),
+            Ok(written) => {
+                // With all its names it waits for no other definition, so that it is as it should be.
+                let wanted = Definition(&wanted);
+                if wanted.is("NamesAccepted") && wanted.is("Established") && !wanted.is_being_deleted() {
+                    self.index.settled(wanted, written.meta().resource_version().parse().unwrap_or_default());
+                }
+                Ok(Next::Done)
+            }
             // Changed or deleted meanwhile: the change brings us here again.
             Err(status) if status.is_conflict() || status.is_not_found() => Ok(Next::Done),
             Err(status) => Err(status.message),

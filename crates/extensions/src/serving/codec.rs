@@ -88,7 +88,7 @@ pub struct CustomCodec {
 
 impl Renderer for CustomCodec {
     fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
-        let mut object = json::parse(value).map_err(|e| e.to_string())?;
+        let mut object = json::parse_stored(value).map_err(|e| e.to_string())?;
         self.schemas.restore(&mut object);
         set_resource_version(&mut object, revision);
         Ok(render(&object, &self.selectable))
@@ -97,8 +97,10 @@ impl Renderer for CustomCodec {
 
 impl Encoder for CustomCodec {
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
-        // Go's encoder sorts keys and ends a document with a line feed.
-        let mut bytes = json::to_vec(object);
+        // Go's encoder sorts keys, those of fieldsV1 too, and ends a document with a line feed.
+        let mut object = object.clone();
+        json::unfold_fields(&mut object);
+        let mut bytes = json::to_vec(&object);
         bytes.push(b'\n');
         Ok(bytes.into())
     }

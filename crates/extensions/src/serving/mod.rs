@@ -88,6 +88,9 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         config.hub.replace_renderer(prefix, codec.clone()).await?;
     }
     let cache = config.hub.register(prefix, None, codec.clone()).await?;
+    if let Some(counts) = &config.counts {
+        counts.track(descriptor.group.clone(), descriptor.plural.clone(), Arc::downgrade(&cache));
+    }
     let conversion = conversion(config, definition, &schemas);
     let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
     let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
@@ -108,6 +111,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             has_status: spec.has_status(),
             scale: spec.scale(),
             rules,
+            metrics: config.metrics.clone(),
         });
         let resource = Arc::new(Resource {
             descriptor: descriptor.clone(),
@@ -163,7 +167,7 @@ fn conversion(config: &Config, definition: Definition<'_>, schemas: &Arc<Schemas
     match definition.webhook() {
         None => Converting { live: Arc::new(Renaming(schemas.clone())), now: Arc::new(convert::rename) },
         Some(webhook) => {
-            let webhook = Arc::new(Webhook::new(config, webhook, schemas.clone()));
+            let webhook = Arc::new(Webhook::new(config, definition.name(), webhook, schemas.clone()));
             Converting { live: webhook.clone(), now: Arc::new(move |object, to| webhook.convert_now(object, to)) }
         }
     }

@@ -2,8 +2,11 @@
 
 use super::embedded;
 use super::schemas::Schemas;
+use crate::metrics::ExtensionsMetrics;
+use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
+use kubelith_meta::text::go_type;
 use kubelith_meta::{GroupVersionKind, Str, Value, names};
 use kubelith_registry::{Call, Generation, Part, Strategy};
 use kubelith_schema::ScalePaths;
@@ -11,6 +14,7 @@ use kubelith_schema::jsonpath::SimplePath;
 use kubelith_schema::structural::{self, Structural, validate_lists};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub struct CustomStrategy {
     pub kind: GroupVersionKind,
@@ -21,6 +25,7 @@ pub struct CustomStrategy {
     pub scale: Option<ScalePaths>,
     /// The rules in CEL of this version, if it has any.
     pub rules: Option<Arc<dyn RuleSet>>,
+    pub metrics: Arc<ExtensionsMetrics>,
 }
 
 /// `x-kubernetes-validations` of one schema.
@@ -142,10 +147,7 @@ impl Strategy for CustomStrategy {
             if let Some(metadata) = old.get("metadata") {
                 object.set_at(&["metadata"], metadata.clone());
             }
-            match managed {
-                Some(managed) => object.set_at(&["metadata", "managedFields"], managed),
-                None => drop(object.remove_at(&["metadata", "managedFields"])),
-            }
+            object.put_at(&["metadata", "managedFields"], managed);
         }
     }
 
@@ -165,10 +167,13 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+        let began = Instant::now();
         let mut errors = match part {
             Part::Status => self.validate_status_update(object, old),
             _ => self.validate_main_update(object, old),
         };
+        // Old and new are compared on the way of validation, so that its time is the time of that.
+        self.metrics.ratcheted(began.elapsed());
         self.check_rules(object, Some(old), &mut errors);
         errors
     }
@@ -208,7 +213,7 @@ pub fn nested_int(object: &Value, path: &str) -> Result<Option<i64>, String> {
         Some(Value::Int(n)) => Ok(Some(*n)),
         Some(other) => Err(format!(
             "{path} accessor error: {} is of the type {}, expected int64",
-            go_text(other),
+            go_value(other),
             go_type(other),
             path = dotted(path)
         )),
@@ -230,7 +235,7 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
                 return Err(format!(
                     ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
                     so_far.join("."),
-                    go_text(other),
+                    go_value(other),
                     go_type(other)
                 ));
             }
@@ -241,34 +246,6 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
 
 fn dotted(path: &str) -> String {
     format!(".{}", path.trim_start_matches('.'))
-}
-
-/// As Go's `%v` prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::Bool(b) => b.to_string(),
-        Value::Int(i) => i.to_string(),
-        Value::Float(f) => kubelith_meta::text::float_v(*f),
-        Value::String(s) => s.to_string(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// Finalizers that are new and badly named.

@@ -20,6 +20,13 @@ pub struct Serving {
     pub built: Arc<Built>,
 }
 
+impl Serving {
+    /// Whether both serve the same, whatever else of the definition changed.
+    pub fn is_same(&self, other: &Serving) -> bool {
+        Arc::ptr_eq(&self.built, &other.built)
+    }
+}
+
 pub struct Table {
     config: Arc<Config>,
     index: Arc<Index>,

@@ -2,6 +2,7 @@
 //! back must be the one that was sent, and of its metadata only labels and annotations count.
 
 use super::schemas::Schemas;
+use crate::metrics::{ExtensionsMetrics, Failure};
 use crate::{Config, Resolve};
 use futures::future::BoxFuture;
 use kubelith_auth::remote::{FetchRequest, HttpFetch};
@@ -13,20 +14,23 @@ use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
 use kubelith_registry::Conversion;
-use kubelith_server::outbound::{ClientTls, Credential, HttpClient, Trust};
+use kubelith_server::outbound::{ClientTls, Credential, HttpClient};
+use kubelith_server::tls::Trust;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a webhook may take, as in the reference.
-const TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_PORT: u16 = 443;
 
 pub struct Webhook {
     client: Result<Arc<dyn HttpFetch>, String>,
     place: Place,
+    timeout: Duration,
     /// Versions of ConversionReview that it understands, the best first.
     reviews: Vec<Str>,
     schemas: Arc<Schemas>,
+    /// Name of the definition.
+    definition: Str,
+    metrics: Arc<ExtensionsMetrics>,
 }
 
 /// Where the webhook is.
@@ -37,7 +41,7 @@ enum Place {
 
 impl Webhook {
     /// `webhook` is `spec.conversion.webhook`.
-    pub fn new(config: &Config, webhook: &Value, schemas: Arc<Schemas>) -> Webhook {
+    pub fn new(config: &Config, definition: &str, webhook: &Value, schemas: Arc<Schemas>) -> Webhook {
         let client = webhook.get("clientConfig").cloned().unwrap_or_default();
         let service = client.get("service").filter(|s| !s.is_null());
         let place = match service {
@@ -63,13 +67,16 @@ impl Webhook {
             },
             identity: None,
         };
-        let client = HttpClient::new(&tls, Credential::None, TIMEOUT);
+        let client = HttpClient::new(&tls, Credential::None, config.webhook_timeout);
         let reviews = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or(&[]);
         Webhook {
             client: client.map(|c| Arc::new(c) as Arc<dyn HttpFetch>),
             place,
+            timeout: config.webhook_timeout,
             reviews: reviews.iter().filter_map(Value::as_str).map(Str::from).collect(),
             schemas,
+            definition: definition.into(),
+            metrics: config.metrics.clone(),
         }
     }
 
@@ -99,15 +106,29 @@ impl Webhook {
         }
         let version = self.reviews.iter().find(|v| matches!(v.as_str(), "v1" | "v1beta1"));
         let version = version.ok_or("no supported conversion review versions")?;
+        let began = Instant::now();
+        let outcome = self.converted(&object, to, version).await;
+        let failure = outcome.as_ref().err().map(|(failure, _)| *failure);
+        self.metrics.converted(&self.definition, &from.version, &to.version, failure, began.elapsed());
+        outcome.map_err(|(_, why)| why)
+    }
+
+    async fn converted(
+        &self,
+        object: &Value,
+        to: &GroupVersionKind,
+        version: &str,
+    ) -> Result<Value, (Failure, String)> {
         let uid = random::uid(random::random_bits);
-        let review = review(version, &uid, &object, to);
-        let about = format!("conversion webhook for {from}");
-        let answer = self.post(&review).await.map_err(|why| format!("{about} failed: {why}"))?;
-        let objects = converted(&answer, version, &uid).map_err(|why| format!("{about} failed: {why}"))?;
+        let about = format!("conversion webhook for {}", object.gvk());
+        let failed = |failure: Failure, why: String| (failure, format!("{about} failed: {why}"));
+        let answer = self.post(&review(version, &uid, object, to)).await.map_err(|why| failed(Failure::Call, why))?;
+        let objects = converted(&answer, version, &uid).map_err(|why| failed(Failure::MalformedResponse, why))?;
         let [converted] = objects else {
-            return Err(format!("{about} returned {} objects, expected 1", objects.len()));
+            let why = format!("{about} returned {} objects, expected 1", objects.len());
+            return Err((Failure::PartialResponse, why));
         };
-        check(&object, converted.clone(), to, &about)
+        check(object, converted.clone(), to, &about).map_err(|why| (Failure::InvalidObject, why))
     }
 
     async fn post(&self, review: &Value) -> Result<Value, String> {
@@ -133,7 +154,7 @@ impl Webhook {
 
     /// Where to send to, and how that is called in errors.
     fn url(&self) -> Result<(String, String), String> {
-        let timeout = format!("timeout={}s", TIMEOUT.as_secs());
+        let timeout = format!("timeout={}s", self.timeout.as_secs());
         match &self.place {
             Place::Url(url) => {
                 let separator = if url.contains('?') { '&' } else { '?' };

@@ -5,6 +5,7 @@ use super::walk::{flag, has, has_some, list, members};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_schema::go_regexp;
+use std::collections::HashSet;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -13,16 +14,31 @@ enum Level {
     Field,
 }
 
+/// What was found so far.
+#[derive(Default)]
+struct Found<'a> {
+    errors: ErrorList,
+    /// Patterns that are good. The same ones come again and again, and to compile one takes longer than all else here.
+    patterns: HashSet<&'a str>,
+}
+
+impl Found<'_> {
+    fn push(&mut self, error: Error) {
+        self.errors.push(error);
+    }
+}
+
 /// Errors sorted by their text, as the reference has them.
 pub fn validate(schema: &Value, path: &Path<'_>) -> ErrorList {
-    let mut errors = ErrorList::default();
-    invariants(schema, Level::Root, path, &mut errors);
-    completeness(schema, Some(schema), path, path, &mut errors);
+    let mut found = Found::default();
+    invariants(schema, Level::Root, path, &mut found);
+    completeness(schema, Some(schema), path, path, &mut found.errors);
+    let mut errors = found.errors;
     errors.sort_by_cached_key(Error::to_string);
     errors
 }
 
-fn invariants(s: &Value, level: Level, path: &Path<'_>, errors: &mut ErrorList) {
+fn invariants<'a>(s: &'a Value, level: Level, path: &Path<'_>, errors: &mut Found<'a>) {
     let kind = s.str_at(&["type"]);
     match s.get("items").filter(|i| i.as_object().is_some()) {
         Some(items) => invariants(items, Level::Item, &path.child("items"), errors),
@@ -55,8 +71,8 @@ fn invariants(s: &Value, level: Level, path: &Path<'_>, errors: &mut ErrorList) 
         }
     }
     rules(s, is_int_or_string(s), is_int_or_string_in_all(s), level, path, errors);
-    types(s, kind, level, path, errors);
-    meta(s, level == Level::Root || embedded, level, path, errors);
+    types(s, kind, level, path, &mut errors.errors);
+    meta(s, level == Level::Root || embedded, level, path, &mut errors.errors);
     if embedded && !preserve && !has_some(s, "properties") {
         let why = "must not be empty if x-kubernetes-embedded-resource is true without \
                    x-kubernetes-preserve-unknown-fields";
@@ -121,7 +137,14 @@ fn is_int_or_string_in_all(s: &Value) -> bool {
     list(s, "allOf").first().is_some_and(is_int_or_string)
 }
 
-fn rules(s: &Value, skip_any: bool, skip_any_in_first: bool, level: Level, path: &Path<'_>, errors: &mut ErrorList) {
+fn rules<'a>(
+    s: &'a Value,
+    skip_any: bool,
+    skip_any_in_first: bool,
+    level: Level,
+    path: &Path<'_>,
+    errors: &mut Found<'a>,
+) {
     if !skip_any {
         for (i, part) in list(s, "anyOf").iter().enumerate() {
             nested(part, false, level, &path.item("anyOf", i), errors);
@@ -137,16 +160,20 @@ fn rules(s: &Value, skip_any: bool, skip_any_in_first: bool, level: Level, path:
         nested(not, false, level, &path.child("not"), errors);
     }
     let pattern = s.str_at(&["pattern"]);
-    if !pattern.is_empty()
-        && let Err(why) = go_regexp::compile(pattern)
-    {
-        let why = format!("must be a valid regular expression, but isn't: {why}");
-        errors.push(Error::invalid(&path.child("pattern"), pattern, why));
+    if pattern.is_empty() || errors.patterns.contains(pattern) {
+        return;
+    }
+    match go_regexp::compile(pattern) {
+        Ok(_) => drop(errors.patterns.insert(pattern)),
+        Err(why) => {
+            let why = format!("must be a valid regular expression, but isn't: {why}");
+            errors.push(Error::invalid(&path.child("pattern"), pattern, why));
+        }
     }
 }
 
 /// A part of `allOf` and its like: rules only.
-fn nested(s: &Value, skip_any: bool, level: Level, path: &Path<'_>, errors: &mut ErrorList) {
+fn nested<'a>(s: &'a Value, skip_any: bool, level: Level, path: &Path<'_>, errors: &mut Found<'a>) {
     rules(s, skip_any, false, level, path, errors);
     if let Some(items) = s.get("items").filter(|i| i.as_object().is_some()) {
         nested(items, false, level, &path.child("items"), errors);

@@ -1,21 +1,20 @@
 //! A server with the built-in groups and the extensions, in this process, on the memory store.
+#![allow(dead_code, reason = "each test uses its part")]
 
-use kubelith_auth::authn::anonymous::Anonymous;
-use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
-use kubelith_extensions::{Config, DefinitionStrategy, Extensions};
-use kubelith_kube::actions::Access;
+use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::{Install, install, strategies};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_registry::Objects;
 use kubelith_registry::admission::AdmitAll;
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
+use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::handlers::Limits;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi};
 use kubelith_server::testing::TestServer;
 use kubelith_store::cache::Hub;
@@ -32,37 +31,30 @@ pub struct Server {
     /// Serves for as long as it is kept.
     pub _frame: TestServer,
     pub client: LoopbackClient,
+    #[allow(dead_code, reason = "only one of the test programs asks")]
     pub discovery: Arc<Discovery>,
+    pub metrics: Metrics,
+    pub counts: Arc<ObjectCounts>,
 }
 
 /// Starts a server on a store, which several may share.
 pub async fn start(store: Arc<dyn Store>) -> Server {
+    start_with(store, kubelith_extensions::WEBHOOK_TIMEOUT).await
+}
+
+/// The same with another time for conversion webhooks to answer in.
+pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
     let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
     let installed = install(Install {
-        catalog: kubelith_catalog::builtin(),
-        hub: hub.clone(),
-        admission: Arc::new(AdmitAll),
-        objects: Objects::new(),
-        service_network: Default::default(),
-        clock: Arc::new(SystemClock),
-        limits: Limits::default(),
-        garbage_collection: true,
-        access: Access {
-            roles: Arc::default(),
-            tokens: kubelith_kube::actions::no_tokens(),
-            authenticator: Arc::new(Anonymous::new([])),
-            authorizer: Arc::new(AlwaysAllow),
-            audiences: Arc::new([]),
-        },
-        runtime_config: Default::default(),
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
-        gates: Arc::new(|_| false),
+        ..Install::unguarded(hub.clone())
     });
     let installed = installed.await.expect("the built-in groups");
     let discovery = Discovery::new("127.0.0.1:6443");
     discovery.set(Source::BuiltIn, installed.discovery);
     let library = Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() };
+    let (metrics, counts) = (Metrics::new(), Arc::<ObjectCounts>::default());
     let config = Config {
         hub,
         definitions: installed.resources[&(GROUP.into(), DEFINITIONS.into())].clone(),
@@ -70,7 +62,10 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
         clock: Arc::new(SystemClock),
         limits: Limits::default(),
         garbage_collection: true,
+        metrics: Arc::new(ExtensionsMetrics::new(&metrics.registry)),
+        counts: Some(counts.clone()),
         resolve: Arc::new(|_, name, _| Err(format!("service {name:?} not found"))),
+        webhook_timeout,
         rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, discovery.clone(), OpenApi::new(library));
@@ -84,7 +79,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
             Ok(())
         }));
     let frame = TestServer::start(|builder| builder.delegate(chain)).await;
-    Server { client: frame.loopback.clone(), _frame: frame, discovery }
+    Server { client: frame.loopback.clone(), _frame: frame, discovery, metrics, counts }
 }
 
 pub async fn in_memory() -> Server {

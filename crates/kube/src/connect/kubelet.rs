@@ -3,7 +3,8 @@
 use kubelith_codec::json;
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Resource;
-use kubelith_server::proxy::{ClientCertificate, ServerTrust, TlsClient, Transport};
+use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_server::tls::Trust;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +44,8 @@ impl Kubelets {
             None => ClientCertificate::none(),
         };
         let trust = match &options.certificate_authority {
-            Some(file) => {
-                ServerTrust::Authorities(std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?)
-            }
-            None => ServerTrust::Anyone,
+            Some(file) => Trust::Authorities(std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?),
+            None => Trust::Anyone,
         };
         let transport = |trust| {
             let tls = TlsClient { trust, server_name: None, certificate: certificate.clone() };
@@ -56,7 +55,7 @@ impl Kubelets {
             nodes,
             address_types: options.address_types.clone(),
             transport: transport(trust)?,
-            insecure: transport(ServerTrust::Anyone)?,
+            insecure: transport(Trust::Anyone)?,
         })
     }
 

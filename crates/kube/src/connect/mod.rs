@@ -15,7 +15,8 @@ use kubelith_auth::Authorizer;
 use kubelith_meta::GroupVersion;
 use kubelith_registry::Resource;
 use kubelith_server::api::Routes;
-use kubelith_server::proxy::{ClientCertificate, ServerTrust, TlsClient, Transport};
+use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_server::tls::Trust;
 use run::Connect;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ pub fn install(
     else {
         return Ok(());
     };
-    let anyone = TlsClient { trust: ServerTrust::Anyone, server_name: None, certificate: ClientCertificate::none() };
+    let anyone = TlsClient { trust: Trust::Anyone, server_name: None, certificate: ClientCertificate::none() };
     let text = |e: kubelith_server::proxy::TlsClientError| e.to_string();
     let parts = Arc::new(Parts {
         services,

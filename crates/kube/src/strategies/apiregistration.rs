@@ -49,10 +49,7 @@ fn prepare_for_update(_call: &Call, part: Part<'_>, object: &mut Value, old: &Va
         return;
     }
     for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        match old.at(&["metadata", key]) {
-            Some(kept) => object.set_at(&["metadata", key], kept.clone()),
-            None => drop(object.remove_at(&["metadata", key])),
-        }
+        object.copy_at(&["metadata", key], old);
     }
 }
 

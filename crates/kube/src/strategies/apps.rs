@@ -30,10 +30,7 @@ pub const DEPLOYMENT: Kind = Kind {
     // Alone among kinds, its labels are no business of those who write its status.
     prepare_for_update: |_, part, deployment, old| {
         if part == Part::Status {
-            match old.at(&["metadata", "labels"]) {
-                Some(labels) => deployment.set_at(&["metadata", "labels"], labels.clone()),
-                None => drop(deployment.remove_at(&["metadata", "labels"])),
-            }
+            deployment.copy_at(&["metadata", "labels"], old);
         }
     },
     reset_fields: |part| match part {

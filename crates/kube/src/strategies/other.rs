@@ -97,10 +97,7 @@ pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
         ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
     for key in kept {
-        match old.at(&["metadata", key]) {
-            Some(value) => object.set_at(&["metadata", key], value.clone()),
-            None => drop(object.remove_at(&["metadata", key])),
-        }
+        object.copy_at(&["metadata", key], old);
     }
 }
 

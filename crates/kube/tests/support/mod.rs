@@ -4,19 +4,13 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::Method;
 use http_body_util::{BodyExt, BodyStream};
-use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
-use kubelith_kube::actions::Access;
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
-use kubelith_meta::time::SystemClock;
-use kubelith_registry::Objects;
-use kubelith_registry::admission::AdmitAll;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::filters::authorization::Authorized;
-use kubelith_server::handlers::Limits;
 use kubelith_server::http::{Body, BoxHandler, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
 use kubelith_server::routes;
@@ -37,28 +31,7 @@ impl Server {
 
     pub async fn on(store: Arc<dyn Store>) -> Server {
         let hub = Hub::start(store, "/registry/").await.unwrap();
-        let installed = install(Install {
-            catalog: kubelith_catalog::builtin(),
-            hub: hub.clone(),
-            admission: Arc::new(AdmitAll),
-            objects: Objects::new(),
-            service_network: Default::default(),
-            clock: Arc::new(SystemClock),
-            limits: Limits::default(),
-            garbage_collection: true,
-            access: Access {
-                roles: Arc::default(),
-                tokens: kubelith_kube::actions::no_tokens(),
-                authenticator: Arc::new(Anonymous::new([])),
-                authorizer: Arc::new(AlwaysAllow),
-                audiences: Arc::new([]),
-            },
-            runtime_config: Default::default(),
-            strategies: Default::default(),
-            gates: Arc::new(|_| false),
-        })
-        .await
-        .unwrap();
+        let installed = install(Install::unguarded(hub.clone())).await.unwrap();
         let api = Api::new(installed.routes, routes::not_found());
         let discovery = Discovery::new("127.0.0.1:6443");
         discovery.set(Source::BuiltIn, installed.discovery);

@@ -1,13 +1,14 @@
 //! Keeps what authorizers know as the stored objects are: roles and bindings for RBAC, pods and what belongs to
 //! nodes for the node authorizer.
 
-use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind};
+use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, UNREAD_OF_PODS};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacIndex, RbacKind};
 use kubelith_codec::json;
 use kubelith_kube::Resources;
 use kubelith_meta::{Str, Value};
 use kubelith_server::lifecycle::Tasks;
-use kubelith_store::cache::{CachedObject, EventKind, ResourceCache, Scope};
+use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope, Watcher};
+use memchr::memmem;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -15,6 +16,38 @@ use tokio::sync::watch;
 trait Learns: Send + Sync + 'static {
     fn put(&self, object: &Value);
     fn delete(&self, namespace: &str, name: &str);
+
+    /// Namespaces and names of what was learned.
+    fn known(&self) -> Vec<(Str, Str)>;
+
+    /// Members of objects that are never looked at.
+    fn unread(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether a change may matter; reading the object costs more than telling.
+    fn is_concerned(&self, _change: &Changed<'_>) -> bool {
+        true
+    }
+}
+
+/// An object that was added or changed.
+struct Changed<'a> {
+    object: &'a CachedObject,
+    before: Option<&'a CachedObject>,
+    /// Which of an object's fields is indexed.
+    indexed: Option<usize>,
+}
+
+impl Changed<'_> {
+    /// The node of a pod as it is and as it was.
+    fn nodes(&self) -> (&str, &str) {
+        (self.indexed_in(Some(self.object)), self.indexed_in(self.before))
+    }
+
+    fn indexed_in<'o>(&self, object: Option<&'o CachedObject>) -> &'o str {
+        object.zip(self.indexed).and_then(|(object, i)| object.fields.get(i)).map_or("", |field| field.as_str())
+    }
 }
 
 struct Roles(Arc<RbacIndex>, RbacKind);
@@ -27,6 +60,10 @@ impl Learns for Roles {
     fn delete(&self, namespace: &str, name: &str) {
         self.0.delete(self.1, namespace, name);
     }
+
+    fn known(&self) -> Vec<(Str, Str)> {
+        self.0.names(self.1)
+    }
 }
 
 struct Nodes(Arc<NodeGraph>, NodeGraphKind);
@@ -36,8 +73,31 @@ impl Learns for Nodes {
         self.0.put(self.1, object);
     }
 
+    fn unread(&self) -> &'static [&'static str] {
+        match self.1 {
+            NodeGraphKind::Pod => &UNREAD_OF_PODS,
+            _ => &[],
+        }
+    }
+
+    /// What a pod refers to is settled when it comes to its node, but for claims that are made for it later.
+    fn is_concerned(&self, change: &Changed<'_>) -> bool {
+        if self.1 != NodeGraphKind::Pod {
+            return true;
+        }
+        let (node, node_before) = change.nodes();
+        // In status: resourceClaimStatuses and extendedResourceClaimStatus.
+        let is_claiming = |object: &CachedObject| memmem::find(&object.json(), b"esourceClaimStatus").is_some();
+        !node.is_empty()
+            && (node != node_before || is_claiming(change.object) || change.before.is_some_and(is_claiming))
+    }
+
     fn delete(&self, namespace: &str, name: &str) {
         self.0.delete(self.1, namespace, name);
+    }
+
+    fn known(&self) -> Vec<(Str, Str)> {
+        self.0.names(self.1)
     }
 }
 
@@ -103,49 +163,119 @@ fn follow(
 ) -> Option<Progress> {
     let cache = resources.get(&(group.into(), plural.into()))?.cache.clone();
     // What is stored already counts from the first request on.
-    let known = learn_all(&learner, &cache.snapshot().objects);
-    let (learned, progress) = watch::channel(known);
+    let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
+    learn_all(&learner, &snapshot.objects, cache.indexed_field());
+    let (learned, progress) = watch::channel(snapshot.revision);
     let followed = cache.clone();
     tasks.spawn_until_stopped("authorization-feed", async move {
         loop {
-            follow_once(&learner, &followed, &learned).await;
+            follow_events(&learner, watcher, &learned, followed.indexed_field()).await;
+            // It fell behind: what has gone meanwhile must not count any more.
+            let (snapshot, next) = followed.list_and_watch(Scope::All);
+            forget_others(&learner, &snapshot.objects);
+            learn_all(&learner, &snapshot.objects, followed.indexed_field());
+            learned.send_replace(snapshot.revision);
+            watcher = next;
         }
     });
     Some(Progress { resource: plural.into(), cache, learned: progress })
 }
 
-fn learn_all<'a>(
-    learner: &impl Learns,
-    objects: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<CachedObject>)>,
-) -> i64 {
-    let mut newest = 0;
-    for (_, object) in objects {
-        put(learner, object);
-        newest = newest.max(object.revision);
-    }
-    newest
+/// So many objects are worth a thread.
+const SHARE: usize = 10_000;
+
+fn learn_all(learner: &impl Learns, objects: &Objects, indexed: Option<usize>) {
+    let all: Vec<&CachedObject> = objects.values().map(|object| &**object).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let mut shares = all.chunks(all.len().div_ceil(threads).max(SHARE));
+        let own = shares.next().unwrap_or_default();
+        let learn = |share: &[&CachedObject]| {
+            for object in share {
+                put(learner, &Changed { object, before: None, indexed });
+            }
+        };
+        for share in shares {
+            scope.spawn(move || learn(share));
+        }
+        learn(own);
+    });
 }
 
-/// From a snapshot on until the watch falls behind.
-async fn follow_once(learner: &impl Learns, cache: &Arc<ResourceCache>, learned: &watch::Sender<i64>) {
-    let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
-    learn_all(learner, &snapshot.objects);
-    learned.send_replace(snapshot.revision);
+/// Forgets everything that is not among `objects`.
+fn forget_others(learner: &impl Learns, objects: &Objects) {
+    for (namespace, name) in learner.known() {
+        let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+        if !objects.contains_key(key.as_str()) {
+            learner.delete(&namespace, &name);
+        }
+    }
+}
+
+/// Until the watch falls behind.
+async fn follow_events(
+    learner: &impl Learns,
+    mut watcher: Watcher,
+    learned: &watch::Sender<i64>,
+    indexed: Option<usize>,
+) {
     let mut events = Vec::new();
     while watcher.next(&mut events).await.is_ok() {
         let newest = events.last().map(|e| e.revision);
         for event in events.drain(..) {
             match event.kind {
                 EventKind::Deleted => learner.delete(event.object.namespace(), event.object.name()),
-                _ => put(learner, &event.object),
+                _ => put(learner, &Changed { object: &event.object, before: event.prev.as_deref(), indexed }),
             }
         }
         learned.send_if_modified(|learned| newest.is_some_and(|n| std::mem::replace(learned, n) != n));
     }
 }
 
-fn put(learner: &impl Learns, object: &CachedObject) {
-    if let Ok(value) = json::parse(&object.json()) {
+fn put(learner: &impl Learns, change: &Changed<'_>) {
+    if learner.is_concerned(change)
+        && let Ok(value) = json::parse_stored_without(&change.object.json(), learner.unread())
+    {
         learner.put(&value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_store::cache::Rendered;
+
+    fn cached(key: &str, json: &str, node: &str) -> (Arc<str>, Arc<CachedObject>) {
+        let rendered = Rendered { json: json.into(), fields: vec![node.into()], ..Rendered::default() };
+        (key.into(), Arc::new(CachedObject::new(key.into(), 1, EventKind::Added, rendered)))
+    }
+
+    #[test]
+    fn what_is_gone_after_a_gap_is_forgotten() {
+        let graph = Arc::new(NodeGraph::default());
+        let learner = Nodes(graph.clone(), NodeGraphKind::Pod);
+        let pod = |name: &str| {
+            let json = format!(r#"{{"metadata":{{"namespace":"ns","name":"{name}"}},"spec":{{"nodeName":"n"}}}}"#);
+            cached(&format!("ns/{name}"), &json, "n")
+        };
+        learn_all(&learner, &[pod("a"), pod("b")].into_iter().collect(), Some(0));
+        assert_eq!(graph.names(NodeGraphKind::Pod).len(), 2);
+        forget_others(&learner, &[pod("b")].into_iter().collect());
+        assert_eq!(graph.names(NodeGraphKind::Pod), [("ns".into(), "b".into())]);
+    }
+
+    #[test]
+    fn a_pod_is_read_when_it_comes_to_its_node() {
+        let learner = Nodes(Arc::default(), NodeGraphKind::Pod);
+        let concerned = |now: &CachedObject, before: Option<&CachedObject>| {
+            learner.is_concerned(&Changed { object: now, before, indexed: Some(0) })
+        };
+        let (_, pending) = cached("ns/p", "{}", "");
+        let (_, bound) = cached("ns/p", "{}", "n");
+        let (_, claimed) = cached("ns/p", r#"{"status":{"resourceClaimStatuses":[]}}"#, "n");
+        assert!(!concerned(&pending, None));
+        assert!(concerned(&bound, None) && concerned(&bound, Some(&pending)));
+        assert!(!concerned(&bound, Some(&bound)));
+        assert!(concerned(&claimed, Some(&bound)) && concerned(&bound, Some(&claimed)));
     }
 }

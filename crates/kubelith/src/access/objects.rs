@@ -71,7 +71,7 @@ impl ObjectGetter for CachedObjects {
 
 fn find(resource: &Resource, key: &str) -> Option<Result<Arc<Value>, AuthError>> {
     let cached = resource.cache.get(key)?;
-    let object = json::parse(&cached.json()).map(Arc::new);
+    let object = json::parse_stored(&cached.json()).map(Arc::new);
     Some(object.map_err(|e| AuthError::new(format!("unable to read a stored object: {e}"))))
 }
 

@@ -5,7 +5,7 @@
 //! `crd-informer-synced`.
 
 use super::{Shared, services};
-use kubelith_extensions::{Config, DefinitionStrategy, Extensions};
+use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
 use kubelith_registry::Strategy;
@@ -31,7 +31,10 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         clock: shared.clock.clone(),
         limits: shared.limits,
         garbage_collection: shared.options.storage.garbage_collector,
+        metrics: Arc::new(ExtensionsMetrics::new(&shared.frame.metrics.registry)),
+        counts: shared.frame.flow_control.counts(),
         resolve: services::resolver(shared),
+        webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
         rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());

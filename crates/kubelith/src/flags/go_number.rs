@@ -10,11 +10,7 @@ const SYNTAX: &str = "invalid syntax";
 const RANGE: &str = "value out of range";
 
 pub fn parse_bool(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(error("ParseBool", text, SYNTAX)),
-    }
+    kubelith_meta::text::parse_bool(text).ok_or_else(|| error("ParseBool", text, SYNTAX))
 }
 
 /// Base from the prefix: `0x`, `0o` or `0`, `0b`; underscores between digits.

@@ -87,6 +87,14 @@ impl GenericOptions {
             "shutdown-watch-termination-grace-period",
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value".into(),
         );
+        let leadership = |name: &str| flags.duration(&format!("coordinated-leadership-{name}")).as_nanos();
+        for (longer, shorter) in [("lease-duration", "renew-deadline"), ("renew-deadline", "retry-period")] {
+            if leadership(longer) <= leadership(shorter) {
+                errors.push(format!(
+                    "--coordinated-leadership-{longer} must be greater than --coordinated-leadership-{shorter}"
+                ));
+            }
+        }
         let hsts_directives = flags.list("strict-transport-security-directives");
         check_hsts(&hsts_directives, errors);
         let cors_allowed_origins = parse_origins(&flags.list("cors-allowed-origins"), errors);

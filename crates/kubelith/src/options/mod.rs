@@ -6,6 +6,7 @@ mod aggregator;
 mod audit;
 mod authentication;
 mod authorization;
+mod compatibility;
 mod generic;
 mod kubelet;
 mod network;
@@ -21,6 +22,7 @@ pub use authentication::{
     AuthenticationOptions, OidcOptions, RequestHeaderOptions, ServiceAccountOptions, TokenWebhookOptions,
 };
 pub use authorization::{AuthorizationOptions, ModeOptions};
+pub use compatibility::CompatibilityOptions;
 pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
@@ -41,6 +43,7 @@ pub struct Options {
     pub data_dir: PathBuf,
     pub logging: LoggingOptions,
     pub features: FeatureGates,
+    pub compatibility: CompatibilityOptions,
     pub generic: GenericOptions,
     pub storage: StorageOptions,
     pub serving: ServingOptions,
@@ -52,15 +55,19 @@ pub struct Options {
     pub aggregator: AggregatorOptions,
     pub kubelet: KubeletOptions,
     pub profiling: bool,
+    /// Profiles without authentication, for whoever may open this socket.
+    pub debug_socket: Option<PathBuf>,
     pub metrics: Selection,
     /// Where traces go, if they are wanted.
     pub tracing: Option<TracingConfig>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LoggingOptions {
     pub format: Format,
     pub verbosity: u8,
+    /// Other levels for some files.
+    pub modules: Vec<(String, u8)>,
 }
 
 /// Everything that is wrong with the options; displays as one message.
@@ -84,6 +91,7 @@ impl Options {
         let logging = LoggingOptions::from_flags(flags)?;
         let network = NetworkOptions::from_flags(flags)?;
         let mut errors = Vec::new();
+        let compatibility = CompatibilityOptions::from_flags(flags, &mut errors)?;
         let generic = GenericOptions::from_flags(flags, &mut errors);
         let storage = StorageOptions::from_flags(flags, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
@@ -99,12 +107,14 @@ impl Options {
         }
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
+        let debug_socket = Some(flags.text("debug-socket-path")).filter(|p| !p.is_empty()).map(PathBuf::from);
         let metrics = metrics_of(flags)?;
         let tracing = tracing_of(flags)?;
         Ok(Options {
             data_dir,
             logging,
             features,
+            compatibility,
             generic,
             storage,
             serving,
@@ -116,6 +126,7 @@ impl Options {
             aggregator,
             kubelet,
             profiling,
+            debug_socket,
             metrics,
             tracing,
         })
@@ -132,7 +143,14 @@ impl LoggingOptions {
                 return Err(format!("format: Invalid value: {shown}: Unsupported log format"));
             }
         };
-        Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8 })
+        let modules = flags.pairs("vmodule");
+        if format != Format::Text && !modules.is_empty() {
+            return Err("vmodule: Forbidden: Only supported for text log format".into());
+        }
+        // The flag's kind has read the numbers.
+        let level = |text: String| text.parse::<u32>().unwrap_or(0).min(u8::MAX.into()) as u8;
+        let modules = modules.into_iter().map(|(pattern, text)| (pattern, level(text))).collect();
+        Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8, modules })
     }
 }
 

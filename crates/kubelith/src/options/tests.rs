@@ -23,6 +23,28 @@ fn no_flag_is_needed() {
 #[test]
 fn errors() {
     for (line, want) in [
+        ("--emulated-version=kube=1.37", "emulation version 1.37 is not between [1.33, 1.36.0]"),
+        (
+            "--emulated-version=kube=1.30",
+            "[emulation version 1.30 is not between [1.33, 1.36.0], minCompatibilityVersion version 1.33 is not between [1.33, 1.30]]",
+        ),
+        ("--emulated-version=foo=1.35", "component not registered: foo"),
+        ("--emulated-version=kube=1.35.1", "patch version not allowed, got: kube=1.35.1"),
+        ("--emulated-version=kube=x", "could not parse \"x\" as version"),
+        ("--emulated-version=kube=1.35,kube=1.34", "duplicate version flag, kube=1.35 and kube=1.34"),
+        (
+            "--emulated-version=1.33 --min-compatibility-version=kube=1.35",
+            "minCompatibilityVersion version 1.35 is not between [1.33, 1.33]",
+        ),
+        (
+            "--emulation-forward-compatible",
+            "ServerRunOptions.EmulationForwardCompatible cannot be set to true if the emulation version is the same as the binary version",
+        ),
+        (
+            "--coordinated-leadership-renew-deadline=20s",
+            "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline",
+        ),
+        ("--vmodule=api=3 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"),
         ("--secure-port=0", "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0"),
         ("--goaway-chance=0.5", "--goaway-chance can not be less than 0 or greater than 0.02"),
         ("--request-timeout=-1s", "--request-timeout can not be negative value"),
@@ -98,4 +120,18 @@ fn cidrs() {
     for bad in ["", "10.0.0.0", "10.0.0.0/33", "x/1"] {
         assert_eq!(network::Cidr::parse(bad), None);
     }
+}
+
+#[test]
+fn an_emulated_release_moves_the_oldest_compatible_one() {
+    for (line, emulation, oldest) in
+        [("", 36, 35), ("--emulated-version=kube=1.35", 35, 34), ("--emulated-version=1.33", 33, 33)]
+    {
+        let o = options(line).unwrap().compatibility;
+        assert_eq!((o.emulation.minor, o.min_compatibility.minor), (emulation, oldest), "{line}");
+    }
+    let o = options("--emulated-version=1.35 --min-compatibility-version=1.33 --emulation-forward-compatible").unwrap();
+    assert_eq!(o.compatibility.min_compatibility.minor, 33);
+    let o = options("--vmodule=feed=6,store/*=3").unwrap();
+    assert_eq!(o.logging.modules, [("feed".to_owned(), 6), ("store/*".to_owned(), 3)]);
 }

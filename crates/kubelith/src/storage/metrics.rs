@@ -118,6 +118,7 @@ struct CacheMetrics {
     layout: Arc<KeyLayout>,
     count: CountObjects,
     objects: IntGaugeVec,
+    resources: IntGaugeVec,
     capacity: IntGaugeVec,
     revision: IntGaugeVec,
     counters: Vec<(IntCounterVec, Figure)>,
@@ -147,6 +148,7 @@ impl CacheMetrics {
             layout,
             count,
             objects: gauge("apiserver_storage_objects", "Stored objects, by resource.", &["resource"]),
+            resources: gauge("apiserver_resource_objects", "Stored objects, by group and resource.", RESOURCE),
             capacity: gauge("watch_cache_capacity", "Events that a watch cache holds now.", RESOURCE),
             revision: gauge("apiserver_watch_cache_resource_version", "How far a watch cache has come.", RESOURCE),
             counters,
@@ -155,25 +157,32 @@ impl CacheMetrics {
     }
 }
 
+impl CacheMetrics {
+    fn gauges(&self) -> [&IntGaugeVec; 4] {
+        [&self.objects, &self.resources, &self.capacity, &self.revision]
+    }
+}
+
 impl Collector for CacheMetrics {
     fn desc(&self) -> Vec<&Desc> {
-        let gauges = [&self.objects, &self.capacity, &self.revision].into_iter().flat_map(Collector::desc);
+        let gauges = self.gauges().into_iter().flat_map(Collector::desc);
         gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.desc())).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         let _scraping = self.scraping.lock().expect("no panic under this lock");
-        for gauge in [&self.objects, &self.capacity, &self.revision] {
+        for gauge in self.gauges() {
             gauge.reset(); // resources come and go
         }
         for hub in &self.hubs {
             for (prefix, cache) in hub.caches() {
                 let Some(resource) = self.layout.resource(prefix.as_bytes()) else { continue };
                 let stats = cache.stats();
+                let labels: [&str; 2] = [&resource.group, &resource.resource];
                 if self.count == CountObjects::Yes {
                     self.objects.with_label_values(&[&resource.to_string()]).set(stats.objects as i64);
+                    self.resources.with_label_values(&labels).set(stats.objects as i64);
                 }
-                let labels: [&str; 2] = [&resource.group, &resource.resource];
                 self.capacity.with_label_values(&labels).set(stats.events as i64);
                 self.revision.with_label_values(&labels).set(hub.applied());
                 for (counter, read) in &self.counters {
@@ -182,7 +191,7 @@ impl Collector for CacheMetrics {
                 }
             }
         }
-        let gauges = [&self.objects, &self.capacity, &self.revision].into_iter().flat_map(Collector::collect);
+        let gauges = self.gauges().into_iter().flat_map(Collector::collect);
         gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.collect())).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod crash;
+mod definitions;
 mod encryption;
 mod etcd;
 mod flags;

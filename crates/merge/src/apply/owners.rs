@@ -111,7 +111,17 @@ impl Owner {
     /// Takes fields away.
     pub(crate) fn lose(&mut self, fields: &Set) {
         if !self.set.is_disjoint(fields) {
-            self.replace_set(self.set.difference(fields));
+            self.set.remove(fields);
+            self.wire = None;
+        }
+    }
+
+    /// Adds fields.
+    pub(crate) fn gain(&mut self, fields: Set) {
+        // Who writes a field again owns it already.
+        if !fields.is_subset(&self.set) {
+            self.set.add(fields);
+            self.wire = None;
         }
     }
 

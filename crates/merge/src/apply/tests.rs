@@ -94,13 +94,8 @@ impl<'a> World<'a> {
     fn update(&mut self, manager: &str, object: &str) -> &mut Self {
         let new = v(object);
         let mut owners = self.owners.clone();
-        let owned = self.updater().update(&self.object, &new, &mut owners).expect("an update");
         let id = ManagerId::new(manager, Operation::Update, self.version, "");
-        if !owned.is_empty() {
-            let owner =
-                owners.entry(id).or_insert_with(|| Owner::new(self.version.into(), Operation::Update, Set::new()));
-            owner.replace_set(owner.set.union(&owned));
-        }
+        self.updater().update(&self.object, &new, &mut owners, id, &Set::new()).expect("an update");
         self.owners = owners;
         self.object = new;
         self

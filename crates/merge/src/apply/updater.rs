@@ -1,7 +1,7 @@
 //! What an update or an apply does to ownership.
 
 use super::versions::in_version;
-use super::{Conflicts, ManagerId, Owner, Owners, Versions};
+use super::{Conflicts, ManagerId, Operation, Owner, Owners, Versions};
 use crate::fieldset::{Filter, Set, values};
 use crate::typed::{Comparison, Type};
 use kubelith_meta::{Str, Value};
@@ -57,11 +57,31 @@ impl<'a> Updater<'a> {
         if version == self.version { Some(self.ty) } else { self.versions.type_in(version) }
     }
 
-    /// Takes changed fields from their owners and returns what the updater owns now, beside what it owned before.
-    pub fn update(&self, live: &Value, new: &Value, owners: &mut Owners) -> Result<Set, UpdateError> {
+    /// Makes `manager` the owner of all fields that changed, but for those that are nobody's. Answers it as it is then, if
+    /// any changed.
+    pub fn update<'o>(
+        &self,
+        live: &Value,
+        new: &Value,
+        owners: &'o mut Owners,
+        manager: ManagerId,
+        nobodys: &Set,
+    ) -> Result<Option<&'o mut Owner>, UpdateError> {
         self.reconcile(owners);
-        let comparison = self.disown(live, new, None, owners, None, Force::Yes)?;
-        Ok(comparison.changed())
+        let mut changes = self.disown(live, new, None, owners, Some(&manager), Force::Yes)?;
+        let removed = std::mem::take(&mut changes.removed);
+        let mut changed = changes.changed();
+        changed.remove(nobodys);
+        let new_owner = || Owner::new(Str::from(self.version), Operation::Update, Set::new());
+        let mut owner = owners.remove(&manager).unwrap_or_else(new_owner);
+        owner.lose(&removed);
+        let has_changed = !changed.is_empty();
+        owner.gain(changed);
+        if owner.set.is_empty() {
+            return Ok(None);
+        }
+        let owner = owners.entry(manager).or_insert(owner);
+        Ok(has_changed.then_some(owner))
     }
 
     /// Merges `config`, whose field set is `set`, into `live`, prunes what `manager` no longer wants, and makes it own what
@@ -79,7 +99,7 @@ impl<'a> Updater<'a> {
         let merge_failed = |e| UpdateError::Failed(format!("failed to merge config: {e}"));
         let overlay = self.ty.overlay(live, config).map_err(merge_failed)?;
         if let Some(filter) = self.filter(self.version) {
-            set = filter.apply(&set);
+            filter.apply(&mut set);
         }
         let last = owners.remove(manager);
         let may_prune = last.as_ref().is_some_and(|last| self.may_prune(last, &set));

@@ -1,7 +1,7 @@
 //! One step of a path into an object.
 
 use super::values;
-use kubelith_meta::text::{Quoted, float_v, push_json, push_json_string};
+use kubelith_meta::text::{Quoted, float_v, push_json, push_json_escaped, push_json_string};
 use kubelith_meta::{Str, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -107,6 +107,18 @@ impl PathElement {
                 text.into()
             }
             PathElement::Index(i) => format!("i:{i}").into(),
+        }
+    }
+
+    /// Appends the text as a JSON string.
+    pub(super) fn push_json_key(&self, out: &mut String) {
+        match self {
+            PathElement::Field(name) => {
+                out.push_str("\"f:");
+                push_json_escaped(out, name);
+                out.push('"');
+            }
+            other => push_json_string(out, &other.to_text()),
         }
     }
 
@@ -220,6 +232,7 @@ fn display(value: &Value) -> String {
         Value::String(s) => Quoted(s).to_string(),
         Value::Array(a) => format!("[{}]", a.iter().map(display).collect::<Vec<_>>().join(",")),
         Value::Object(m) => m.iter().map(|(k, v)| format!("{k}={}", display(v))).collect(),
+        Value::Raw(text) => text.to_string(),
     }
 }
 

@@ -27,10 +27,10 @@ pub enum Pattern {
 }
 
 impl Filter {
-    pub fn apply(&self, set: &Set) -> Set {
+    pub fn apply(&self, set: &mut Set) {
         match self {
-            Filter::Exclude(excluded) => set.recursive_difference(excluded),
-            Filter::Include(matcher) => matcher.select(set),
+            Filter::Exclude(excluded) => set.remove_recursively(excluded),
+            Filter::Include(matcher) => *set = matcher.select(set),
         }
     }
 }

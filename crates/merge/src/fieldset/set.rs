@@ -160,34 +160,45 @@ impl Set {
 
     /// The paths that are in this set and not in the other. A path in the other does not take away those below it.
     pub fn difference(&self, other: &Set) -> Set {
-        self.subtract(other, |_, a, b| a.difference(b))
+        let mut left = self.clone();
+        left.remove(other);
+        left
     }
 
-    /// As `difference`, but a path in the other set takes everything below it away, too.
-    pub fn recursive_difference(&self, other: &Set) -> Set {
-        self.subtract(other, |taken, a, b| if taken { Set::new() } else { a.recursive_difference(b) })
+    /// Takes the paths of the other set out of this one, and not those below them.
+    pub fn remove(&mut self, other: &Set) {
+        self.subtract(other, &|_, mine, other| mine.remove(other));
     }
 
-    fn subtract(&self, other: &Set, below: impl Fn(bool, &Set, &Set) -> Set) -> Set {
-        if other.is_empty() {
-            return self.clone();
-        }
-        let mut nodes = Vec::with_capacity(self.nodes.len());
-        for pair in Zip::new(&self.nodes, &other.nodes) {
-            let node = match pair {
-                (Some(a), None) => a.clone(),
-                (Some(a), Some(b)) => Node {
-                    element: a.element.clone(),
-                    member: a.member && !b.member,
-                    children: below(b.member, &a.children, &b.children),
-                },
-                _ => continue,
-            };
-            if !node.is_empty() {
-                nodes.push(node);
+    /// As `remove`, but a path in the other set takes everything below it away, too.
+    pub fn remove_recursively(&mut self, other: &Set) {
+        self.subtract(other, &|taken, mine, other| match taken {
+            true => mine.nodes.clear(),
+            false => mine.remove_recursively(other),
+        });
+    }
+
+    fn subtract(&mut self, other: &Set, below: &dyn Fn(bool, &mut Set, &Set)) {
+        let mut others = other.nodes.as_slice();
+        self.nodes.retain_mut(|node| {
+            while others.first().is_some_and(|o| o.element < node.element) {
+                others = &others[1..];
             }
+            if let Some(other) = others.first().filter(|o| o.element == node.element) {
+                node.member &= !other.member;
+                below(other.member, &mut node.children, &other.children);
+            }
+            !node.is_empty()
+        });
+    }
+
+    /// Adds everything in the other set.
+    pub fn add(&mut self, other: Set) {
+        if self.is_empty() {
+            *self = other;
+        } else if !other.is_empty() {
+            *self = self.union(&other);
         }
-        Set { nodes }
     }
 
     /// Whether every path of this set is in the other.

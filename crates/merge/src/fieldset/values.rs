@@ -35,7 +35,7 @@ fn rank(value: &Value) -> u8 {
         Value::String(_) => 1,
         Value::Bool(_) => 2,
         Value::Array(_) => 3,
-        Value::Object(_) => 4,
+        Value::Object(_) | Value::Raw(_) => 4,
         Value::Null => 5,
     }
 }

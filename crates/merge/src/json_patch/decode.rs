@@ -3,7 +3,7 @@
 use super::{Checking, JsonPatch, MAX_OPERATIONS, Member, Operation};
 use crate::PatchError;
 use kubelith_meta::Value;
-use kubelith_meta::text::quote;
+use kubelith_meta::text::{json_kind, quote};
 
 impl JsonPatch {
     /// Reads a patch. With `Checking::Checked` members must have the right types, and members that no operation has
@@ -90,16 +90,4 @@ fn check(body: &Value, strict: &mut Vec<String>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What Go's decoder calls a JSON value.
-pub(crate) fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -7,8 +7,6 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::json_kind;
-
 use crate::PatchError;
 use kubelith_meta::{Str, Value};
 use pointer::{Container, Pointer};
@@ -246,6 +244,7 @@ fn json_size(value: &Value) -> usize {
         Value::Int(i) => itoa::Buffer::new().format(*i).len(),
         Value::Float(f) => ryu::Buffer::new().format(*f).len(),
         Value::String(s) => s.len() + 2,
+        Value::Raw(text) => text.len(),
         Value::Array(a) => 1 + a.len().max(1) + a.iter().map(json_size).sum::<usize>(),
         Value::Object(m) => 1 + m.len().max(1) + m.iter().map(|(k, v)| k.len() + 3 + json_size(v)).sum::<usize>(),
     }

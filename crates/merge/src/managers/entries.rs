@@ -113,7 +113,8 @@ fn decode_entry(i: usize, mut entry: Value) -> Result<(ManagerId, Owner), String
     let id = ManagerId::new(text("manager"), operation, text("apiVersion"), text("subresource"));
     let mut owner = Owner::new(Str::from(text("apiVersion")), operation, set);
     owner.time = Some(text("time")).filter(|t| !t.is_empty()).map(canonical_time);
-    owner.wire = entry.as_object_mut().and_then(|e| e.remove("fieldsV1")).filter(|wire| !wire.is_null());
+    // What came in another form is written anew.
+    owner.wire = entry.as_object_mut().and_then(|e| e.remove("fieldsV1")).filter(|w| matches!(w, Value::Raw(_)));
     Ok((id, owner))
 }
 

@@ -3,7 +3,7 @@
 use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
-use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owner, Owners, UpdateError, Updater, Versions};
+use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions};
 use crate::fieldset::{Filter, Set};
 use crate::typed::{Duplicates, Type};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
@@ -123,7 +123,7 @@ impl FieldManager<'_> {
         }
         let ty = self.ty()?;
         match live {
-            Some(live) => self.track_update(ty, &without_managed_fields(live), new, managed, manager, now),
+            Some(live) => self.track_update(ty, live, new, managed, manager, now),
             None => self.track_update(ty, &ty.zero(), new, managed, manager, now),
         }
     }
@@ -159,15 +159,9 @@ impl FieldManager<'_> {
         ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
         ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
         let version = self.kind.api_version();
-        let owned = self.updater(ty, &version).update(live, new, &mut managed.owners)?;
-        let owned = owned.difference(&NOBODYS_FIELDS);
-        if !owned.is_empty() {
-            let id = self.manager_id(manager, Operation::Update, &version);
-            let owner = managed
-                .owners
-                .entry(id)
-                .or_insert_with(|| Owner::new(Str::from(version.as_str()), Operation::Update, Set::new()));
-            owner.replace_set(owner.set.union(&owned));
+        let id = self.manager_id(manager, Operation::Update, &version);
+        let updater = self.updater(ty, &version);
+        if let Some(owner) = updater.update(live, new, &mut managed.owners, id, &NOBODYS_FIELDS)? {
             owner.time = Some(Str::from(now.rfc3339()));
         }
         cap_updaters(&mut managed.owners);

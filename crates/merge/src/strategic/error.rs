@@ -1,7 +1,8 @@
 //! What is wrong with a strategic merge patch, in the reference's words.
 
 use crate::PatchError;
-use crate::go_text::{go_list, go_type, go_value};
+use crate::go_text::{go_list, go_value};
+use kubelith_meta::text::go_type;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Map, Str, Value};
 use std::fmt;
@@ -66,6 +67,7 @@ fn go_member(value: &Value) -> String {
         Value::Null => "<nil>".into(),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => format!("%!s({}={})", go_type(value), go_value(value)),
         Value::String(s) => s.to_string(),
+        Value::Raw(text) => go_member(&crate::json::parse(text).unwrap_or_default()),
         Value::Array(a) => format!("[{}]", a.iter().map(go_member).collect::<Vec<_>>().join(" ")),
         Value::Object(m) => {
             let entries: Vec<String> = m.iter().map(|(k, v)| format!("{k}:{}", go_member(v))).collect();

@@ -33,7 +33,7 @@ pub fn apply(object: &mut Value, patch: Value, schema: &TypedSchema) -> Result<(
         // The reference decodes null into an empty patch.
         Value::Null => Map::new(),
         other => {
-            let kind = crate::json_patch::json_kind(&other);
+            let kind = kubelith_meta::text::json_kind(&other);
             return Err(PatchError::BadRequest(format!(
                 "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
             )));

@@ -27,7 +27,7 @@ impl Key {
             Value::Int(i) => Key::Int(*i),
             Value::Float(f) => Key::Float(f.to_bits()),
             Value::String(s) => Key::Text(s.clone()),
-            Value::Array(_) | Value::Object(_) => return None,
+            Value::Array(_) | Value::Object(_) | Value::Raw(_) => return None,
         })
     }
 

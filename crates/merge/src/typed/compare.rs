@@ -17,15 +17,14 @@ pub struct Comparison {
 impl Comparison {
     pub fn filter(&mut self, filter: &Filter) {
         for set in [&mut self.removed, &mut self.modified, &mut self.added] {
-            if !set.is_empty() {
-                *set = filter.apply(set);
-            }
+            filter.apply(set);
         }
     }
 
     /// What is new or different.
-    pub fn changed(&self) -> Set {
-        self.modified.union(&self.added)
+    pub fn changed(mut self) -> Set {
+        self.modified.add(self.added);
+        self.modified
     }
 }
 

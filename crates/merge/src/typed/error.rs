@@ -2,8 +2,9 @@
 
 use super::Scalar;
 use crate::fieldset::PathElement;
-use crate::go_text::{go_syntax, go_type, go_value};
+use crate::go_text::{go_syntax, go_value};
 use kubelith_meta::Value;
+use kubelith_meta::text::go_type;
 use std::fmt;
 
 /// One or more mismatches between a value and its type.

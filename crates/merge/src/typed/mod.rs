@@ -128,7 +128,7 @@ impl<'a> Type<'a> {
         match value {
             Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => Kind::Scalar(Scalar::Any),
             Some(Value::Array(_)) => Kind::List(kinds.list),
-            Some(Value::Object(_) | Value::Null) | None => Kind::Map(kinds.map),
+            Some(Value::Object(_) | Value::Raw(_) | Value::Null) | None => Kind::Map(kinds.map),
         }
     }
 

@@ -27,7 +27,7 @@ fn validate(ty: Type<'_>, value: &Value, duplicates: Duplicates, errors: &mut Va
                 errors.push(mismatch);
             }
         }
-        (_, Value::Null) => {}
+        (_, Value::Null) | (Kind::Map(_), Value::Raw(_)) => {}
         (Kind::List(list), Value::Array(elements)) => validate_list(list, elements, duplicates, errors),
         (Kind::List(_), other) => errors.push(format!("expected list, got {}", go_wrapped(other))),
         (Kind::Map(map), Value::Object(members)) => validate_map(map, members, duplicates, errors),

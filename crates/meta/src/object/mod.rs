@@ -41,6 +41,16 @@ impl Value {
         let api_version = self.str_at(&["apiVersion"]);
         GroupVersion::parse(api_version).unwrap_or_default().with_kind(self.str_at(&["kind"]))
     }
+
+    /// Whether this is an object of that kind and version.
+    pub fn is_of(&self, kind: &GroupVersionKind) -> bool {
+        let version = self.str_at(&["apiVersion"]);
+        let version = match kind.group.as_str() {
+            "" => Some(version),
+            group => version.strip_prefix(group).and_then(|v| v.strip_prefix('/')),
+        };
+        version == Some(kind.version.as_str()) && self.str_at(&["kind"]) == kind.kind
+    }
 }
 
 impl<'a> ObjectMeta<'a> {

@@ -2,6 +2,7 @@
 
 use super::{End, JsonPathError, MissingKeys, Node};
 use kubelith_meta::Value;
+use kubelith_meta::text::go_type;
 use std::cmp::Ordering;
 
 /// Wildcards and recursion multiply: a short path over a deep object can lead to more places than memory holds.
@@ -306,18 +307,6 @@ fn compare(operator: &str, left: &Value, right: &Value) -> Result<bool, String> 
         ">" => !matches!(ordering, Some(Ordering::Less | Ordering::Equal)),
         _ => ordering != Some(Ordering::Less),
     })
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// Go's `%v`.

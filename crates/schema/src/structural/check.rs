@@ -188,7 +188,7 @@ fn type_name(value: &Value) -> &'static str {
         Value::Float(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Object(_) | Value::Raw(_) => "object",
     }
 }
 

@@ -40,7 +40,7 @@ impl Change {
 
 /// A cached object as a value; `None` if what is stored cannot be read.
 pub(super) fn value(object: &CachedObject) -> Option<Value> {
-    json::parse(&object.json()).ok()
+    json::parse_stored(&object.json()).ok()
 }
 
 /// Tells `tell` all objects as created, calls `listed`, then tells changes until dropped.

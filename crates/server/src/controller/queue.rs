@@ -3,8 +3,7 @@
 
 use crate::metrics::workqueue::QueueMetrics;
 use kubelith_meta::Str;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -52,7 +51,10 @@ struct State {
     wanted: HashMap<Str, Instant>,
     /// With a worker, since when.
     taken: HashMap<Str, Instant>,
-    later: BinaryHeap<Reverse<(Instant, Str)>>,
+    /// Keys whose time has not come, by it; a key is in here once.
+    later: BTreeSet<(Instant, Str)>,
+    /// The time of each key in `later`.
+    due: HashMap<Str, Instant>,
     failures: HashMap<Str, u32>,
 }
 
@@ -69,14 +71,26 @@ impl State {
         true
     }
 
+    /// The key comes at this time, or earlier if that was said before.
+    fn add_at(&mut self, key: Str, when: Instant) {
+        match self.due.get(&key) {
+            Some(before) if *before <= when => return,
+            Some(before) => self.later.remove(&(*before, key.clone())),
+            None => false,
+        };
+        self.due.insert(key.clone(), when);
+        self.later.insert((when, key));
+    }
+
     /// Moves keys whose time has come; answers how many, and when the next one's comes.
     fn wake(&mut self, now: Instant) -> (u64, Option<Instant>) {
         let mut moved = 0;
-        while let Some(Reverse((when, _))) = self.later.peek() {
-            if *when > now {
-                return (moved, Some(*when));
+        while let Some(when) = self.later.first().map(|(when, _)| *when) {
+            if when > now {
+                return (moved, Some(when));
             }
-            if let Some(Reverse((_, key))) = self.later.pop() {
+            if let Some((_, key)) = self.later.pop_first() {
+                self.due.remove(&key);
                 moved += u64::from(self.add(key, now));
             }
         }
@@ -97,9 +111,9 @@ impl Queue {
         self.inner.changed.notify_one();
     }
 
-    /// Adds the key when the time is over.
+    /// Adds the key when the time is over; earlier if an earlier time was asked for and has not come yet.
     pub fn add_after(&self, key: impl Into<Str>, pause: Duration) {
-        self.state().later.push(Reverse((Instant::now() + pause, key.into())));
+        self.state().add_at(key.into(), Instant::now() + pause);
         self.inner.changed.notify_one();
     }
 
@@ -110,7 +124,7 @@ impl Queue {
         let failures = state.failures.entry(key.clone()).or_default();
         let pause = self.inner.backoff.pause(*failures);
         *failures = failures.saturating_add(1);
-        state.later.push(Reverse((Instant::now() + pause, key)));
+        state.add_at(key, Instant::now() + pause);
         drop(state);
         if let Some(metrics) = &self.inner.metrics {
             metrics.retries.inc();
@@ -249,5 +263,23 @@ mod tests {
         queue.add_after("early", Duration::from_secs(1));
         assert_eq!(waiting.await.unwrap(), "early");
         assert_eq!(queue.next().await, "late");
+    }
+
+    /// A controller that asks again and again must not be woken once for each time it asked.
+    #[tokio::test(start_paused = true)]
+    async fn the_times_of_one_key_become_the_earliest() {
+        let queue = Queue::default();
+        let start = Instant::now();
+        for seconds in [30, 10, 20, 10, 60] {
+            queue.add_after("a", Duration::from_secs(seconds));
+        }
+        let a = queue.next().await;
+        assert_eq!(start.elapsed().as_secs(), 10);
+        queue.done(&a);
+        assert!(queue.next().now_or_never().is_none());
+        tokio::time::advance(Duration::from_secs(100)).await;
+        assert!(queue.next().now_or_never().is_none(), "the other times are gone");
+        queue.add_after("a", Duration::from_secs(1));
+        assert_eq!(queue.next().await, "a", "a new time counts again");
     }
 }

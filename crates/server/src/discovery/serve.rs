@@ -1,17 +1,17 @@
-//! Discovery as a link of the server chain. What there is comes from several sources, is merged on every change
-//! and kept encoded.
+//! Discovery as a link of the server chain. What there is comes from several sources. It is merged and encoded when
+//! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
 use super::{Group, aggregated, documents};
 use crate::handlers::context::accept_of;
 use crate::handlers::output;
 use crate::http::{Body, BoxHandler, Handler, Request, Response};
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
-use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -33,9 +33,16 @@ pub struct Entry {
     pub version_priority: i32,
 }
 
+impl Entry {
+    fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(self.group.clone(), self.version.name.clone())
+    }
+}
+
 pub struct Discovery {
-    sources: Mutex<BTreeMap<Source, Vec<Entry>>>,
-    merged: ArcSwap<Merged>,
+    sources: Mutex<BTreeMap<Source, BTreeMap<GroupVersion, Entry>>>,
+    /// Made of `sources` when somebody asks; `None` after a change.
+    merged: ArcSwapOption<Merged>,
     /// `host:port` that `/api` names.
     address: Str,
     /// Which groups the documents without resources list, if not all that there are.
@@ -60,7 +67,7 @@ impl Discovery {
     pub fn new(address: impl Into<Str>) -> Arc<Discovery> {
         Arc::new(Discovery {
             sources: Mutex::default(),
-            merged: ArcSwap::default(),
+            merged: ArcSwapOption::empty(),
             address: address.into(),
             listed: OnceLock::new(),
         })
@@ -73,10 +80,33 @@ impl Discovery {
 
     /// Replaces what a source contributes.
     pub fn set(&self, source: Source, entries: Vec<Entry>) {
+        self.change(source, |known| *known = entries.into_iter().map(|e| (e.group_version(), e)).collect());
+    }
+
+    /// Replaces what a source says of some group versions: those of `entries`, and those that it has no more.
+    pub fn update(&self, source: Source, entries: Vec<Entry>, gone: &[GroupVersion]) {
+        self.change(source, |known| {
+            gone.iter().for_each(|gv| drop(known.remove(gv)));
+            known.extend(entries.into_iter().map(|e| (e.group_version(), e)));
+        });
+    }
+
+    fn change(&self, source: Source, change: impl FnOnce(&mut BTreeMap<GroupVersion, Entry>)) {
         let mut sources = self.sources.lock().expect("no panic under this lock");
-        sources.insert(source, entries);
-        let groups = merge(sources.values().flatten().cloned().collect());
-        self.merged.store(Arc::new(Merged { groups, ..Merged::default() }));
+        change(sources.entry(source).or_default());
+        self.merged.store(None);
+    }
+
+    fn merged(&self) -> Arc<Merged> {
+        if let Some(merged) = self.merged.load_full() {
+            return merged;
+        }
+        // Kept under the lock, so that no change is overwritten by an older state.
+        let sources = self.sources.lock().expect("no panic under this lock");
+        let groups = merge(sources.values().flat_map(BTreeMap::values).cloned().collect());
+        let merged = Arc::new(Merged { groups, ..Merged::default() });
+        self.merged.store(Some(merged.clone()));
+        merged
     }
 
     /// `/apis` without resources lists what `list` says, and `/apis/<group>` describes such a group so.
@@ -85,7 +115,7 @@ impl Discovery {
     }
 
     pub fn groups(&self) -> Vec<Group> {
-        self.merged.load().groups.clone()
+        self.merged().groups.clone()
     }
 }
 
@@ -127,33 +157,26 @@ struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        // One slash in front, at most one behind: `//api` is no document.
-        let path = request.uri().path();
-        let path = path.strip_prefix('/').unwrap_or(path);
-        let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
-        let merged = self.discovery.merged.load_full();
+        let Some(parts) = Parts::of(request.uri().path()) else { return self.next.handle(request) };
+        let merged = self.discovery.merged();
         let group = |name: &str| merged.groups.iter().find(|g| g.name == name);
-        let found = match parts.as_slice() {
-            ["api"] => Some(Document::Legacy),
-            ["apis"] => Some(Document::Groups),
-            ["apis", name] if !name.is_empty() => {
+        let version = |name: &str, version: &str| {
+            let found = group(name).and_then(|g| g.versions.iter().find(|v| v.name == version));
+            found.map(|v| Document::Value(documents::resource_list(name, v)))
+        };
+        let found = match parts {
+            Parts::Legacy => Some(Document::Legacy),
+            Parts::Groups => Some(Document::Groups),
+            Parts::Group(name) => {
                 let listed = self.discovery.listed.get().map(|list| list());
-                let listed = listed.as_ref().and_then(|groups| groups.iter().find(|g| g.name == **name));
+                let listed = listed.as_ref().and_then(|groups| groups.iter().find(|g| g.name == name));
                 listed.or_else(|| group(name)).map(|g| Document::Value(documents::group(g)))
             }
-            ["apis", name, version] => {
-                let found = group(name).and_then(|g| g.versions.iter().find(|v| v.name == *version));
-                found.map(|v| Document::Value(documents::resource_list(name, v)))
-            }
-            ["api", version] => {
-                let found = group("").and_then(|g| g.versions.iter().find(|v| v.name == *version));
-                found.map(|v| Document::Value(documents::resource_list("", v)))
-            }
-            _ => None,
+            Parts::Version(name, number) => version(name, number),
         };
         let Some(document) = found else { return self.next.handle(request) };
         // Only `/api` and the version documents mind the method.
-        let minds = !matches!(parts.as_slice(), ["apis"] | ["apis", _]);
+        let minds = !matches!(parts, Parts::Groups | Parts::Group(_));
         if minds && request.method() != Method::GET {
             let status = crate::api::no_such_method();
             return Box::pin(std::future::ready(output::status(request.headers(), false, &status)));
@@ -169,6 +192,31 @@ impl Handler for Link {
             }),
         };
         Box::pin(std::future::ready(response))
+    }
+}
+
+/// What a path leads to, if it may lead to a document.
+enum Parts<'a> {
+    Legacy,
+    Groups,
+    Group(&'a str),
+    Version(&'a str, &'a str),
+}
+
+impl Parts<'_> {
+    /// One slash in front, at most one behind: `//api` is no document.
+    fn of(path: &str) -> Option<Parts<'_>> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let mut parts = path.strip_suffix('/').unwrap_or(path).split('/');
+        let found = match (parts.next()?, parts.next(), parts.next()) {
+            ("api", None, None) => Parts::Legacy,
+            ("apis", None, None) => Parts::Groups,
+            ("api", Some(version), None) => Parts::Version("", version),
+            ("apis", Some(name), None) if !name.is_empty() => Parts::Group(name),
+            ("apis", Some(name), Some(version)) => Parts::Version(name, version),
+            _ => return None,
+        };
+        parts.next().is_none().then_some(found)
     }
 }
 

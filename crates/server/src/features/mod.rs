@@ -5,6 +5,7 @@ mod table;
 
 pub use table::GATES;
 
+use kubelith_meta::text::parse_bool;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +121,6 @@ impl FeatureGates {
 
 fn find(name: &str) -> Option<&'static Gate> {
     GATES.binary_search_by(|g| g.name.cmp(name)).ok().map(|i| &GATES[i])
-}
-
-fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

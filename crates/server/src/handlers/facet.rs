@@ -6,6 +6,7 @@ use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::{Call, Judged};
 use kubelith_schema::{Column, TypedSchema};
+use std::borrow::Cow;
 
 /// A view of a resource's objects. Parents are at the request's version.
 pub trait Facet: Send + Sync + 'static {
@@ -28,20 +29,23 @@ pub trait Facet: Send + Sync + 'static {
 }
 
 /// A stored object as a write through an endpoint meets it.
-pub struct Met {
+pub struct Met<'a> {
     /// What the client changes, at the endpoint's kind.
-    pub live: Value,
+    pub live: Cow<'a, Value>,
     /// The object that `live` is a view of.
     parent: Option<Value>,
 }
 
 impl Context {
     /// What a client of this endpoint sees of a stored object before it writes.
-    pub(super) async fn meet(&self, existing: &Value) -> Result<Met, Status> {
+    pub(super) async fn meet<'a>(&self, existing: &'a Value) -> Result<Met<'a>, Status> {
+        if self.endpoint.facet.is_none() && existing.is_of(&self.endpoint.object_kind()) {
+            return Ok(Met { live: Cow::Borrowed(existing), parent: None });
+        }
         let object = self.to_request_version(existing.clone()).await?;
         Ok(match &self.endpoint.facet {
-            Some(facet) => Met { live: facet.begin(&object)?, parent: Some(object) },
-            None => Met { live: object, parent: None },
+            Some(facet) => Met { live: Cow::Owned(facet.begin(&object)?), parent: Some(object) },
+            None => Met { live: Cow::Owned(object), parent: None },
         })
     }
 
@@ -51,7 +55,7 @@ impl Context {
         call: &Call,
         object: Value,
         existing: Option<&Value>,
-        met: Option<Met>,
+        met: Option<Met<'_>>,
         options: &Value,
     ) -> Result<Value, Status> {
         let resource = &self.endpoint.resource;

@@ -21,6 +21,7 @@ use kubelith_merge::json_patch::{self, Checking, JsonPatch};
 use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupKind, GroupResource, Status, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ impl Change for Patch<'_> {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
             };
-            let mut object = match (met.as_ref().map(|m| &m.live), self.kind) {
+            let mut object = match (met.as_ref().map(|m| &*m.live), self.kind) {
                 (live, Kind::Apply) => self.apply_fields(live)?,
                 (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
                 (Some(live), Kind::Strategic) => self.strategic(live)?,
@@ -154,23 +155,20 @@ impl Patch<'_> {
         if self.checked() { Strictness::Report } else { Strictness::Lenient }
     }
 
-    /// JSON patch and merge patch: text in, text out, and the result is decoded.
+    /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
+    /// as text, which errors speak of.
     fn generic(&self, live: &Value) -> Result<Value, Status> {
-        let mut patched = live.clone();
-        let mut strict = Vec::new();
-        match self.kind {
-            Kind::Json => {
-                let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
-                let body = self.parse_patch(&mut strict)?;
-                let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
-                strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
-                patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
-            }
-            _ => {
-                let body = self.parse_patch(&mut strict)?;
-                merge_patch::apply(&mut patched, body).map_err(patch_status)?;
-            }
+        let (patched, strict) = self.patched(live)?;
+        let same = |key: &str| patched.get(key) == live.get(key);
+        if strict.is_empty()
+            && same("apiVersion")
+            && same("kind")
+            && let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
+            && taken.strict.is_empty()
+        {
+            return self.finish(live, taken.object);
         }
+        let (patched, mut strict) = self.patched(live)?;
         let text = views::object_json(&patched);
         let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
         let shown = || String::from_utf8_lossy(&text).into_owned();
@@ -178,6 +176,25 @@ impl Patch<'_> {
         strict.extend(decoded.strict);
         self.report(&strict, shown)?;
         self.finish(live, decoded.object)
+    }
+
+    /// The object with the patch, and what is dubious about the patch.
+    fn patched(&self, live: &Value) -> Result<(Value, Vec<String>), Status> {
+        let mut patched = live.clone();
+        if memchr::memmem::find(&self.bytes, b"managedFields").is_some() {
+            json::unfold_fields(&mut patched);
+        }
+        let mut strict = Vec::new();
+        let body = self.parse_patch(&mut strict)?;
+        if self.kind == Kind::Json {
+            let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
+            let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+            strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
+            patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
+        } else {
+            merge_patch::apply(&mut patched, body).map_err(patch_status)?;
+        }
+        Ok((patched, strict))
     }
 
     fn parse_patch(&self, strict: &mut Vec<String>) -> Result<Value, Status> {
@@ -337,18 +354,6 @@ fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
     problems.extend(repeated);
     problems.sort_by_key(operation);
     problems
-}
-
-/// What JSON calls a value of this kind.
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Int(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// What went wrong in decoding, without the words that decoding a body puts around it.

@@ -301,15 +301,7 @@ fn at<'v>(object: &'v Value, path: &[Str]) -> Result<Option<&'v Value>, Status> 
 
 /// In the words of the reference's accessors for untyped objects.
 fn wrong_type(path: &[Str], value: &Value, wanted: &str) -> Status {
-    let found = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
+    let found = kubelith_meta::text::go_type(value);
     let text = kubelith_merge::go_value(value);
     let path = path.join(".");
     Status::unknown(format!(".{path} accessor error: {text} is of the type {found}, expected {wanted}"))

@@ -34,14 +34,14 @@ pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Statu
     if let Some(bytes) = cached.form(id) {
         return Ok(bytes);
     }
-    let object = json::parse(&json).map_err(Status::internal_error)?;
+    let object = json::parse_stored(&json).map_err(Status::internal_error)?;
     let object = cx.endpoint.resource.convert(object, &cx.endpoint.kind).await?;
     Ok(cached.keep_form(id, object_json(&object).into()))
 }
 
 /// The object as a value in the endpoint's version.
 pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Status> {
-    json::parse(&json_of(cx, cached).await?).map_err(Status::internal_error)
+    json::parse_stored(&json_of(cx, cached).await?).map_err(Status::internal_error)
 }
 
 /// What the endpoint's view shows of the object.

@@ -94,6 +94,11 @@ impl Activity {
         if end <= now { verdict } else { Verdict::LookAgainAt(end.min(now + HEAD_TIMEOUT)) }
     }
 
+    /// True if a request is under way.
+    pub fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Acquire) > 0
+    }
+
     /// True if no request is under way or arriving, none has been for a moment, and every answer was sent.
     pub fn is_quiet(&self) -> bool {
         self.requests.load(Ordering::Acquire) == 0

@@ -3,12 +3,11 @@
 //! ```text
 //! Waiting ──first bytes──► Serving ──done──► Closing ──► end
 //!    ▲                        │
-//!    └──idle for a while──────┘  (HTTP/1.1)
+//!    └──idle for a while──────┘
 //! ```
 //!
 //! Most connections of an API server are silent most of the time. A waiting one costs its TLS state and
-//! nothing else: hyper's buffers come with the first byte and, where the protocol has no state between
-//! requests, go when it falls silent.
+//! little else: hyper's buffers come with the first byte and go when it falls silent.
 
 use super::activity::{Activity, HEAD_TIMEOUT, Verdict};
 use super::connection::Shared;
@@ -25,10 +24,11 @@ use tokio::io::AsyncWrite;
 use tokio::time::{Instant, Sleep};
 
 /// How often a connection that may be parked is looked at.
-const PARK_CHECK: Duration = Duration::from_secs(4);
+const PARK_CHECK: Duration = Duration::from_secs(3);
 
 enum State<P: Protocol> {
-    Waiting(ClientStream),
+    /// With what is to be known of it, if it was served before.
+    Waiting(ClientStream, Option<P::Parked>),
     Serving(Pin<Box<P::Connection>>),
     /// Saying goodbye in TLS.
     Closing(ClientStream),
@@ -49,18 +49,18 @@ impl<P: Protocol> Driver<P> {
     pub fn new(stream: ClientStream, service: ConnectionService, shared: Arc<Shared>, entry: Entry) -> Driver<P> {
         let activity = service.activity.clone();
         let look = Box::pin(tokio::time::sleep_until(Instant::now() + HEAD_TIMEOUT));
-        Driver { state: State::Waiting(stream), service, shared, entry, activity, leaving_since: None, look }
+        Driver { state: State::Waiting(stream, None), service, shared, entry, activity, leaving_since: None, look }
     }
 
     /// Does what the state allows. Ready when the state has changed, or the connection has ended.
     fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Waiting(stream) => {
+            State::Waiting(stream, _) => {
                 let spoke = ready!(stream.poll_first_bytes(cx));
-                if let State::Waiting(stream) = std::mem::replace(&mut self.state, State::Ended)
+                if let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
                     && matches!(spoke, Ok(true))
                 {
-                    self.serve(stream);
+                    self.serve(stream, parked);
                 }
             }
             State::Serving(conn) => {
@@ -92,11 +92,9 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    fn serve(&mut self, stream: ClientStream) {
-        self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options)));
-        if P::CAN_PARK {
-            self.look.as_mut().reset(Instant::now() + PARK_CHECK);
-        }
+    fn serve(&mut self, stream: ClientStream, parked: Option<P::Parked>) {
+        self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
+        self.look.as_mut().reset(Instant::now() + PARK_CHECK);
     }
 
     /// Looks at the clock. True if the connection should leave; `Err` if it must end now.
@@ -106,7 +104,7 @@ impl<P: Protocol> Driver<P> {
                 Verdict::TooSlow => return Err(()),
                 Verdict::Idle => return Ok(true),
                 Verdict::LookAgainAt(when) => {
-                    let when = if self.park() { when } else { self.next_look(when) };
+                    let when = if self.park(cx) { when } else { self.next_look(when) };
                     self.look.as_mut().reset(when);
                 }
             }
@@ -115,42 +113,44 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn next_look(&self, when: Instant) -> Instant {
-        let may_park = P::CAN_PARK && matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
-        if may_park { when.min(Instant::now() + PARK_CHECK) } else { when }
+        let may_park = matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
+        if may_park && !self.activity.is_busy() { when.min(Instant::now() + PARK_CHECK) } else { when }
     }
 
     /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
-    fn park(&mut self) -> bool {
-        if !P::CAN_PARK || self.leaving_since.is_some() || !self.activity.is_quiet() {
-            return matches!(self.state, State::Waiting(_));
+    fn park(&mut self, cx: &mut Context<'_>) -> bool {
+        let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
+        if self.leaving_since.is_some() || !self.activity.is_quiet() {
+            return false;
         }
-        if matches!(self.state, State::Serving(_)) {
-            let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
-            match P::into_stream(conn) {
-                Some(stream) if !stream.has_unread() => {
-                    self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
-                    self.state = State::Waiting(stream);
-                }
-                Some(stream) => {
-                    self.serve(stream);
-                    return false;
-                }
-                None => {}
+        let Some(parked) = P::poll_park(conn, cx) else { return false };
+        let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
+        match P::into_stream(conn) {
+            Some(stream) if !stream.has_unread() => {
+                self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
+                self.state = State::Waiting(stream, Some(parked));
             }
+            Some(stream) => {
+                self.serve(stream, Some(parked));
+                return false;
+            }
+            None => {}
         }
         true
     }
 
     fn leave(&mut self) {
         self.leaving_since = Some(Instant::now());
-        match &mut self.state {
-            State::Serving(conn) => P::leave(conn.as_mut()),
-            State::Waiting(_) => {
-                if let State::Waiting(stream) = std::mem::replace(&mut self.state, State::Ended) {
-                    self.state = State::Closing(stream);
-                }
+        if matches!(self.state, State::Waiting(..))
+            && let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
+        {
+            match parked.filter(|_| P::BIDS_FAREWELL) {
+                Some(parked) => self.serve(stream, Some(parked)),
+                None => self.state = State::Closing(stream),
             }
-            State::Closing(_) | State::Ended => {}
+        }
+        if let State::Serving(conn) = &mut self.state {
+            P::leave(conn.as_mut());
         }
         if let Verdict::LookAgainAt(when) = self.activity.judge(self.leaving_since) {
             self.look.as_mut().reset(when);
@@ -174,12 +174,12 @@ impl<P: Protocol> Future for Driver<P> {
             if order == Order::Drop {
                 return Poll::Ready(());
             }
-            let parked = matches!(this.state, State::Waiting(_));
+            let parked = matches!(this.state, State::Waiting(..));
             let Ok(idle) = this.judge(cx) else { return Poll::Ready(()) };
             let leave = (idle || order == Order::Leave) && this.leaving_since.is_none();
             if leave {
                 this.leave();
-            } else if parked == matches!(this.state, State::Waiting(_)) {
+            } else if parked == matches!(this.state, State::Waiting(..)) {
                 return Poll::Pending;
             }
         }

@@ -4,12 +4,15 @@ pub mod activity;
 pub mod bind;
 pub mod connection;
 pub mod control;
+mod debug_socket;
 mod driver;
+mod parking;
 mod protocol;
 pub mod service;
 mod stream;
 
 pub use bind::{BindOptions, Sharing, bind};
+pub use debug_socket::debug_socket;
 pub use service::ConnectionInfo;
 pub use stream::ClientStream;
 

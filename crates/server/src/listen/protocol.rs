@@ -1,11 +1,13 @@
 //! HTTP/1.1 and HTTP/2 as the driver sees them: hyper's connections have no common trait.
 
 use super::HttpOptions;
+use super::parking::{Parked, Tap, TapIo};
 use super::service::ConnectionService;
 use super::stream::ClientStream;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
@@ -15,12 +17,18 @@ const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// Per stream: what is made ahead of a slow reader.
 const MAX_SEND_BUFFER: usize = 128 * 1024;
 
-type Io = TokioIo<ClientStream>;
-
 pub(super) trait Protocol: Send + 'static {
     type Connection: Send;
+    /// What must be known of a connection that was put aside.
+    type Parked: Send + Unpin;
 
-    fn serve(stream: ClientStream, service: ConnectionService, options: &HttpOptions) -> Self::Connection;
+    /// Serves a connection from its begin, or one that was put aside.
+    fn serve(
+        stream: ClientStream,
+        service: ConnectionService,
+        options: &HttpOptions,
+        parked: Option<Self::Parked>,
+    ) -> Self::Connection;
 
     /// Ready when the connection has ended, with the stream if it is still ours to close.
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>>;
@@ -31,17 +39,26 @@ pub(super) trait Protocol: Send + 'static {
     /// The stream without the protocol's state and buffers; `None` if the protocol cannot be picked up again.
     fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream>;
 
-    /// Whether an idle connection can do without its state.
-    const CAN_PARK: bool;
+    /// What to keep of a silent connection if it can do without its state now. If it cannot, what that takes is begun.
+    fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Self::Parked>;
+
+    /// Whether a client has to be told that a connection ends, also one that was put aside.
+    const BIDS_FAREWELL: bool;
 }
 
 pub(super) struct Http1;
 
 impl Protocol for Http1 {
-    type Connection = http1::Connection<Io, ConnectionService>;
-    const CAN_PARK: bool = true;
+    type Connection = http1::Connection<TokioIo<ClientStream>, ConnectionService>;
+    type Parked = ();
+    const BIDS_FAREWELL: bool = false;
 
-    fn serve(stream: ClientStream, service: ConnectionService, _: &HttpOptions) -> Self::Connection {
+    fn serve(
+        stream: ClientStream,
+        service: ConnectionService,
+        _: &HttpOptions,
+        _: Option<Self::Parked>,
+    ) -> Self::Connection {
         http1::Builder::new()
             .timer(TokioTimer::new())
             // `Activity` tells idle connections from slow ones, which this timeout does not.
@@ -67,37 +84,67 @@ impl Protocol for Http1 {
         }
         Some(stream)
     }
+
+    /// Nothing is left of a request once it was answered.
+    fn poll_park(_: &mut Pin<Box<Self::Connection>>, _: &mut Context<'_>) -> Option<()> {
+        Some(())
+    }
 }
 
 pub(super) struct Http2;
 
-impl Protocol for Http2 {
-    type Connection = http2::Connection<Io, ConnectionService, TokioExecutor>;
-    /// Both sides keep the state of header compression.
-    const CAN_PARK: bool = false;
+/// hyper's connection, and what it reads and writes through.
+pub(super) struct Http2Connection {
+    conn: http2::Connection<TokioIo<TapIo>, ConnectionService, TokioExecutor>,
+    tap: Arc<Mutex<Tap>>,
+}
 
-    fn serve(stream: ClientStream, service: ConnectionService, options: &HttpOptions) -> Self::Connection {
+impl Protocol for Http2 {
+    type Connection = Http2Connection;
+    type Parked = Parked;
+    /// Or a request that is on its way might be lost.
+    const BIDS_FAREWELL: bool = true;
+
+    fn serve(
+        stream: ClientStream,
+        service: ConnectionService,
+        options: &HttpOptions,
+        parked: Option<Parked>,
+    ) -> Self::Connection {
         let streams = options.max_streams_per_connection;
-        http2::Builder::new(TokioExecutor::new())
+        let window = UPLOAD_WINDOW.saturating_mul(streams).min(i32::MAX as u32);
+        let tap = Arc::new(Mutex::new(match parked {
+            Some(parked) => Tap::resume(stream, &parked, window),
+            None => Tap::new(stream),
+        }));
+        let conn = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(streams)
             .initial_stream_window_size(UPLOAD_WINDOW)
-            .initial_connection_window_size(UPLOAD_WINDOW.saturating_mul(streams).min(i32::MAX as u32))
+            .initial_connection_window_size(window)
             .max_frame_size(UPLOAD_WINDOW)
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_send_buf_size(MAX_SEND_BUFFER)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(TapIo(tap.clone())), service);
+        Http2Connection { conn, tap }
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
-        conn.as_mut().poll(cx)
+        Pin::new(&mut conn.conn).poll(cx)
     }
 
-    fn leave(conn: Pin<&mut Self::Connection>) {
-        conn.graceful_shutdown();
+    fn leave(mut conn: Pin<&mut Self::Connection>) {
+        Pin::new(&mut conn.conn).graceful_shutdown();
     }
 
-    fn into_stream(_: Pin<Box<Self::Connection>>) -> Option<ClientStream> {
-        None
+    fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream> {
+        let Http2Connection { conn, tap } = *Pin::into_inner(conn);
+        drop(conn);
+        let stream = tap.lock().unwrap_or_else(PoisonError::into_inner).take_stream();
+        stream
+    }
+
+    fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Parked> {
+        conn.tap.lock().unwrap_or_else(PoisonError::into_inner).poll_park(cx)
     }
 }

@@ -1,6 +1,7 @@
 //! From `tracing` events to lines on standard error.
 
 use super::format::{Fields, Format, Origin};
+use super::modules::Modules;
 use super::verbosity;
 use std::io::Write;
 use std::time::SystemTime;
@@ -11,17 +12,30 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Sends the process's log to standard error. Later calls have no effect.
 pub fn init(format: Format, verbosity: u8) {
-    let _ = tracing::subscriber::set_global_default(Log { format });
+    init_with(format, verbosity, Vec::new());
+}
+
+/// As [`init`], with other levels for the files that a pattern matches (`--vmodule`).
+pub fn init_with(format: Format, verbosity: u8, modules: Vec<(String, u8)>) {
+    let _ = tracing::subscriber::set_global_default(Log { format, modules: Modules::new(modules) });
     super::set_verbosity(verbosity);
 }
 
 struct Log {
     format: Format,
+    modules: Modules,
+}
+
+impl Log {
+    /// The verbosity that holds for a place in the code.
+    fn verbosity_at(&self, metadata: &Metadata<'_>) -> u8 {
+        verbosity().max(self.modules.level(metadata.file().unwrap_or("")))
+    }
 }
 
 /// `debug!` shows from `-v=4` on, `trace!` from `-v=6` on.
-fn max_level() -> Level {
-    match verbosity() {
+fn max_level(verbosity: u8) -> Level {
+    match verbosity {
         0..=3 => Level::INFO,
         4..=5 => Level::DEBUG,
         _ => Level::TRACE,
@@ -35,9 +49,10 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let verbosity = self.verbosity_at(metadata);
         metadata.is_event()
-            && *metadata.level() <= max_level()
-            && (is_ours(metadata) || *metadata.level() <= Level::WARN || verbosity() >= 8)
+            && *metadata.level() <= max_level(verbosity)
+            && (is_ours(metadata) || *metadata.level() <= Level::WARN || verbosity >= 8)
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
@@ -45,13 +60,13 @@ impl Subscriber for Log {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::from_level(max_level()))
+        Some(LevelFilter::from_level(max_level(verbosity().max(self.modules.highest()))))
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        if fields.v > u64::from(verbosity()) {
+        if fields.v > u64::from(self.verbosity_at(event.metadata())) {
             return;
         }
         let metadata = event.metadata();

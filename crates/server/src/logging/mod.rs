@@ -2,9 +2,10 @@
 
 mod format;
 mod layer;
+mod modules;
 
 pub use format::Format;
-pub use layer::init;
+pub use layer::{init, init_with};
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

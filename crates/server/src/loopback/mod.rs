@@ -8,6 +8,7 @@ pub use resource_ref::ResourceRef;
 pub use watch::{WatchEvent, WatchEvents, WatchKind};
 
 use crate::http::{BoxHandler, Request, RequestBody, Response};
+use crate::metrics::rest_client::RestClientMetrics;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method};
@@ -18,6 +19,7 @@ use kubelith_codec::json;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// Names the field manager of what we write ourselves, as in the reference.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver/v1.36.4");
@@ -31,8 +33,14 @@ pub(crate) struct LoopbackUser(pub Arc<User>);
 /// Parts of the server hold it before the chain is complete; it works from then on.
 #[derive(Clone)]
 pub struct LoopbackClient {
-    chain: Arc<OnceLock<BoxHandler>>,
+    chain: Arc<OnceLock<Connected>>,
     user: Arc<User>,
+}
+
+/// What requests enter, and who counts them.
+struct Connected {
+    chain: BoxHandler,
+    metrics: Option<Arc<RestClientMetrics>>,
 }
 
 /// The four ways to change an object.
@@ -60,7 +68,7 @@ impl LoopbackClient {
     /// A client of `chain`.
     pub fn new(chain: BoxHandler) -> LoopbackClient {
         let client = LoopbackClient::unconnected();
-        client.connect(chain);
+        client.connect(chain, None);
         client
     }
 
@@ -71,8 +79,8 @@ impl LoopbackClient {
     }
 
     /// Connects this client and all clones of it, once and for all.
-    pub(crate) fn connect(&self, chain: BoxHandler) {
-        let _ = self.chain.set(chain);
+    pub(crate) fn connect(&self, chain: BoxHandler, metrics: Option<Arc<RestClientMetrics>>) {
+        let _ = self.chain.set(Connected { chain, metrics });
     }
 
     /// The same client as someone else.
@@ -123,10 +131,19 @@ impl LoopbackClient {
     /// Sends a request through the whole chain.
     pub async fn send(&self, mut request: Request) -> Response {
         request.extensions_mut().insert(LoopbackUser(self.user.clone()));
-        match self.chain.get() {
-            Some(chain) => chain.handle(request).await,
-            None => crate::respond::status_json(&Status::service_unavailable("the server is starting")),
-        }
+        let Some(Connected { chain, metrics }) = self.chain.get() else {
+            return crate::respond::status_json(&Status::service_unavailable("the server is starting"));
+        };
+        let Some(metrics) = metrics else { return chain.handle(request).await };
+        let (method, begin) = (request.method().clone(), Instant::now());
+        let sent = match request.body() {
+            RequestBody::Full(body) => body.as_ref().map_or(0, Bytes::len),
+            RequestBody::Incoming(_) => 0,
+        };
+        let response = chain.handle(request).await;
+        let received = http_body::Body::size_hint(response.body()).exact();
+        metrics.loopback(&method, response.status().as_u16(), begin.elapsed(), sent, received);
+        response
     }
 
     async fn call(

@@ -9,6 +9,7 @@ pub mod health;
 pub mod process;
 pub mod pulled;
 pub mod requests;
+pub mod rest_client;
 pub mod route;
 pub mod selection;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub struct Metrics {
     pub auth: Arc<auth::AuthMetrics>,
     pub audit: Arc<audit::AuditMetrics>,
     pub workqueues: Arc<workqueue::WorkqueueMetrics>,
+    pub rest_client: Arc<rest_client::RestClientMetrics>,
 }
 
 impl Default for Metrics {
@@ -62,6 +64,7 @@ impl Metrics {
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
             audit: Arc::new(audit::AuditMetrics::new(&registry)),
             workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
+            rest_client: Arc::new(rest_client::RestClientMetrics::new(&registry)),
             registry,
         }
     }
@@ -84,7 +87,7 @@ impl Metrics {
         .with_label_values(&[
             "kube",
             &release,
-            &release,
+            &format!("{}.{}", version.emulation_major, version.emulation_minor),
             &format!("{}.{}", version.major, version.min_compatibility_minor),
         ])
         .set(1);
@@ -93,6 +96,15 @@ impl Metrics {
         for (gate, on) in features.all() {
             enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
         }
+    }
+
+    /// Says how much of it is not shown.
+    pub fn describe_selection(&self, selection: &Selection) {
+        let count =
+            |name: &str, help: &str| counters(&self.registry, name, help, &[]).with_label_values(&[] as &[&str]);
+        count("disabled_metrics_total", "Metrics that --disabled-metrics leaves out.")
+            .inc_by(selection.disabled.len() as u64);
+        count("hidden_metrics_total", "Metrics that are hidden because they are deprecated.");
     }
 
     /// Shows the counts of tokens.

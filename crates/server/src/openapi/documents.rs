@@ -1,23 +1,64 @@
-//! Documents as they are kept: nothing until someone asks, then compressed. With every API on, all of them in both
-//! encodings take about two megabytes.
+//! Documents as they are kept: nothing until someone asks, then compressed, until nobody has asked for a while. With
+//! every API on, all of them in both encodings take about two megabytes; custom resources can take many times that.
 
+use super::upgraded::upgraded;
 use super::words::Words;
-use super::{Foreign, Library, Subject, v2, v3};
+use super::{Foreign, Library, Subject, gnostic, v2, v3};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use kubelith_codec::json;
+use kubelith_meta::Value;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::SystemTime;
 
 /// A document, made on first use. Making one takes milliseconds: do it where blocking is allowed.
 pub struct Kept {
     content: Content,
+    /// Stays: the index of all documents shows it.
     stamp: OnceLock<Stamp>,
-    json: OnceLock<Packed>,
-    protobuf: OnceLock<Packed>,
+    json: Slot,
+    protobuf: Slot,
+}
+
+/// One encoding of a document.
+#[derive(Default)]
+struct Slot {
+    packed: RwLock<Option<Packed>>,
+    /// Held while it is made: once, however many wait for it.
+    making: Mutex<()>,
+    /// Asked for since the last `drop_unused`.
+    used: AtomicBool,
+}
+
+impl Slot {
+    fn get(&self) -> Option<Packed> {
+        let packed = self.packed.read().expect("no panic under this lock").clone();
+        self.used.fetch_or(packed.is_some(), Ordering::Relaxed);
+        packed
+    }
+
+    fn get_or_make(&self, make: impl FnOnce() -> Packed) -> Packed {
+        // Who panicked while making it left nothing behind.
+        let _making = self.making.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(packed) = self.get() {
+            return packed;
+        }
+        let packed = make();
+        *self.packed.write().expect("no panic under this lock") = Some(packed.clone());
+        self.used.store(true, Ordering::Relaxed);
+        packed
+    }
+
+    fn drop_unused(&self) {
+        if !self.used.swap(false, Ordering::Relaxed) {
+            *self.packed.write().expect("no panic under this lock") = None;
+        }
+    }
 }
 
 enum Content {
@@ -25,6 +66,8 @@ enum Content {
     V3(Arc<Subject>),
     /// The document of version 2, of all subjects, and of what other servers serve.
     V2(Vec<Arc<Subject>>, Vec<Arc<Foreign>>),
+    /// A document of version 3 that was made of another server's document of version 2.
+    Upgraded(Packed),
 }
 
 /// By what a client knows that it has the document already.
@@ -58,14 +101,25 @@ impl Kept {
         Kept::new(Content::V2(subjects, foreign))
     }
 
+    /// From a document of version 2.
+    pub fn upgraded(document: &Value) -> Kept {
+        let mut digest = Digest::new(packer());
+        digest.write_all(&json::to_vec(&upgraded(document))).expect("memory takes all");
+        let length = digest.length;
+        let (packer, stamp) = digest.stamp();
+        let kept = Kept::new(Content::Upgraded(Packed { gzip: finish(packer), length }));
+        kept.stamp.get_or_init(|| stamp);
+        kept
+    }
+
     fn new(content: Content) -> Kept {
-        Kept { content, stamp: OnceLock::new(), json: OnceLock::new(), protobuf: OnceLock::new() }
+        Kept { content, stamp: OnceLock::new(), json: Slot::default(), protobuf: Slot::default() }
     }
 
     pub fn subject(&self) -> Option<&Arc<Subject>> {
         match &self.content {
             Content::V3(subject) => Some(subject),
-            Content::V2(..) => None,
+            Content::V2(..) | Content::Upgraded(_) => None,
         }
     }
 
@@ -74,9 +128,20 @@ impl Kept {
         self.stamp.get()
     }
 
-    /// The document if it was made already.
-    pub fn known(&self, encoding: Encoding) -> Option<(&Stamp, &Packed)> {
+    /// The document if it is there.
+    pub fn known(&self, encoding: Encoding) -> Option<(&Stamp, Packed)> {
         Some((self.stamp.get()?, self.slot(encoding).get()?))
+    }
+
+    #[cfg(test)]
+    pub fn has(&self, encoding: Encoding) -> bool {
+        self.slot(encoding).packed.read().expect("no panic under this lock").is_some()
+    }
+
+    /// Drops what nobody asked for since the last call.
+    pub fn drop_unused(&self) {
+        self.json.drop_unused();
+        self.protobuf.drop_unused();
     }
 
     /// The stamp; the document itself is written for it, but not kept.
@@ -88,8 +153,8 @@ impl Kept {
         })
     }
 
-    pub fn make(&self, encoding: Encoding, library: &Library) -> (&Stamp, &Packed) {
-        let packed = self.slot(encoding).get_or_init(|| {
+    pub fn make(&self, encoding: Encoding, library: &Library) -> (&Stamp, Packed) {
+        let packed = self.slot(encoding).get_or_make(|| {
             let words = Words::load();
             match encoding {
                 Encoding::Json => {
@@ -112,7 +177,7 @@ impl Kept {
         (self.stamp.get().expect("made before the document is"), packed)
     }
 
-    fn slot(&self, encoding: Encoding) -> &OnceLock<Packed> {
+    fn slot(&self, encoding: Encoding) -> &Slot {
         match encoding {
             Encoding::Json => &self.json,
             Encoding::Protobuf => &self.protobuf,
@@ -123,6 +188,7 @@ impl Kept {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).write_json(out),
             Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).write_json(out),
+            Content::Upgraded(packed) => out.write_all(&packed.unpack()),
         }
     }
 
@@ -130,6 +196,10 @@ impl Kept {
         match &self.content {
             Content::V3(subject) => v3::Document::new(subject, library, words).protobuf(),
             Content::V2(subjects, foreign) => v2::Document::new(subjects, library, words).with(foreign).protobuf(),
+            Content::Upgraded(packed) => {
+                let document = json::parse(&packed.unpack()).expect("we wrote it");
+                gnostic::v3::protobuf(&document)
+            }
         }
     }
 }

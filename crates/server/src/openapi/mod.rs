@@ -20,6 +20,7 @@ mod schemas;
 mod serve;
 mod served;
 mod subject;
+mod upgraded;
 mod v2;
 mod v3;
 mod words;

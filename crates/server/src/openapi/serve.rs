@@ -6,7 +6,7 @@ use super::words::Words;
 use super::{Foreign, Library, Subject};
 use crate::http::{Body, BoxHandler, Handler, Request, Response};
 use crate::{query, respond};
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE,
@@ -14,6 +14,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::{gzip, json, negotiate};
+use kubelith_meta::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -26,9 +27,18 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub struct OpenApi {
     library: Library,
-    shelf: ArcSwap<Shelf>,
-    /// Held while the shelf is replaced.
-    change: Mutex<()>,
+    documents: Mutex<Documents>,
+    /// Made of `documents` when somebody asks; `None` after a change.
+    shelf: ArcSwapOption<Shelf>,
+}
+
+/// What there is: our own documents of version 3 by their path below `/openapi/v3/`, and other servers'.
+#[derive(Default)]
+struct Documents {
+    v3: BTreeMap<String, Arc<Kept>>,
+    /// The document of version 2; `None` if it would be another one now.
+    v2: Option<Arc<Kept>>,
+    foreign: Foreigners,
 }
 
 /// OpenAPI with what comes after it.
@@ -37,7 +47,7 @@ struct Link {
     next: BoxHandler,
 }
 
-/// All documents, those of version 3 by their path below `/openapi/v3/`.
+/// All documents as they are at one time.
 struct Shelf {
     v3: BTreeMap<String, Arc<Kept>>,
     v2: Arc<Kept>,
@@ -50,6 +60,8 @@ struct Foreigners {
     /// Documents of version 3 by path, with the URL by which to ask for each.
     v3: BTreeMap<String, String>,
     v2: Vec<Arc<Foreign>>,
+    /// Documents of version 3 by path that we made of theirs of version 2.
+    upgraded: BTreeMap<String, Arc<Kept>>,
 }
 
 impl OpenApi {
@@ -57,8 +69,7 @@ impl OpenApi {
     pub const LISTED: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
 
     pub fn new(library: Library) -> Arc<OpenApi> {
-        let shelf = ArcSwap::from_pointee(Shelf::new(BTreeMap::new(), Foreigners::default()));
-        Arc::new(OpenApi { library, shelf, change: Mutex::default() })
+        Arc::new(OpenApi { library, documents: Mutex::default(), shelf: ArcSwapOption::empty() })
     }
 
     /// Serves the documents and passes on everything else.
@@ -68,54 +79,89 @@ impl OpenApi {
 
     /// Adds documents or replaces them. Other documents of version 3 stay as they are.
     pub fn put(&self, subjects: impl IntoIterator<Item = Subject>) {
-        self.change(|v3| v3.extend(subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))))));
+        let made = subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))));
+        self.change(|documents| {
+            documents.v3.extend(made);
+            documents.v2 = None;
+        });
     }
 
     /// Takes the documents of these paths away (`apis/example.com/v1`).
     pub fn remove<'a>(&self, paths: impl IntoIterator<Item = &'a str>) {
-        self.change(|v3| {
-            for path in paths {
-                v3.remove(path);
-            }
+        self.change(|documents| {
+            paths.into_iter().for_each(|path| drop(documents.v3.remove(path)));
+            documents.v2 = None;
         });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Kept>>)) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let mut v3 = old.v3.clone();
-        change(&mut v3);
-        self.shelf.store(Arc::new(Shelf::new(v3, old.foreign.clone())));
     }
 
     /// Lists documents of version 3 that other servers have. Somebody else serves them.
     pub fn list_foreign(&self, v3: BTreeMap<String, String>) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let foreign = Foreigners { v3, v2: old.foreign.v2.clone() };
-        self.shelf.store(Arc::new(Shelf { v3: old.v3.clone(), v2: old.v2.clone(), foreign }));
+        self.change(|documents| documents.foreign.v3 = v3);
     }
 
     /// Joins parts of other servers' documents with ours, the most important first.
     pub fn join(&self, v2: Vec<Arc<Foreign>>) {
-        let _guard = self.change.lock().expect("no panic under this lock");
-        let old = self.shelf.load();
-        let foreign = Foreigners { v3: old.foreign.v3.clone(), v2 };
-        self.shelf.store(Arc::new(Shelf::new(old.v3.clone(), foreign)));
+        self.change(|documents| {
+            documents.foreign.v2 = v2;
+            documents.v2 = None;
+        });
+    }
+
+    /// Serves a document of version 3 for a server that has only one of version 2, which is this.
+    pub fn put_upgraded(&self, path: &str, v2: &Value) {
+        let kept = Arc::new(Kept::upgraded(v2));
+        self.change(|documents| drop(documents.foreign.upgraded.insert(path.to_owned(), kept)));
+    }
+
+    pub fn remove_upgraded(&self, path: &str) {
+        self.change(|documents| drop(documents.foreign.upgraded.remove(path)));
+    }
+
+    /// Drops the documents that nobody asked for since the last call. They are made again for who asks next.
+    pub fn drop_unused(&self) {
+        if let Some(shelf) = self.shelf.load_full() {
+            shelf.all().for_each(Kept::drop_unused);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Documents)) {
+        let mut documents = self.documents.lock().expect("no panic under this lock");
+        change(&mut documents);
+        self.shelf.store(None);
+    }
+
+    fn shelf(&self) -> Arc<Shelf> {
+        if let Some(shelf) = self.shelf.load_full() {
+            return shelf;
+        }
+        // Kept under the lock, so that no change is overwritten by an older state.
+        let mut documents = self.documents.lock().expect("no panic under this lock");
+        let v2 = documents.v2.take().unwrap_or_else(|| {
+            let subjects = documents.v3.values().filter_map(|kept| kept.subject().cloned()).collect();
+            Arc::new(Kept::v2(subjects, documents.foreign.v2.clone()))
+        });
+        documents.v2 = Some(v2.clone());
+        let shelf = Arc::new(Shelf { v3: documents.v3.clone(), v2, foreign: documents.foreign.clone() });
+        self.shelf.store(Some(shelf.clone()));
+        shelf
     }
 }
 
 impl Shelf {
-    fn new(v3: BTreeMap<String, Arc<Kept>>, foreign: Foreigners) -> Shelf {
-        let subjects = v3.values().filter_map(|kept| kept.subject().cloned()).collect();
-        Shelf { v3, v2: Arc::new(Kept::v2(subjects, foreign.v2.clone())), foreign }
+    fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.v3.values().chain(self.foreign.upgraded.values()).chain([&self.v2]).map(|kept| &**kept)
+    }
+
+    /// By its path below `/openapi/v3/`.
+    fn document(&self, path: &str) -> Option<Arc<Kept>> {
+        self.v3.get(path).or_else(|| self.foreign.upgraded.get(path)).cloned()
     }
 }
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let path = request.uri().path();
-        let shelf = || self.openapi.shelf.load_full();
+        let shelf = || self.openapi.shelf();
         let library = self.openapi.library.clone();
         if path == V2 {
             let kept = shelf().v2.clone();
@@ -127,7 +173,7 @@ impl Handler for Link {
         let Some(name) = path.strip_prefix(V3).and_then(|p| p.strip_prefix('/')) else {
             return self.next.handle(request);
         };
-        match shelf().v3.get(name).cloned() {
+        match shelf().document(name) {
             Some(kept) => Box::pin(async move { document(&request, kept, library, Version::V3).await }),
             None => Box::pin(std::future::ready(empty(StatusCode::NOT_FOUND))),
         }
@@ -150,6 +196,10 @@ async fn index(shelf: Arc<Shelf>, library: Library) -> Response {
         let mut urls: BTreeMap<&str, String> = own.collect();
         for (path, url) in &shelf.foreign.v3 {
             urls.entry(path).or_insert_with(|| url.clone());
+        }
+        for (path, kept) in &shelf.foreign.upgraded {
+            let stamp = kept.known_stamp().expect("it is made with its document");
+            urls.entry(path).or_insert_with(|| location(path, stamp));
         }
         let mut body = b"{\"paths\":".to_vec();
         let mut separator = b'{';
@@ -221,12 +271,12 @@ async fn document(request: &Request, kept: Arc<Kept>, library: Library, version:
         return response;
     };
     let (stamp, packed) = match kept.known(encoding) {
-        Some((stamp, packed)) => (stamp.clone(), packed.clone()),
+        Some((stamp, packed)) => (stamp.clone(), packed),
         None => {
             let kept = kept.clone();
             blocking(move || {
                 let (stamp, packed) = kept.make(encoding, &library);
-                (stamp.clone(), packed.clone())
+                (stamp.clone(), packed)
             })
             .await
         }

@@ -1,6 +1,7 @@
 //! Reads a kubeconfig file as webhooks use it: one server, whom to trust, who we are.
 
-use super::{ClientTls, Credential, HttpClient, Trust};
+use super::{ClientTls, Credential, HttpClient};
+use crate::tls::Trust;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kubelith_meta::Value;

@@ -8,7 +8,7 @@ mod tests;
 mod tls;
 
 pub use kubeconfig::Kubeconfig;
-pub use tls::{ClientTls, Trust};
+pub use tls::ClientTls;
 
 use bytes::{Bytes, BytesMut};
 use connect::Connector;

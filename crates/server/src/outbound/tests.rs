@@ -1,4 +1,5 @@
 use super::*;
+use crate::tls::Trust;
 use std::path::Path;
 
 #[test]

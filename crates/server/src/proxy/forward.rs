@@ -83,12 +83,17 @@ pub async fn forward(
         return upgrade::forward(transport, target, head, body, on_upgrade).await;
     }
     tell_origin(&mut headers, transport, &target, &how.origin);
-    let hosts =
-        [Some(target.authority.to_string()), headers.get(HOST).and_then(|h| h.to_str().ok()).map(str::to_owned)];
+    let hosts = match &how.origin {
+        Origin::Server => None,
+        Origin::Below(_) => Some([
+            Some(target.authority.to_string()),
+            headers.get(HOST).and_then(|h| h.to_str().ok()).map(str::to_owned),
+        ]),
+    };
     let response = exchange(transport, target, parts.method, headers, body).await?;
     let mut answer = answer(response, how.redirects)?;
-    if let Origin::Below(prefix) = &how.origin
-        && let Some(new) = answer.headers().get(LOCATION).and_then(|l| location_below(l.to_str().ok()?, prefix, &hosts))
+    if let (Origin::Below(prefix), Some(hosts)) = (&how.origin, &hosts)
+        && let Some(new) = answer.headers().get(LOCATION).and_then(|l| location_below(l.to_str().ok()?, prefix, hosts))
     {
         answer.headers_mut().insert(LOCATION, new);
     }

@@ -22,7 +22,7 @@ pub use forward::{Forward, HostHeader, Origin, Redirects, forward};
 pub use headers::{Identity, asks_for_upgrade};
 pub use identity::escape_extra_key;
 pub use path::{canonical_query, clean_path, encode_path, encode_query};
-pub use tls::{ServerTrust, TlsClient, TlsClientError};
+pub use tls::{TlsClient, TlsClientError};
 pub use transport::{Target, Transport};
 
 /// Why a request could not be passed on. The texts are what a client sees.

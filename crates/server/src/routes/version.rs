@@ -17,6 +17,9 @@ use std::sync::Arc;
 pub struct VersionInfo {
     pub major: String,
     pub minor: String,
+    /// The release that the server behaves as.
+    pub emulation_major: String,
+    pub emulation_minor: String,
     /// The oldest minor release whose features are kept compatible.
     pub min_compatibility_minor: String,
     /// A semantic version; what stands behind `+` names the build and orders nothing.
@@ -39,6 +42,8 @@ impl VersionInfo {
         VersionInfo {
             major: "1".into(),
             minor: "36".into(),
+            emulation_major: "1".into(),
+            emulation_minor: "36".into(),
             min_compatibility_minor: "35".into(),
             git_version: "v1.36.4+kubelith".into(),
             git_commit: commit.into(),
@@ -54,8 +59,8 @@ impl VersionInfo {
         [
             ("major", &self.major),
             ("minor", &self.minor),
-            ("emulationMajor", &self.major),
-            ("emulationMinor", &self.minor),
+            ("emulationMajor", &self.emulation_major),
+            ("emulationMinor", &self.emulation_minor),
             ("minCompatibilityMajor", &self.major),
             ("minCompatibilityMinor", &self.min_compatibility_minor),
             ("gitVersion", &self.git_version),

@@ -52,7 +52,7 @@ pub fn install_flagz(routes: &mut Routes, flags: Vec<(String, String)>) {
 pub fn install_statusz(routes: &mut Routes, version: &VersionInfo) {
     let started = SystemTime::now();
     let binary = version.binary_version();
-    let emulation = format!("{}.{}", version.major, version.minor);
+    let emulation = format!("{}.{}", version.emulation_major, version.emulation_minor);
     let mut paths = first_segments(routes.listed());
     paths.insert("/statusz".into());
     let paths: Vec<String> = paths.into_iter().collect();

@@ -10,8 +10,10 @@ pub mod pki;
 pub mod policy;
 pub mod resolver;
 pub mod server_config;
+pub mod trust;
 
 pub use client_certs::PeerCertificates;
 pub use pki::{Pki, PkiOptions};
 pub use policy::{TlsPolicy, TlsPolicyError};
 pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};
+pub use trust::Trust;

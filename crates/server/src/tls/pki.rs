@@ -1,7 +1,6 @@
-//! The server's own certificate authority, made on first start under `<data-dir>/pki`: the serving
-//! certificate, the administrator's client certificate and kubeconfig, and the key that signs service
-//! account tokens; and a second authority for the certificate by which extension servers know this one. What is there
-//! and still good is kept.
+//! The server's own certificate authority, made on first start under `<data-dir>/pki`: the serving certificate, the
+//! administrator's client certificate and kubeconfig; and a second authority for the certificate by which extension
+//! servers know this one. What is there and still good is kept.
 //!
 //! Keys are ECDSA P-256: made in microseconds, so a first start costs no more than the next one.
 
@@ -77,11 +76,6 @@ impl Pki {
             }
         }
         pki.renew()?;
-        if !files::is_filled(&pki.service_account_key()) {
-            let key = KeyPair::generate()?;
-            pki.write("sa.pub", &key.public_key_pem(), Access::Public)?;
-            pki.write("sa.key", &key.serialize_pem(), Access::Private)?;
-        }
         Ok(pki)
     }
 
@@ -111,8 +105,7 @@ impl Pki {
                 files::sync(&path).map_err(|source| PkiError::Io { path, source })?;
             }
         }
-        let path = self.service_account_key();
-        files::sync(&path).map_err(|source| PkiError::Io { path, source })
+        Ok(())
     }
 
     pub fn ca_cert(&self) -> PathBuf {
@@ -138,15 +131,6 @@ impl Pki {
 
     pub fn serving_key(&self) -> PathBuf {
         self.path("apiserver.key")
-    }
-
-    /// The private key that signs service account tokens; `service_account_public_key` verifies them.
-    pub fn service_account_key(&self) -> PathBuf {
-        self.path("sa.key")
-    }
-
-    pub fn service_account_public_key(&self) -> PathBuf {
-        self.path("sa.pub")
     }
 
     /// Writes the administrator's kubeconfig, unless it already says the same. `serving_cert` is a certificate
@@ -351,8 +335,8 @@ mod tests {
         let kubeconfig = dir.path().join("admin.kubeconfig");
         pki.write_admin_kubeconfig(&kubeconfig, "https://127.0.0.1:6443", None).unwrap();
         let pki_dir = dir.path().join("pki");
-        let keys = ["ca.key", "apiserver.key", "admin.key", "sa.key", "front-proxy-ca.key", "front-proxy.key"]
-            .map(|f| pki_dir.join(f));
+        let keys =
+            ["ca.key", "apiserver.key", "admin.key", "front-proxy-ca.key", "front-proxy.key"].map(|f| pki_dir.join(f));
         for file in keys.iter().chain([&kubeconfig]) {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", file.display());

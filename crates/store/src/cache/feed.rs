@@ -1,5 +1,6 @@
 //! Follows the store and applies what happens to the caches.
 
+use super::foreseen::Foreseeing;
 use super::hub::{Hub, Registered};
 use super::load;
 use super::object::EventKind;
@@ -57,6 +58,8 @@ pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
                 let Some(hub) = hub.upgrade() else { return };
                 match hub.start_over().await {
                     Ok(revision) => after = revision,
+                    // The server is leaving: there is nothing more to follow.
+                    Err(StoreError::Closed) => return,
                     Err(error) => {
                         tracing::warn!(%error, "cannot list the store");
                         tokio::time::sleep(RETRY).await;
@@ -159,7 +162,8 @@ impl Hub {
             Event::Put { kv, .. } => {
                 let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
                 let transformer = self.transformers.of(&kv.key);
-                let object = load::read(&transformer, &*registered.renderer, skip, kv, kind).await?;
+                let renderer = Foreseeing { foreseen: &self.foreseen, key: &kv.key, renderer: &*registered.renderer };
+                let object = load::read(&transformer, &renderer, skip, kv, kind).await?;
                 Some(Change::Put(kind, object))
             }
             Event::Delete { key, revision, .. } => {

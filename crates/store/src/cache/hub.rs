@@ -2,6 +2,7 @@
 //! complete up to one revision, and a consistent read is: ask the store for its revision, wait for the feed to get there.
 
 use super::feed;
+use super::foreseen::Foreseen;
 use super::load::{self, Loading};
 use super::object::{CachedObject, Rendered};
 use super::replay::Replay;
@@ -22,7 +23,7 @@ pub const FRESH_TIMEOUT: Duration = Duration::from_secs(3);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Turns stored bytes into what readers get. One per resource.
-pub trait Renderer: Send + Sync + 'static {
+pub trait Renderer: Send + Sync {
     fn render(&self, value: &[u8], revision: i64) -> std::result::Result<Rendered, String>;
 }
 
@@ -93,6 +94,7 @@ pub struct Hub {
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
     pub(super) replay: Mutex<Replay>,
+    pub(super) foreseen: Foreseen,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -135,6 +137,7 @@ impl Hub {
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
+            foreseen: Foreseen::default(),
             task: Mutex::default(),
         });
         let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
@@ -243,6 +246,16 @@ impl Hub {
     /// The revision up to which all caches are complete.
     pub fn applied(&self) -> i64 {
         *self.applied.borrow()
+    }
+
+    /// Tells what a write is going to read as.
+    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Rendered) {
+        self.foreseen.put(key, value, rendered);
+    }
+
+    /// The write failed.
+    pub fn unforesee(&self, key: &Bytes) {
+        self.foreseen.forget(key);
     }
 
     /// Notes a write of this server.

@@ -1,6 +1,7 @@
 //! The watch cache: what reads are served from.
 
 mod feed;
+mod foreseen;
 mod hub;
 mod load;
 mod object;

@@ -18,13 +18,29 @@ pub enum EventKind {
 }
 
 /// What a renderer makes of stored bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Rendered {
     /// Compact JSON of the object at its hub version, with metadata.resourceVersion set.
     pub json: Vec<u8>,
     pub labels: Vec<(Str, Str)>,
     /// Values of the resource's selectable fields, in the order of its descriptor.
     pub fields: Vec<Str>,
+}
+
+impl Rendered {
+    /// The same with another resourceVersion.
+    pub fn at(&self, revision: i64) -> Rendered {
+        let mut json = Vec::with_capacity(self.json.len() + 8);
+        match resource_version_in(&self.json) {
+            Some(at) => {
+                json.extend_from_slice(&self.json[..at.start]);
+                json.extend_from_slice(revision.to_string().as_bytes());
+                json.extend_from_slice(&self.json[at.end..]);
+            }
+            None => json.extend_from_slice(&self.json),
+        }
+        Rendered { json, labels: self.labels.clone(), fields: self.fields.clone() }
+    }
 }
 
 /// An object in one revision: immutable and shared.

@@ -7,16 +7,19 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 const DATA_FILE: &str = "store.redb";
+/// What a new data file is called until its first sync.
+const DRAFT_FILE: &str = "store.redb.unfinished";
 const LOCK_FILE: &str = "LOCK";
 const ACKED_FILE: &str = "acked";
 
 /// What the engine needs of a disk; tests put a faulty one in its place.
 pub trait Disk: Send + Sync + Debug + 'static {
-    /// Opens the data file, making it if needed.
+    /// Opens the data file, making it if needed. A new one is there for others, and after a crash, only from its first
+    /// sync on: nobody ever finds a part of it.
     fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
 
     /// Bytes that can still be written to the file system.
@@ -84,20 +87,22 @@ impl FolderDisk {
 
     /// A file to read from, wherever it is.
     pub fn backend(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
-        Ok(Box::new(FileBackend(File::open(path)?)))
+        Ok(Box::new(FileBackend { file: File::open(path)?, draft: Mutex::default() }))
     }
 }
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let path = FolderDisk::data_file(&self.folder);
-        let is_new = !path.exists();
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        if is_new {
-            // The name must survive a power failure as the content does.
-            File::open(&self.folder)?.sync_all()?;
-        }
-        Ok(Box::new(FileBackend(file)))
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let (file, draft) = match options.open(FolderDisk::data_file(&self.folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let file = options.create(true).truncate(true).open(self.folder.join(DRAFT_FILE))?;
+                (file, Some(Draft { folder: self.folder.clone() }))
+            }
+            file => (file?, None),
+        };
+        Ok(Box::new(FileBackend { file, draft: Mutex::new(draft) }))
     }
 
     fn available(&self) -> io::Result<u64> {
@@ -108,7 +113,8 @@ impl Disk for FolderDisk {
     fn size(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         // The file grows in steps that are not written at once: count what is there.
-        Ok(std::fs::metadata(FolderDisk::data_file(&self.folder))?.blocks() * 512)
+        let draft = |_| std::fs::metadata(self.folder.join(DRAFT_FILE));
+        Ok(std::fs::metadata(FolderDisk::data_file(&self.folder)).or_else(draft)?.blocks() * 512)
     }
 
     fn note_acked(&self, revision: u64) -> io::Result<()> {
@@ -127,27 +133,50 @@ impl Disk for FolderDisk {
 
 /// A plain file. The folder's lock guards it, so it takes none of its own.
 #[derive(Debug)]
-struct FileBackend(File);
+struct FileBackend {
+    file: File,
+    /// A new file, until its first sync.
+    draft: Mutex<Option<Draft>>,
+}
+
+#[derive(Debug)]
+struct Draft {
+    folder: PathBuf,
+}
+
+impl Draft {
+    /// Gives the file its name, which must survive a power failure as the content does.
+    fn publish(&self) -> io::Result<()> {
+        std::fs::rename(self.folder.join(DRAFT_FILE), FolderDisk::data_file(&self.folder))?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
 
 impl StorageBackend for FileBackend {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(out, offset)
+        self.file.read_exact_at(out, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()?;
+        let mut draft = self.draft.lock().expect("no panic while the draft is locked");
+        if let Some(new) = &*draft {
+            new.publish()?;
+            *draft = None;
+        }
+        Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(data, offset)
+        self.file.write_all_at(data, offset)
     }
 }
 
@@ -157,6 +186,9 @@ impl StorageBackend for FileBackend {
 pub(super) struct WatchedBackend {
     pub inner: Box<dyn StorageBackend>,
     pub sync_failed: Arc<AtomicBool>,
+    /// While a new file is made nothing is synced: the first commit brings all of it to the disk, and a crash before
+    /// that leaves no file (see [`Disk::open`]).
+    pub is_new: Arc<AtomicBool>,
 }
 
 impl StorageBackend for WatchedBackend {
@@ -173,6 +205,9 @@ impl StorageBackend for WatchedBackend {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        if self.is_new.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         self.inner.sync_data().inspect_err(|_| self.sync_failed.store(true, Ordering::SeqCst))
     }
 

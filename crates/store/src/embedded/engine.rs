@@ -36,15 +36,17 @@ impl Engine {
         let io = |error: std::io::Error| StoreError::Unavailable(format!("opening the data file: {error}"));
         let acked = disk.acked().map_err(io)?;
         let inner = disk.open().map_err(io)?;
-        if acked > 0 && inner.len().map_err(io)? == 0 {
+        let is_new = inner.len().map_err(io)? == 0;
+        if acked > 0 && is_new {
             return Err(lost(acked, "the data file is empty".into()));
         }
-        if inner.len().map_err(io)? > 0 {
+        if !is_new {
             check_pages(inner, cache_bytes, progress.clone())?;
         }
+        let is_new = Arc::new(AtomicBool::new(is_new));
         let inner = disk.open().map_err(io)?;
         let sync_failed = Arc::new(AtomicBool::new(false));
-        let backend = WatchedBackend { inner, sync_failed: sync_failed.clone() };
+        let backend = WatchedBackend { inner, sync_failed: sync_failed.clone(), is_new: is_new.clone() };
         let db = builder(cache_bytes, progress, Arc::default()).create_with_backend(backend).map_err(open_failure)?;
         let state = match read_state(&db)? {
             Some(state) => state,
@@ -54,6 +56,7 @@ impl Engine {
         if state.revision < acked {
             return Err(lost(acked, format!("the data ends at revision {}", state.revision)));
         }
+        is_new.store(false, Ordering::SeqCst);
         Ok(Engine { db, state, sync_failed })
     }
 

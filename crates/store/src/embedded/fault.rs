@@ -1,7 +1,8 @@
 //! A disk in memory that fails on demand: torn writes at a crash, failing syncs, no space, flipped bits.
 //!
 //! It keeps what a real one keeps apart: the content that reads see, and the content that survives a power
-//! failure. A crash picks any of the writes since the last sync, and any sectors of each.
+//! failure. A crash picks any of the writes since the last sync, and any sectors of each. Before the first sync there is
+//! nothing that could survive: a new file has no name yet.
 
 use super::disk::Disk;
 use redb::StorageBackend;
@@ -80,6 +81,9 @@ impl FaultyDisk {
         state.dead = true;
         state.hold_syncs = false;
         self.inner.released.notify_all();
+        if state.durable.is_empty() {
+            return FaultyDisk::with(Vec::new(), state.acked);
+        }
         let mut survived = state.durable.clone();
         for change in &state.unsynced {
             // Most crashes lose all or keep all of a write; the interesting ones tear it.
@@ -92,13 +96,14 @@ impl FaultyDisk {
         FaultyDisk::with(survived, state.acked)
     }
 
-    /// The disk after its process was killed: everything written is there, synced or not.
+    /// The disk after its process was killed: everything written is there, synced or not, unless nothing ever was.
     pub fn kill(&self) -> FaultyDisk {
         let mut state = self.lock();
         state.dead = true;
         state.hold_syncs = false;
         self.inner.released.notify_all();
-        FaultyDisk::with(state.content.clone(), state.acked)
+        let content = if state.durable.is_empty() { Vec::new() } else { state.content.clone() };
+        FaultyDisk::with(content, state.acked)
     }
 
     /// A second disk with the same content, to damage.

@@ -196,3 +196,27 @@ async fn waiting_writes_share_one_sync() {
     }
     assert_eq!(disk.syncs() - before, 2);
 }
+
+#[tokio::test]
+async fn a_new_store_has_its_name_with_its_first_sync() {
+    let disk = FaultyDisk::new();
+    let store = on(&disk).unwrap();
+    assert_eq!(disk.syncs(), 0, "making a store waits for no disk");
+    let disk = disk.kill();
+    drop(store);
+    assert!(disk.is_empty(), "nothing is left of a store that nobody wrote to");
+    put(&on(&disk).unwrap(), "a", "1").await.unwrap();
+    assert_eq!(value(&on(&disk.kill()).unwrap(), "a").await.as_deref(), Some("1"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let named = folder.path().join("store.redb");
+    // Of a start that was cut off.
+    std::fs::write(folder.path().join("store.redb.unfinished"), "half").unwrap();
+    let store = open(&folder);
+    assert!(!named.exists());
+    put(&store, "a", "1").await.unwrap();
+    assert!(named.exists() && !folder.path().join("store.redb.unfinished").exists());
+    store.close().await;
+    drop(store);
+    assert_eq!(value(&open(&folder), "a").await.as_deref(), Some("1"));
+}

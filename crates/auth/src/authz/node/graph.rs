@@ -102,6 +102,21 @@ impl NodeGraph {
         });
     }
 
+    /// Namespaces and names of the objects that are known.
+    pub fn names(&self, kind: NodeGraphKind) -> Vec<(Str, Str)> {
+        let state = self.state.read().expect("no panic while held");
+        match kind {
+            NodeGraphKind::Pod => state.pods.keys().cloned().collect(),
+            NodeGraphKind::PersistentVolume => {
+                state.volumes.keys().map(|name| (Str::default(), name.clone())).collect()
+            }
+            kind => {
+                let of_kind = state.on_node.keys().filter(|(target, ..)| *target == kind.target());
+                of_kind.map(|(_, namespace, name)| (namespace.clone(), name.clone())).collect()
+            }
+        }
+    }
+
     /// Whether `node` has to do with an object.
     pub(super) fn is_related(&self, node: &str, target: Target, namespace: &str, name: &str) -> bool {
         let state = self.state.read().expect("no panic while held");

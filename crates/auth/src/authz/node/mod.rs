@@ -4,6 +4,7 @@ mod graph;
 mod references;
 
 pub use graph::{NodeGraph, NodeGraphKind};
+pub use references::UNREAD_OF_PODS;
 
 use super::rbac::{PolicyRule, RbacKind};
 use crate::bootstrap;

@@ -3,6 +3,25 @@
 use super::graph::Target;
 use kubelith_meta::{Str, Value};
 
+/// Members that are not read here, wherever they are in a pod. They are the bulk of it, and need not be parsed.
+pub const UNREAD_OF_PODS: [&str; 15] = [
+    "affinity",
+    "args",
+    "command",
+    "conditions",
+    "containerStatuses",
+    "lifecycle",
+    "livenessProbe",
+    "managedFields",
+    "ports",
+    "readinessProbe",
+    "resources",
+    "securityContext",
+    "startupProbe",
+    "tolerations",
+    "value",
+];
+
 fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.at(path).and_then(Value::as_array).unwrap_or_default()
 }

@@ -8,8 +8,7 @@ fn value(json: &str) -> Value {
 }
 
 fn pod() -> Value {
-    value(
-        r#"{"metadata":{"namespace":"ns","name":"web"},"spec":{"nodeName":"n1","serviceAccountName":"sa",
+    let json = r#"{"metadata":{"namespace":"ns","name":"web"},"spec":{"nodeName":"n1","serviceAccountName":"sa",
         "imagePullSecrets":[{"name":"pull"},{"name":""}],
         "initContainers":[{"envFrom":[{"secretRef":{"name":"init-secret"}}]}],
         "containers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"env-secret"}}},{"value":"x"},
@@ -23,8 +22,8 @@ fn pod() -> Value {
         "resourceClaims":[{"name":"r1","resourceClaimName":"given"},{"name":"r2","resourceClaimTemplateName":"t"},
             {"name":"r3","resourceClaimTemplateName":"t"}]},
         "status":{"resourceClaimStatuses":[{"name":"r2","resourceClaimName":"made"}],
-            "extendedResourceClaimStatus":{"resourceClaimName":"extended"}}}"#,
-    )
+            "extendedResourceClaimStatus":{"resourceClaimName":"extended"}}}"#;
+    kubelith_codec::json::parse_stored_without(json.as_bytes(), &UNREAD_OF_PODS).unwrap()
 }
 
 fn volume() -> Value {

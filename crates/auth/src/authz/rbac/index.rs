@@ -167,6 +167,23 @@ impl RbacIndex {
         }
     }
 
+    /// Namespaces and names of the objects that are known.
+    pub fn names(&self, kind: RbacKind) -> Vec<(Str, Str)> {
+        fn below<T>(all: &HashMap<Str, T>, names: impl Fn(&T) -> Vec<Str>) -> Vec<(Str, Str)> {
+            all.iter().flat_map(|(ns, of)| names(of).into_iter().map(|name| (ns.clone(), name))).collect()
+        }
+        fn cluster<T>(all: &HashMap<Str, T>) -> Vec<(Str, Str)> {
+            all.keys().map(|name| (Str::default(), name.clone())).collect()
+        }
+        let state = self.state.read().expect("no panic while held");
+        match kind {
+            RbacKind::ClusterRole => cluster(&state.cluster_roles),
+            RbacKind::ClusterRoleBinding => cluster(&state.cluster_bindings.by_name),
+            RbacKind::Role => below(&state.roles, |roles| roles.keys().cloned().collect()),
+            RbacKind::RoleBinding => below(&state.bindings, |bindings| bindings.by_name.keys().cloned().collect()),
+        }
+    }
+
     /// The rules of the role that a binding in `namespace` (empty: a ClusterRoleBinding) refers to.
     pub fn role_rules(&self, role: &RoleRef, namespace: &str) -> Result<Rules, RoleError> {
         self.state.read().expect("no panic while held").role_rules(role, namespace).cloned()

@@ -4,6 +4,7 @@
 mod objects;
 
 use super::{Bootstrap, find};
+use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
@@ -124,15 +125,6 @@ async fn remove_former(client: &LoopbackClient, plural: &'static str, all: &[Ens
         }
     }
     Ok(())
-}
-
-/// As Go reads it.
-fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

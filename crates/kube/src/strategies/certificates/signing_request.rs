@@ -40,9 +40,9 @@ fn prepare_for_create(call: &Call, request: &mut Value) {
 }
 
 fn prepare_for_update(_call: &Call, part: Part<'_>, request: &mut Value, old: &Value) {
-    put(request, &["spec"], old.get("spec").cloned());
+    request.copy_at(&["spec"], old);
     match part {
-        Part::Main => put(request, &["status"], old.get("status").cloned()),
+        Part::Main => request.copy_at(&["status"], old),
         Part::Status => {
             for kind in ["Approved", "Denied"] {
                 keep_conditions(request, old, kind);
@@ -52,8 +52,8 @@ fn prepare_for_update(_call: &Call, part: Part<'_>, request: &mut Value, old: &V
         Part::Other(_) => {
             fill_times(request, old);
             let conditions = request.at(&["status", "conditions"]).cloned();
-            put(request, &["status"], old.get("status").cloned());
-            put(request, &["status", "conditions"], conditions);
+            request.copy_at(&["status"], old);
+            request.put_at(&["status", "conditions"], conditions);
         }
     }
 }
@@ -94,13 +94,6 @@ fn fill_times(request: &mut Value, old: &Value) {
 
 fn conditions(request: &Value) -> &[Value] {
     request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default()
-}
-
-fn put(object: &mut Value, path: &[&str], value: Option<Value>) {
-    match value {
-        Some(value) => object.set_at(path, value),
-        None => drop(object.remove_at(path)),
-    }
 }
 
 #[cfg(test)]

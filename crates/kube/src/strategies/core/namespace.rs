@@ -39,15 +39,9 @@ fn prepare_for_create(_call: &Call, object: &mut Value) {
 fn prepare_for_update(_call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
     match part {
         // Only /finalize writes spec.finalizers.
-        Part::Main => match old.at(&["spec", "finalizers"]) {
-            Some(kept) => object.set_at(&["spec", "finalizers"], kept.clone()),
-            None => drop(object.remove_at(&["spec", "finalizers"])),
-        },
+        Part::Main => object.copy_at(&["spec", "finalizers"], old),
         Part::Status => {}
-        Part::Other(_) => match old.get("status") {
-            Some(status) => object.set_at(&["status"], status.clone()),
-            None => drop(object.remove_at(&["status"])),
-        },
+        Part::Other(_) => object.copy_at(&["status"], old),
     }
 }
 

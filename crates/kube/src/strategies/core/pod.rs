@@ -80,10 +80,7 @@ fn prepare_for_update(_call: &Call, part: Part<'_>, pod: &mut Value, old: &Value
         Part::Status => {}
     }
     pod.meta_mut().remove("deletionTimestamp");
-    match old.at(&["metadata", "ownerReferences"]) {
-        Some(owners) => pod.set_at(&["metadata", "ownerReferences"], owners.clone()),
-        None => drop(pod.remove_at(&["metadata", "ownerReferences"])),
-    }
+    pod.copy_at(&["metadata", "ownerReferences"], old);
     for key in ["qosClass", "observedGeneration"] {
         if pod.at(&["status", key]).is_none_or(Value::is_empty)
             && let Some(kept) = old.at(&["status", key])

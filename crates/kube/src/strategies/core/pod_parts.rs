@@ -5,7 +5,7 @@ use kubelith_meta::Value;
 pub fn prepare_ephemeral_containers(pod: &mut Value, old: &Value) {
     let added = pod.at(&["spec", "ephemeralContainers"]).cloned();
     keep_the_rest(pod, old);
-    put(pod, &["spec", "ephemeralContainers"], added);
+    pod.put_at(&["spec", "ephemeralContainers"], added);
 }
 
 /// Containers that were added, removed, renamed or reordered are left for validation to refuse.
@@ -17,9 +17,9 @@ pub fn prepare_resize(pod: &mut Value, old: &Value) {
     let resources = pod.at(&["spec", "resources"]).cloned();
     let [main, init] = ["containers", "initContainers"].map(|key| resized(containers(pod, key), containers(old, key)));
     keep_the_rest(pod, old);
-    put(pod, &["spec", "resources"], resources);
-    put(pod, &["spec", "containers"], main);
-    put(pod, &["spec", "initContainers"], init);
+    pod.put_at(&["spec", "resources"], resources);
+    pod.put_at(&["spec", "containers"], main);
+    pod.put_at(&["spec", "initContainers"], init);
 }
 
 fn containers<'p>(pod: &'p Value, key: &str) -> &'p [Value] {
@@ -38,7 +38,7 @@ fn resized(new: &[Value], old: &[Value]) -> Option<Value> {
     let merged = new.iter().zip(old).map(|(new, old)| {
         let mut container = old.clone();
         for key in ["resources", "resizePolicy"] {
-            put(&mut container, &[key], new.get(key).cloned());
+            container.copy_at(&[key], new);
         }
         container
     });
@@ -48,18 +48,11 @@ fn resized(new: &[Value], old: &[Value]) -> Option<Value> {
 /// Spec, status and all metadata that a status update cannot change either.
 fn keep_the_rest(pod: &mut Value, old: &Value) {
     for key in ["spec", "status"] {
-        put(pod, &[key], old.get(key).cloned());
+        pod.copy_at(&[key], old);
     }
     for key in ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"]
     {
-        put(pod, &["metadata", key], old.at(&["metadata", key]).cloned());
-    }
-}
-
-fn put(object: &mut Value, path: &[&str], value: Option<Value>) {
-    match value {
-        Some(value) => object.set_at(path, value),
-        None => drop(object.remove_at(path)),
+        pod.copy_at(&["metadata", key], old);
     }
 }
 

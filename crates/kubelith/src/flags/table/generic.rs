@@ -1,7 +1,7 @@
 //! Flags of the server as such.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later};
+use super::{flag, no_use};
 
 pub const FLAGS: &[Flag] = &[
     flag(
@@ -18,8 +18,19 @@ pub const FLAGS: &[Flag] = &[
         "Origins that scripts in browsers may call from: regular expressions that pin the start and the end of the \
          host, such as //example\\.com(:|$).",
     ),
-    later("emulated-version", List, "", "Behave as an earlier minor release: kube=1.35."),
-    later("emulation-forward-compatible", Bool, "", "Serve APIs that are newer than the emulated release, too."),
+    flag(
+        "emulated-version",
+        List,
+        "",
+        "Earlier minor release to report as the emulated one: kube=1.35. APIs and features of later releases stay \
+         available.",
+    ),
+    no_use(
+        "emulation-forward-compatible",
+        Bool,
+        "",
+        "Serve APIs that are newer than the emulated release, too; always so.",
+    ),
     flag("external-hostname", Text, "", "Host name for URLs that point to this server, as in OpenID discovery."),
     flag(
         "feature-gates",
@@ -47,7 +58,7 @@ pub const FLAGS: &[Flag] = &[
         "400",
         "With priority and fairness: part of the total concurrency. Without: the most reads at once; 0 is no limit.",
     ),
-    later("min-compatibility-version", List, "", "Oldest minor release to stay compatible with: kube=1.35."),
+    flag("min-compatibility-version", List, "", "Oldest minor release to stay compatible with: kube=1.35."),
     flag(
         "min-request-timeout",
         Int,
@@ -55,7 +66,7 @@ pub const FLAGS: &[Flag] = &[
         "Seconds that a watch lasts at least; each ends at a random time up to twice of it.",
     ),
     flag("request-timeout", Duration, "1m0s", "Time to answer a request that is not long-running."),
-    later(
+    no_use(
         "runtime-config-emulation-forward-compatible",
         Bool,
         "",
@@ -80,11 +91,11 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Time over which open watches are ended while stopping; 0 ends them at once.",
     ),
-    later(
+    no_use(
         "storage-initialization-timeout",
         Duration,
         "1m0s",
-        "Time for storage to be ready before /readyz fails for it.",
+        "Time for storage to be ready before /readyz fails for it. Nothing is served before it is.",
     ),
     flag(
         "strict-transport-security-directives",

@@ -57,5 +57,5 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Addresses for services: a CIDR, or one of each family. 10.0.0.0/24 without it.",
     ),
-    later("service-node-port-range", PortRange, "30000-32767", "Ports for services of type NodePort."),
+    flag("service-node-port-range", PortRange, "30000-32767", "Ports for services of type NodePort."),
 ];

@@ -1,11 +1,11 @@
 //! Flags of features, metrics, logs and traces.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later, no_use};
+use super::{flag, no_use};
 
 pub const FEATURES: &[Flag] = &[
     no_use("contention-profiling", Bool, "", "Profile waiting for locks."),
-    later("debug-socket-path", Text, "", "Unix socket that serves profiles without authentication."),
+    flag("debug-socket-path", Text, "", "Unix socket that serves profiles without authentication."),
     flag(
         "enable-priority-and-fairness",
         Bool,
@@ -45,7 +45,13 @@ pub const LOGS: &[Flag] = &[
         "",
         "How much to log: 0 for operators, 2 the story, 3 every request, 4 details, 6 and more everything.",
     ),
-    later("vmodule", VModule, "", "Other levels for some files, in text format."),
+    flag(
+        "vmodule",
+        VModule,
+        "",
+        "Higher levels for some source files, in text format: pattern=N,… A pattern (* and ? as in a shell) is matched with \
+         a file's name without .rs, or with its path if it has a slash.",
+    ),
 ];
 
 pub const TRACES: &[Flag] =

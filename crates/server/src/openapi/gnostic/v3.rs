@@ -4,6 +4,7 @@ use super::Form::{Double, Flag, Integer, Many, One, Text, Texts};
 use super::{Message, named, nested, text};
 use crate::openapi::v3::Document;
 use Message::{Any, Boxed, Default, Fields, Named, OrFlag, OrReference};
+use kubelith_meta::Value;
 
 static INFO: Message = Fields(&[("title", 1, Text), ("description", 2, Text), ("version", 6, Text)], 7);
 
@@ -93,6 +94,25 @@ static SECURITY_SCHEMES: Message = Named(1, &OrReference(&SECURITY_SCHEME));
 
 static SECURITY_SCHEME: Message =
     Fields(&[("type", 1, Text), ("description", 2, Text), ("name", 3, Text), ("in", 4, Text)], 9);
+
+static PATHS: Message = Named(1, &PATH_ITEM);
+
+static SCHEMAS: Message = Named(1, &SCHEMA_OR_REFERENCE);
+
+/// A whole document as JSON has it.
+static DOCUMENT: Message = Fields(
+    &[("openapi", 1, Text), ("info", 2, One(&INFO)), ("paths", 4, One(&PATHS)), ("components", 5, One(&COMPONENTS))],
+    9,
+);
+
+static COMPONENTS: Message =
+    Fields(&[("schemas", 1, One(&SCHEMAS)), ("securitySchemes", 7, One(&SECURITY_SCHEMES))], 10);
+
+pub fn protobuf(document: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    DOCUMENT.write(&mut out, document);
+    out
+}
 
 impl Document<'_> {
     pub fn protobuf(&self) -> Vec<u8> {

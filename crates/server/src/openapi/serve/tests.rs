@@ -156,6 +156,24 @@ async fn changes_show_in_the_document_they_are_about_and_in_version_two() {
 }
 
 #[tokio::test]
+async fn documents_that_nobody_asks_for_are_dropped_and_made_again() {
+    let openapi = openapi();
+    let there = |path: &str| openapi.shelf().v3[path].has(Encoding::Json);
+    let ask = async |path: &str| get(&openapi, &format!("/openapi/v3/{path}"), &[]).await.1[ETAG].clone();
+    let tag = ask("apis/apps/v1").await;
+    ask("apis/batch/v1").await;
+    get(&openapi, "/openapi/v2", &[]).await;
+    openapi.drop_unused();
+    assert!(there("apis/apps/v1") && there("apis/batch/v1"), "they were asked for");
+    ask("apis/batch/v1").await;
+    openapi.drop_unused();
+    assert!(!there("apis/apps/v1") && there("apis/batch/v1"));
+    assert!(!openapi.shelf().v2.has(Encoding::Json));
+    assert_eq!(ask("apis/apps/v1").await, tag);
+    assert!(there("apis/apps/v1"));
+}
+
+#[tokio::test]
 async fn other_paths_are_passed_on() {
     let openapi = openapi();
     for path in ["/openapi", "/openapi/v2/", "/openapi/v3x", "/apis"] {

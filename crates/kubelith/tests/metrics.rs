@@ -1,0 +1,181 @@
+//! `/metrics` of a fresh server with a little traffic has the metrics that kube-apiserver has then, with the same types
+//! and labels.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use support::Server;
+use support::client::{Connection, Protocol};
+
+/// What is not there, and why.
+const MISSING: &[(&str, &[&str])] = &[
+    (
+        "there is no peer proxy",
+        &[
+            "aggregator_discovery_nopeer_requests_total",
+            "aggregator_discovery_peer_aggregated_cache_hits_total",
+            "aggregator_discovery_peer_aggregated_cache_misses_total",
+        ],
+    ),
+    (
+        "connections to servers with such certificates fail",
+        &[
+            "apiserver_kube_aggregator_x509_insecure_sha1_total",
+            "apiserver_kube_aggregator_x509_missing_san_total",
+            "apiserver_webhooks_x509_insecure_sha1_total",
+            "apiserver_webhooks_x509_missing_san_total",
+        ],
+    ),
+    (
+        "there is no second implementation of the rules to compare with",
+        &[
+            "apiserver_validation_declarative_validation_mismatch_total",
+            "apiserver_validation_declarative_validation_panic_total",
+            "apiserver_validation_duplicate_validation_error_total",
+        ],
+    ),
+    (
+        "no client of ours has plugins, rotating certificates or a cache of transports",
+        &[
+            "rest_client_exec_plugin_certificate_rotation_age",
+            "rest_client_exec_plugin_ttl_seconds",
+            "rest_client_transport_cache_entries",
+            "rest_client_transport_cert_rotation_gc_calls_total",
+            "rest_client_transport_create_calls_total",
+        ],
+    ),
+    (
+        "of etcd's client and its leases; the store here is built in",
+        &[
+            "etcd_bookmark_total",
+            "etcd_lease_object_counts",
+            "grpc_client_handled_total",
+            "grpc_client_msg_received_total",
+            "grpc_client_msg_sent_total",
+            "grpc_client_started_total",
+        ],
+    ),
+    (
+        "only with a KMS plugin here",
+        &[
+            "apiserver_envelope_encryption_dek_cache_fill_percent",
+            "apiserver_storage_data_key_generation_duration_seconds",
+            "apiserver_storage_data_key_generation_failures_total",
+            "apiserver_storage_envelope_transformation_cache_misses_total",
+        ],
+    ),
+    (
+        "metrics have no stability levels here, and labels are cut where they are written",
+        &["registered_metrics_total", "cardinality_enforcement_unexpected_categorizations_total"],
+    ),
+    (
+        "lists never read the store, and caches are not ranges of it",
+        &[
+            "apiserver_storage_list_evaluated_objects_total",
+            "apiserver_storage_list_fetched_objects_total",
+            "apiserver_storage_list_returned_objects_total",
+            "apiserver_storage_list_total",
+            "apiserver_resource_size_estimate_bytes",
+        ],
+    ),
+    (
+        "not yet",
+        &[
+            "apiextensions_apiserver_validation_ratcheting_seconds",
+            "apiserver_admission_controller_admission_duration_seconds",
+            "apiserver_admission_step_admission_duration_seconds",
+            "apiserver_admission_step_admission_duration_seconds_summary",
+            "apiserver_cache_list_fetched_objects_total",
+            "apiserver_cache_list_returned_objects_total",
+            "apiserver_cache_list_total",
+            "apiserver_cel_compilation_duration_seconds",
+            "apiserver_cel_evaluation_duration_seconds",
+            "apiserver_client_certificate_expiration_seconds",
+            "apiserver_nodeport_repair_reconcile_errors_total",
+            "apiserver_request_timestamp_comparison_time",
+            "apiserver_watch_cache_consistent_read_total",
+            "apiserver_watch_cache_read_wait_seconds",
+            "apiserver_watch_list_duration_seconds",
+            "authentication_token_cache_active_fetch_count",
+            "authentication_token_cache_request_duration_seconds",
+            "kube_apiserver_clusterip_allocator_allocated_ips",
+            "kube_apiserver_clusterip_allocator_allocation_duration_seconds",
+            "kube_apiserver_clusterip_allocator_allocation_total",
+            "kube_apiserver_clusterip_allocator_available_ips",
+            "kube_apiserver_nodeport_allocator_allocated_ports",
+            "kube_apiserver_nodeport_allocator_available_ports",
+            "pod_security_evaluations_total",
+            "pod_security_exemptions_total",
+        ],
+    ),
+];
+
+#[derive(Default)]
+struct Family {
+    kind: String,
+    labels: BTreeSet<String>,
+}
+
+/// The families of a text, with all label names of their samples.
+fn families(text: &str) -> BTreeMap<String, Family> {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            current = name.to_owned();
+            families.insert(current.clone(), Family { kind: kind.to_owned(), ..Family::default() });
+        } else if let (Some((_, rest)), false) = (line.split_once('{'), line.starts_with('#')) {
+            let names = rest.split("=\"").filter_map(|part| part.rsplit([',', '{', '"']).next());
+            let names = names.filter(|n| !matches!(*n, "le" | "quantile") && !n.contains(['}', ' ']));
+            families.get_mut(&current).unwrap().labels.extend(names.map(str::to_owned));
+        }
+    }
+    families
+}
+
+async fn traffic(server: &Server) {
+    let mut client = Connection::open(server.address(), Protocol::Http2).await.unwrap();
+    let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x"}}"#;
+    for (method, path, body) in [
+        ("GET", "/api/v1/pods", ""),
+        ("GET", "/api/v1/namespaces?watch=1&timeoutSeconds=1", ""),
+        ("POST", "/api/v1/namespaces", namespace),
+        ("PUT", "/api/v1/namespaces/x", namespace),
+        ("DELETE", "/api/v1/namespaces/x", ""),
+        ("GET", "/openapi/v3", ""),
+        ("GET", "/nothing", ""),
+    ] {
+        client.send(method, path, body).await.unwrap_or_else(|why| panic!("{method} {path}: {why:?}"));
+    }
+}
+
+#[test]
+fn a_fresh_server_shows_what_the_reference_shows() {
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n").unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let server = Server::start(&[
+        &format!("--audit-policy-file={}", policy.path().display()),
+        &format!("--audit-log-path={}", log.path().display()),
+    ]);
+    tokio::runtime::Runtime::new().unwrap().block_on(traffic(&server));
+    let shown = families(&String::from_utf8(server.get("/metrics").unwrap().body).unwrap());
+    let mut missing: BTreeSet<&str> = MISSING.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let mut wrong = String::new();
+    for line in include_str!("../../../tests/bootstrap/metrics.txt").lines() {
+        let (kind, rest) = line.split_once(' ').unwrap();
+        let (name, labels) = rest.trim_end_matches('}').split_once('{').unwrap();
+        let labels: BTreeSet<String> = labels.split(',').filter(|l| !l.is_empty()).map(str::to_owned).collect();
+        match (shown.get(name), missing.remove(name)) {
+            (None, true) => {}
+            (None, false) => wrong += &format!("{name} is missing\n"),
+            (Some(_), true) => wrong += &format!("{name} is there: take it off the list\n"),
+            (Some(found), false) if found.kind == kind && found.labels == labels => {}
+            (Some(found), false) => {
+                wrong += &format!("{name} is a {} with {:?}, not a {kind} with {labels:?}\n", found.kind, found.labels);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not metrics of the reference: {missing:?}");
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -2,17 +2,23 @@
 //! the options.
 
 use crate::options::Options;
+use futures::future::BoxFuture;
+use http::Method;
 use kubelith_kube::Resources;
-use kubelith_server::Delegate;
-use kubelith_server::fairness::{self, Fairness, ObjectCounts, Sources};
+use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
 use kubelith_server::filters::{Layer, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::metrics::Metrics;
 use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
+use kubelith_server::{BoxHandler, Delegate, Handler, Request, RequestExt, Response};
+use kubelith_store::cache::{Hub, ResourceCache};
 use std::sync::Arc;
+use std::time::Duration;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+/// Longer than it takes to follow a change; a server that is that slow answers without.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the filters and the server chain need of flow control.
 #[derive(Clone)]
@@ -66,6 +72,18 @@ impl FlowControl {
         }
     }
 
+    /// Puts a wait in front of `next`: whoever changes a level or a schema sees it count with the next request, and the
+    /// schema say what becomes of it.
+    pub fn before(&self, next: BoxHandler, resources: &Resources, hub: Arc<Hub>) -> BoxHandler {
+        let cache = |resource: &str| Some(resources.get(&(GROUP.into(), resource.into()))?.cache.clone());
+        match (&self.fairness, cache("prioritylevelconfigurations"), cache("flowschemas")) {
+            (Some(fairness), Some(levels), Some(schemas)) => {
+                Arc::new(Barrier { next, fairness: fairness.clone(), levels, schemas, hub })
+            }
+            _ => next,
+        }
+    }
+
     fn fairness_hooks(&self, resources: &Resources, next: Delegate) -> Delegate {
         let cache = |resource: &str| Some(resources.get(&(GROUP.into(), resource.into()))?.cache.clone());
         let Some(fairness) = &self.fairness else {
@@ -80,5 +98,40 @@ impl FlowControl {
         };
         let sources = Sources { levels, schemas, metrics: self.metrics.requests.clone() };
         next.post_start_hooks(fairness::hooks(fairness, sources))
+    }
+}
+
+struct Barrier {
+    next: BoxHandler,
+    fairness: Arc<Fairness>,
+    levels: Arc<ResourceCache>,
+    schemas: Arc<ResourceCache>,
+    hub: Arc<Hub>,
+}
+
+impl Handler for Barrier {
+    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        let info = request.info();
+        let reads = request.method() == Method::GET;
+        // What we write ourselves, as the condition, nobody waits for.
+        let own = request.connection().is_none();
+        if info.group != GROUP || !info.is_resource_request || reads || own {
+            return self.next.handle(request);
+        }
+        let (fairness, hub) = (self.fairness.clone(), self.hub.clone());
+        let (levels, schemas) = (self.levels.clone(), self.schemas.clone());
+        let response = self.next.handle(request);
+        Box::pin(async move {
+            let response = response.await;
+            if response.status().is_success() {
+                let followed = async {
+                    if hub.fresh().await.is_ok() {
+                        fairness.caught_up(Followed::of(&levels, &schemas)).await;
+                    }
+                };
+                let _ = tokio::time::timeout(PATIENCE, followed).await;
+            }
+            response
+        })
     }
 }

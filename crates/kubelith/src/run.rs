@@ -129,7 +129,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
-    let chain = chain::build(&shared, builtin)?.behind(|next| barrier::before(next, roles, hub));
+    let chain = chain::build(&shared, builtin)?.behind(|next| {
+        let next = shared.frame.flow_control.before(next, &shared.resources, hub.clone());
+        barrier::before(next, roles, hub)
+    });
     let builder = builder.delegate(chain);
     keep_certificates(&builder, pki.clone(), &options);
     let server = builder.build();

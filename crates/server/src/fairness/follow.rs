@@ -37,6 +37,30 @@ pub struct Sources {
     pub metrics: Arc<RequestMetrics>,
 }
 
+/// Revisions of the stored levels and schemas.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Followed {
+    pub levels: i64,
+    pub schemas: i64,
+}
+
+impl Followed {
+    /// What the caches hold now.
+    pub fn of(levels: &ResourceCache, schemas: &ResourceCache) -> Followed {
+        Followed { levels: levels.snapshot().revision, schemas: schemas.snapshot().revision }
+    }
+}
+
+impl Fairness {
+    /// Waits until what is stored up to there counts, and flow schemas say what becomes of them.
+    pub async fn caught_up(&self, with: Followed) {
+        let mut followed = self.followed.subscribe();
+        let is_there = |now: &Followed| now.levels >= with.levels && now.schemas >= with.schemas;
+        // It lasts as long as `self`.
+        let _ = followed.wait_for(is_there).await;
+    }
+}
+
 /// Reads what is stored now and returns the hooks that follow it from the start of the server on, in the order in
 /// which health shows them.
 pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
@@ -107,6 +131,7 @@ struct Follower {
 
 impl Follower {
     async fn reconcile(&self) -> Result<Next, String> {
+        let seen = Followed::of(&self.levels, &self.schemas);
         let objects = read(&self.levels, &self.schemas);
         let due: Vec<(Str, Condition)> = objects
             .schemas
@@ -127,6 +152,7 @@ impl Follower {
                 errors.push(format!("failed to set a status.condition for FlowSchema {name}: {why}"));
             }
         }
+        self.fairness.followed.send_replace(seen);
         if errors.is_empty() { Ok(next) } else { Err(errors.join(", ")) }
     }
 

@@ -19,7 +19,7 @@ mod metrics;
 pub use config::Schema;
 pub use counts::ObjectCounts;
 pub use dump::install as install_dumps;
-pub use follow::{Sources, hooks};
+pub use follow::{Followed, Sources, hooks};
 pub use in_flight::InFlight;
 pub use level::{Clock, Permit, Started, Turn};
 
@@ -35,7 +35,7 @@ use metrics::FlowMetrics;
 use prometheus::Registry;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Flow control of one server.
 pub struct Fairness {
@@ -53,6 +53,8 @@ pub struct Fairness {
     counts: Arc<ObjectCounts>,
     /// Rings when a level that is no longer wanted has become idle.
     idle: Arc<Notify>,
+    /// The revisions of levels and schemas up to which this follows the stored objects.
+    followed: watch::Sender<Followed>,
 }
 
 impl Fairness {
@@ -77,6 +79,7 @@ impl Fairness {
             watches: estimate::Watches::default(),
             counts: Arc::new(ObjectCounts::default()),
             idle,
+            followed: watch::Sender::default(),
         });
         fairness.configure(Objects::default());
         collect::register(&fairness, registry);

@@ -37,6 +37,7 @@ const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
+    kubelith_validation::allow_privileged(options.admission.allow_privileged);
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     warn(&options, flags);
     let mut builder = tokio::runtime::Builder::new_multi_thread();

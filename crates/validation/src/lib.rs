@@ -5,6 +5,7 @@ mod admissionregistration;
 mod apps;
 mod autoscaling;
 mod batch;
+mod capabilities;
 mod common;
 mod coordination;
 mod core;
@@ -20,6 +21,7 @@ mod scheduling;
 mod storage;
 pub mod webhook;
 
+pub use capabilities::allow_privileged;
 pub use core::pod::qos_class;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;

@@ -6,6 +6,7 @@ use kubelith_admission::{Switches, is_known};
 #[derive(Debug, Clone)]
 pub struct AdmissionOptions {
     pub switches: Switches,
+    pub allow_privileged: bool,
     pub not_ready_toleration_seconds: i64,
     pub unreachable_toleration_seconds: i64,
 }
@@ -25,6 +26,7 @@ impl AdmissionOptions {
         }
         AdmissionOptions {
             switches,
+            allow_privileged: flags.bool("allow-privileged"),
             not_ready_toleration_seconds: flags.int("default-not-ready-toleration-seconds"),
             unreachable_toleration_seconds: flags.int("default-unreachable-toleration-seconds"),
         }

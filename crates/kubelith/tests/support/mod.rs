@@ -62,12 +62,25 @@ impl Server {
 
     /// GET as the administrator, on a connection of its own.
     pub fn get(&self, path: &str) -> std::io::Result<Response> {
+        self.send("GET", path, None)
+    }
+
+    /// POST of JSON as the administrator, on a connection of its own.
+    pub fn post(&self, path: &str, body: &str) -> std::io::Result<Response> {
+        self.send("POST", path, Some(body))
+    }
+
+    fn send(&self, method: &str, path: &str, body: Option<&str>) -> std::io::Result<Response> {
         let address = Address::parse(&format!("https://127.0.0.1:{}", self.port)).unwrap();
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         Client::new(address).send(&Request {
-            method: "GET".into(),
+            method: method.into(),
             path: path.into(),
-            headers: vec![("Authorization".into(), format!("Bearer {TOKEN}"))],
-            body: None,
+            headers: vec![
+                header("Authorization", &format!("Bearer {TOKEN}")),
+                header("Content-Type", "application/json"),
+            ],
+            body: body.map(Into::into),
         })
     }
 

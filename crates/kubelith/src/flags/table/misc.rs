@@ -5,7 +5,7 @@ use super::{flag, later, no_use};
 
 pub const FLAGS: &[Flag] = &[
     flag("aggregator-reject-forwarding-redirect", Bool, "true", "Refuse redirects of aggregated APIs."),
-    later("allow-privileged", Bool, "", "Let pods ask for privileged containers."),
+    flag("allow-privileged", Bool, "", "Let pods ask for privileged containers."),
     later(
         "coordinated-leadership-lease-duration",
         Duration,

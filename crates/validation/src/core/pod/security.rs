@@ -1,5 +1,6 @@
 //! Who pods and containers run as, and what they may do.
 
+use crate::capabilities;
 use crate::common::{Fields, descending_path, supported};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -139,6 +140,9 @@ fn check_apparmor(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    if context.flag("privileged") && !capabilities::privileged() {
+        errors.push(Error::forbidden(&path.child("privileged"), "disallowed by cluster policy"));
+    }
     for key in ["runAsUser", "runAsGroup"] {
         check_id(context, key, path, errors);
     }

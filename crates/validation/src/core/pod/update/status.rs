@@ -160,8 +160,8 @@ fn check_extended_claim(claim: &Value, spec: &Value, path: &Path<'_>, errors: &m
         let at = mappings.index(i);
         let key = ["containerName", "resourceName", "requestName"].map(|key| mapping.text(key));
         // Of containers with one name the last counts.
-        let all = spec.list("initContainers").iter().chain(spec.list("containers"));
-        match all.filter(|c| c.text("name") == key[0]).last() {
+        let mut all = spec.list("initContainers").iter().chain(spec.list("containers"));
+        match all.rfind(|c| c.text("name") == key[0]) {
             Some(container) => {
                 if container.at(&["resources", "requests", key[1]]).is_none() {
                     let detail = "must match the extended resource name of an entry in \

@@ -78,7 +78,7 @@ pub const STATEFUL_SET: Kind = Kind {
 /// How many pods of a set may be down at a time is a feature that is off; who has used it keeps it.
 fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     const PATH: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
-    if !old.is_some_and(|old| old.at(&PATH).is_some()) {
+    if old.is_none_or(|old| old.at(&PATH).is_none()) {
         set.remove_at(&PATH);
     }
 }

@@ -26,7 +26,7 @@ pub fn check_requested(objects: &Objects, object: &Value) -> ErrorList {
     let lists: [&[&str]; 2] = [&["spec", "devices", "requests"], &["spec", "spec", "devices", "requests"]];
     let found = lists.into_iter().find_map(|list| admin_access(object, list, &["exactly"]));
     // The reference names the field so, wherever it is.
-    found.map_or_else(ErrorList::new, |i| check_namespace(objects, object, &lists[0], i))
+    found.map_or_else(ErrorList::new, |i| check_namespace(objects, object, lists[0], i))
 }
 
 /// What stands against the access that a claim is given.

@@ -44,6 +44,16 @@ impl Cursor {
         }
     }
 
+    /// Takes the head of the next frame off `data`; `None` if it is not whole yet.
+    fn take_head(&mut self, data: &mut &[u8]) -> Option<[u8; HEAD]> {
+        let (head, rest) = data.split_at((HEAD - self.partial.len()).min(data.len()));
+        self.partial.extend_from_slice(head);
+        *data = rest;
+        let head = self.partial.first_chunk::<HEAD>().copied()?;
+        self.partial.clear();
+        Some(head)
+    }
+
     /// Takes what comes of a payload.
     fn note(&mut self, bytes: &[u8]) {
         if self.payload.len() + bytes.len() <= MAX_PAYLOAD {
@@ -217,11 +227,7 @@ impl Tap {
         while !data.is_empty() {
             let writing = &mut self.writing;
             if writing.left == 0 {
-                let n = (HEAD - writing.partial.len()).min(data.len());
-                writing.partial.extend_from_slice(&data[..n]);
-                data = &data[n..];
-                let Some(head) = writing.partial.first_chunk::<HEAD>().copied() else { return };
-                writing.partial.clear();
+                let Some(head) = writing.take_head(&mut data) else { return };
                 let head = Head::read(head);
                 writing.begin(head, Fate::Passes);
                 self.ledger.server_begins(head);
@@ -248,11 +254,7 @@ impl Tap {
         while !data.is_empty() {
             let writing = &mut self.writing;
             if writing.left == 0 {
-                let n = (HEAD - writing.partial.len()).min(data.len());
-                writing.partial.extend_from_slice(&data[..n]);
-                data = &data[n..];
-                let Some(bytes) = writing.partial.first_chunk::<HEAD>().copied() else { return };
-                writing.partial.clear();
+                let Some(bytes) = writing.take_head(&mut data) else { return };
                 let head = Head::read(bytes);
                 let known = match head.kind {
                     frames::SETTINGS if head.is_ack() => std::mem::take(&mut self.repeated.ack),

@@ -180,12 +180,13 @@ impl Patch<'_> {
 
     /// The object with the patch, and what is dubious about the patch.
     fn patched(&self, live: &Value) -> Result<(Value, Vec<String>), Status> {
-        let mut patched = live.clone();
-        if memchr::memmem::find(&self.bytes, b"managedFields").is_some() {
-            json::unfold_fields(&mut patched);
-        }
         let mut strict = Vec::new();
         let body = self.parse_patch(&mut strict)?;
+        let mut patched = live.clone();
+        // Paths and tests may reach into them. The patch is looked at as we would write it, for it may have escapes.
+        if memchr::memmem::find(&json::to_vec(&body), b"managedFields").is_some() {
+            json::unfold_fields(&mut patched);
+        }
         if self.kind == Kind::Json {
             let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
             let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;

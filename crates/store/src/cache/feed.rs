@@ -175,6 +175,7 @@ impl Hub {
     /// Fills all caches anew; answers the revision to go on from.
     async fn start_over(&self) -> Result<Revision> {
         let _feeding = self.feeding.lock().await;
+        self.foreseen.clear();
         let revision = self.raw.current_revision().await?;
         let all: Vec<_> = {
             let resources = self.resources.read().expect("no panic under this lock");

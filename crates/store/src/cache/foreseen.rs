@@ -31,6 +31,11 @@ impl Foreseen {
         self.writes.lock().expect("no panic under this lock").remove(key);
     }
 
+    /// The feed has a gap: what was written then does not come back.
+    pub fn clear(&self) {
+        self.writes.lock().expect("no panic under this lock").clear();
+    }
+
     /// What `value` reads as, if it was foreseen.
     fn take(&self, key: &Bytes, value: &[u8]) -> Option<Rendered> {
         let mut writes = self.writes.lock().expect("no panic under this lock");

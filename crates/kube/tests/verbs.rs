@@ -50,10 +50,10 @@ async fn objects_are_read_in_any_form_and_written_in_one() {
         assert!(stored.value.starts_with(start.as_bytes()), "{:?}", stored.value);
         assert_eq!(other.send(Method::GET, &format!("{MAPS}/{name}"), "").await, (200, made));
     }
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y, namespace: default}\ndata: {k: v}\n";
-    let key = "/registry/configmaps/default/y";
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml, namespace: default}\ndata: {k: v}\n";
+    let key = "/registry/configmaps/default/yaml";
     store.put(key.into(), yaml.into(), Expect::Absent, None).await.unwrap();
-    let (code, got) = json.send(Method::GET, &format!("{MAPS}/y"), "").await;
+    let (code, got) = json.send(Method::GET, &format!("{MAPS}/yaml"), "").await;
     assert_eq!((code, got.str_at(&["data", "k"])), (200, "v"), "{got:?}");
     let service = r#"{"metadata":{"name":"s"},"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30001}]}}"#;
     let services = "/api/v1/namespaces/default/services";

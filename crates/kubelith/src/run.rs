@@ -57,9 +57,6 @@ fn warn(options: &Options, flags: &Flags) {
             Effect::Applies => {}
         }
     }
-    for destination in options.egress.without_way() {
-        tracing::warn!("the proxy protocol GRPC is not supported yet: nothing of {destination} can be reached");
-    }
     if matches!(options.egress.etcd, Route::Through(_)) {
         tracing::warn!("etcd is reached straight: no proxy is used for it yet");
     }

@@ -92,7 +92,7 @@ async fn respond(request: http::Request<Incoming>, answers: Arc<Answers>) -> Res
 }
 
 fn public() -> Vec<u8> {
-    rcgen::KeyPair::generate().unwrap().public_key_der()
+    rcgen::PublicKeyData::subject_public_key_info(&rcgen::KeyPair::generate().unwrap())
 }
 
 #[tokio::test]

@@ -100,12 +100,6 @@ impl Egress {
         }
         Ok(egress)
     }
-
-    /// Routes that this server cannot go; connections to these destinations fail.
-    pub fn without_way(&self) -> impl Iterator<Item = &'static str> {
-        let routes = [&self.cluster, &self.control_plane, &self.etcd];
-        Destination::ALL.into_iter().zip(routes).filter(|(_, route)| route.is_blocked()).map(|((name, _), _)| name)
-    }
 }
 
 fn validate(selections: &[Value]) -> ErrorList {
@@ -202,12 +196,12 @@ fn validate_tcp(tcp: &Value, path: &FieldPath<'_>, errors: &mut ErrorList) {
 /// Of a connection that is valid.
 fn route(connection: &Value) -> Result<Route, String> {
     let text = |path: &[&str]| connection.str_at(path).to_owned();
+    let socket = text(&["transport", "uds", "udsName"]);
     match connection.str_at(&["proxyProtocol"]) {
         "HTTPConnect" => {}
-        "GRPC" => return Ok(Route::Blocked),
+        "GRPC" => return Ok(Route::through(Proxy::Konnectivity(socket.into()))),
         _ => return Ok(Route::Direct),
     }
-    let socket = text(&["transport", "uds", "udsName"]);
     if !socket.is_empty() {
         return Ok(Route::through(Proxy::Unix(socket.into())));
     }
@@ -256,7 +250,7 @@ mod tests {
         )
         .unwrap();
         assert!(matches!((&egress.cluster, &egress.control_plane), (Route::Through(_), Route::Direct)));
-        assert_eq!(egress.without_way().collect::<Vec<_>>(), ["etcd"]);
+        assert!(matches!(&egress.etcd, Route::Through(proxy) if matches!(**proxy, Proxy::Konnectivity(_))));
         let tcp =
             "- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'http://p:8'}}}}\n";
         assert!(matches!(parse(tcp).unwrap().cluster, Route::Through(_)));

@@ -1,5 +1,6 @@
-//! Connections by a route: straight to the address, or through a proxy that is asked with CONNECT.
+//! Connections by a route: straight to the address, or through a proxy.
 
+use super::konnectivity;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -20,20 +21,17 @@ pub enum Route {
     #[default]
     Direct,
     Through(Arc<Proxy>),
-    /// By a proxy whose protocol is not spoken here.
-    Blocked,
 }
 
-/// A server that opens connections for others when it is asked with CONNECT.
+/// A server that opens connections for others.
 #[derive(Debug)]
 pub enum Proxy {
+    /// Asked by packets of a gRPC stream.
+    Konnectivity(PathBuf),
+    /// Asked with CONNECT, as the next one.
     Unix(PathBuf),
     /// With TLS, and the name in its certificate if that is not the host's.
-    Tcp {
-        host: String,
-        port: u16,
-        tls: Option<(ClientConfig, Option<String>)>,
-    },
+    Tcp { host: String, port: u16, tls: Option<(ClientConfig, Option<String>)> },
 }
 
 impl Route {
@@ -41,15 +39,10 @@ impl Route {
         Route::Through(Arc::new(proxy))
     }
 
-    pub fn is_blocked(&self) -> bool {
-        matches!(self, Route::Blocked)
-    }
-
     /// `None`: go there straight.
     pub async fn connect(&self, host: &str, port: u16) -> Option<Result<Connection, String>> {
         match self {
             Route::Direct => None,
-            Route::Blocked => Some(Err("the proxy's protocol GRPC is not supported".to_owned())),
             Route::Through(proxy) => Some(proxy.connect(host, port).await.map(Connection::Tunnel)),
         }
     }
@@ -58,6 +51,9 @@ impl Route {
 impl Proxy {
     async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, String> {
         let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        if let Proxy::Konnectivity(socket) = self {
+            return Ok(Box::new(konnectivity::connect(socket, &target).await?));
+        }
         let (mut stream, named) = self.open().await?;
         tunnel(&mut stream, &named, &target).await?;
         Ok(stream)
@@ -65,7 +61,7 @@ impl Proxy {
 
     async fn open(&self) -> Result<(Box<dyn Duplex>, String), String> {
         match self {
-            Proxy::Unix(path) => {
+            Proxy::Unix(path) | Proxy::Konnectivity(path) => {
                 let named = path.display().to_string();
                 let stream = UnixStream::connect(path).await.map_err(|e| format!("dial unix {named}: connect: {e}"))?;
                 Ok((Box::new(stream), named))

@@ -3,6 +3,7 @@
 
 mod config;
 mod connect;
+mod konnectivity;
 
 pub use config::{Destination, Egress};
 pub use connect::{Connection, Route};

@@ -9,6 +9,7 @@ mod compare;
 mod elements;
 mod error;
 mod merge;
+mod of_new;
 mod overlay;
 mod reconcile;
 mod remove;
@@ -20,6 +21,7 @@ mod zero;
 
 pub use compare::Comparison;
 pub use error::ValidationErrors;
+pub(crate) use of_new::fields_of_new;
 pub use overlay::Overlay;
 pub use validate::Duplicates;
 

@@ -177,8 +177,12 @@ impl FieldManager<'_> {
         let fail = |what: &str, object: &Value, e: String| {
             ApplyError::Internal(format!("failed to convert {what} object ({}) to smd typed: {e}", describe(object)))
         };
-        ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
-        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        let is_known = self.versions.are_decoded_by_type() && !managed.owners.is_empty();
+        let fits = if is_known { ty.validate_change(live, new) } else { ty.validate(new, Duplicates::Allowed) };
+        fits.map_err(|e| fail("new", new, e.to_string()))?;
+        if !is_known {
+            ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        }
         let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Update, &version);
         let updater = self.updater(ty, &version);
@@ -241,6 +245,8 @@ impl FieldManager<'_> {
         force: Force,
     ) -> Result<(Option<Value>, Managed), ApplyError> {
         let Request { ty, live, patch, manager, now } = *request;
+        // An object that has owners was told its fields before.
+        let is_known = self.versions.are_decoded_by_type() && !managed.owners.is_empty();
         if managed.owners.is_empty() {
             let wrap = |e| ApplyError::Internal(format!("failed to create manager for existing fields: {e}"));
             let empty = self.empty_object(ty);
@@ -259,7 +265,9 @@ impl FieldManager<'_> {
                 ty.field_set(patch)
             }
         };
-        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        if !is_known {
+            ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        }
         let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Apply, &version);
         let applied = self.updater(ty, &version).apply(live, patch, set, &mut managed.owners, &id, force)?;

@@ -230,6 +230,21 @@ impl Map {
         self.find(key).ok().map(|i| self.entries.remove(i).1)
     }
 
+    /// Takes out the lists and objects that are the same in `other`: what holds of them there holds of them here.
+    pub fn take_same(&mut self, other: &Map) -> Vec<(Str, Value)> {
+        let is_same = |(key, value): &mut (Str, Value)| {
+            matches!(value, Value::Object(_) | Value::Array(_)) && other.get(key) == Some(&*value)
+        };
+        self.entries.extract_if(.., is_same).collect()
+    }
+
+    /// Puts members in, or back.
+    pub fn put_back(&mut self, members: Vec<(Str, Value)>) {
+        for (key, value) in members {
+            self.insert(key, value);
+        }
+    }
+
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
     }

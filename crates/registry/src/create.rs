@@ -205,7 +205,8 @@ impl Resource {
 
     /// As `normalize`, but for what is as it was in `old`, the stored object: that has the form already.
     pub(crate) fn normalize_changed(&self, call: &Call, object: &mut Value, old: &Value, empties: Empties) {
-        let (Value::Object(members), Value::Object(before), Working::Storage) = (&mut *object, old, self.working) else {
+        let (Value::Object(members), Value::Object(before), Working::Storage) = (&mut *object, old, self.working)
+        else {
             return self.normalize(call, object, empties);
         };
         let same = members.take_same(before);

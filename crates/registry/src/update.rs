@@ -364,7 +364,8 @@ impl Resource {
         match part {
             Part::Main => copy_member(object, old, "status"),
             Part::Status => {
-                let members = |value: &Value| value.as_object().into_iter().flat_map(Map::keys).map(Str::from).collect();
+                let members =
+                    |value: &Value| value.as_object().into_iter().flat_map(Map::keys).map(Str::from).collect();
                 let (new, before): (Vec<Str>, Vec<Str>) = (members(object), members(old));
                 for key in new.iter().chain(&before).filter(|key| !["metadata", "status"].contains(&key.as_str())) {
                     copy_member(object, old, key);

@@ -264,7 +264,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     /// An object that is kept as text.
     fn raw(&mut self) -> Result<Begun<'s>, SyntaxError> {
         let start = self.lexer.position();
-        self.lexer.skip_value(self.stack.len())?;
+        self.lexer.skip_fields(self.stack.len())?;
         Ok(Begun::Done(crate::json::raw(self.lexer.since(start))?))
     }
 

@@ -9,7 +9,7 @@
 //! One walk in place. An object that is canonical already costs no allocation.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Value, keys};
 
 /// How `[]` and `{}` are told from absent ones in fields that are always printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,10 +94,10 @@ impl Walk<'_> {
         let mut fields = t.fields.iter().peekable();
         let mut missing: Vec<&Field> = Vec::new();
         map.retain(|key, value| {
-            while let Some(skipped) = fields.next_if(|f| f.name.as_str() < key) {
+            while let Some(skipped) = fields.next_if(|f| keys::order(&f.name, key).is_lt()) {
                 missing.extend(is_always_printed(skipped).then_some(skipped));
             }
-            match fields.next_if(|f| f.name == key) {
+            match fields.next_if(|f| keys::same(&f.name, key)) {
                 None => t.unknown == Unknown::Preserve,
                 Some(field) => {
                     let keep = self.field(field, value);

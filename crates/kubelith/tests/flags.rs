@@ -66,7 +66,7 @@ fn an_emulated_release_has_its_own_apis_and_gates() {
     let server = Server::start(&["--emulated-version=1.33", "--runtime-config=api/beta=true"]);
     for (path, code) in [
         ("/apis/resource.k8s.io/v1/deviceclasses", 404),
-        ("/apis/resource.k8s.io/v1beta1/deviceclasses", 404),
+        ("/apis/resource.k8s.io/v1beta1/deviceclasses", 200),
         ("/apis/storage.k8s.io/v1/volumeattributesclasses", 404),
         ("/apis/storage.k8s.io/v1/storageclasses", 200),
         ("/flagz", 404),

@@ -3,9 +3,11 @@
 mod support;
 
 use http::Method;
+use kubelith_kube::Install;
 use kubelith_meta::Value;
+use kubelith_schema::Encoding;
 use kubelith_store::embedded::fault::FaultyDisk;
-use kubelith_store::{EmbeddedOptions, EmbeddedStore, Store};
+use kubelith_store::{EmbeddedOptions, EmbeddedStore, Expect, MemoryStore, Store};
 use std::sync::Arc;
 use support::Server;
 
@@ -31,6 +33,33 @@ async fn a_config_map_lives_and_dies() {
     assert_eq!(code, 200);
     let (code, _) = server.send(Method::GET, &format!("{maps}/a"), "").await;
     assert_eq!(code, 404);
+}
+
+#[tokio::test]
+async fn objects_are_read_in_any_form_and_written_in_one() {
+    let store = Arc::new(MemoryStore::default());
+    let (proto, json): (Arc<dyn Store>, Arc<dyn Store>) = (store.clone(), store.clone());
+    let proto = Server::on(proto).await;
+    let json = Server::with(json, |install| Install { stored_as: Encoding::Json, ..install }).await;
+    for (server, other, name, start) in [(&json, &proto, "j", "{\""), (&proto, &json, "p", "k8s\0")] {
+        let object = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}"#);
+        let (code, made) = server.send(Method::POST, MAPS, &object).await;
+        assert_eq!(code, 201, "{made:?}");
+        let stored =
+            store.get(format!("/registry/configmaps/default/{name}").into(), None).await.unwrap().item.unwrap();
+        assert!(stored.value.starts_with(start.as_bytes()), "{:?}", stored.value);
+        assert_eq!(other.send(Method::GET, &format!("{MAPS}/{name}"), "").await, (200, made));
+    }
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml, namespace: default}\ndata: {k: v}\n";
+    let key = "/registry/configmaps/default/yaml";
+    store.put(key.into(), yaml.into(), Expect::Absent, None).await.unwrap();
+    let (code, got) = json.send(Method::GET, &format!("{MAPS}/yaml"), "").await;
+    assert_eq!((code, got.str_at(&["data", "k"])), (200, "v"), "{got:?}");
+    let service = r#"{"metadata":{"name":"s"},"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30001}]}}"#;
+    let services = "/api/v1/namespaces/default/services";
+    assert_eq!(json.send(Method::POST, services, service).await.0, 201);
+    let (code, refused) = proto.send(Method::POST, services, &service.replace("\"s\"", "\"t\"")).await;
+    assert_eq!(code, 422, "the other server knows that the port is taken: {refused:?}");
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

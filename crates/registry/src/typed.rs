@@ -6,11 +6,12 @@ use crate::wire::object_json;
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::{proto, typed};
+use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
 use kubelith_store::cache::{Rendered, Renderer};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Encodes and renders the objects of one built-in resource.
@@ -48,6 +49,8 @@ impl TypedCodec {
             let schema = self.schema_of(&kind)?;
             typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
         } else {
+            let json = as_json(stored)?;
+            let stored = json.as_ref();
             let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
             let decoded = typed::decode(stored, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;
@@ -79,6 +82,14 @@ impl TypedCodec {
         let from =
             GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
         kubelith_catalog::convert(object, &from, &self.kind).map_err(|e| e.to_string())
+    }
+}
+
+/// kube-apiserver can be told to store YAML.
+fn as_json(stored: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    match stored.first() {
+        Some(b'{') => Ok(Cow::Borrowed(stored)),
+        _ => Ok(Cow::Owned(json::to_vec(&yaml::read(stored).map_err(|e| e.to_string())?.value))),
     }
 }
 

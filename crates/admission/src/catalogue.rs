@@ -31,11 +31,13 @@ enum Standing {
     Off,
 }
 
+type Made = Result<Box<dyn Admission>, String>;
+
 /// How a plugin is made; `Configured` ones get what the configuration file has for them.
 #[derive(Clone, Copy)]
 enum Make {
     Plain(fn(&Config) -> Box<dyn Admission>),
-    Configured(fn(&Config, Option<&[u8]>) -> Result<Box<dyn Admission>, String>),
+    Configured(fn(&Config, Option<&[u8]>) -> Made),
     /// This server knows it by name only.
     NotBuilt,
 }

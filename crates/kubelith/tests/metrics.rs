@@ -55,15 +55,7 @@ const MISSING: &[(&str, &[&str])] = &[
             "grpc_client_started_total",
         ],
     ),
-    (
-        "only with a KMS plugin here",
-        &[
-            "apiserver_envelope_encryption_dek_cache_fill_percent",
-            "apiserver_storage_data_key_generation_duration_seconds",
-            "apiserver_storage_data_key_generation_failures_total",
-            "apiserver_storage_envelope_transformation_cache_misses_total",
-        ],
-    ),
+    ("of KMS v1, which is not supported", &["apiserver_envelope_encryption_dek_cache_fill_percent"]),
     (
         "metrics have no stability levels here, and labels are cut where they are written",
         &["registered_metrics_total", "cardinality_enforcement_unexpected_categorizations_total"],

@@ -6,6 +6,7 @@ use kubelith_registry::Resource;
 use kubelith_server::egress::Route;
 use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_server::tls::Trust;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub struct KubeletOptions {
     pub port: u16,
     /// The way to them, and to pods and services.
     pub route: Route,
+    /// Bytes per second of connections that clients take over, to any of them.
+    pub bandwidth: Option<NonZeroU32>,
 }
 
 pub struct Kubelets {
@@ -52,7 +55,8 @@ impl Kubelets {
         };
         let transport = |trust| {
             let tls = TlsClient { trust, server_name: None, certificate: certificate.clone() };
-            Transport::by(&options.route, Some(&tls)).map(Arc::new).map_err(|e| e.to_string())
+            let transport = Transport::by(&options.route, Some(&tls)).map_err(|e| e.to_string())?;
+            Ok::<_, String>(Arc::new(transport.limited_to(options.bandwidth)))
         };
         Ok(Kubelets {
             nodes,

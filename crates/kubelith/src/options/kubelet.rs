@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use kubelith_kube::connect::KubeletOptions;
 use kubelith_server::egress::Route;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 pub fn from_flags(flags: &Flags, route: &Route, errors: &mut Vec<String>) -> KubeletOptions {
@@ -17,5 +18,6 @@ pub fn from_flags(flags: &Flags, route: &Route, errors: &mut Vec<String>) -> Kub
         address_types: flags.list("kubelet-preferred-address-types"),
         port: u16::try_from(flags.int("kubelet-port")).unwrap_or(0),
         route: route.clone(),
+        bandwidth: u32::try_from(flags.int("max-connection-bytes-per-sec")).ok().and_then(NonZeroU32::new),
     }
 }

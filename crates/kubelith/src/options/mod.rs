@@ -99,6 +99,7 @@ impl Options {
         let egress = egress_of(flags)?;
         let generic = GenericOptions::from_flags(flags, &mut errors);
         let storage = StorageOptions::from_flags(flags, &mut errors);
+        check_flow_control(&generic, &storage, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
         let authentication = AuthenticationOptions::from_flags(flags, &mut errors);
         let authorization = AuthorizationOptions::from_flags(flags, &mut errors);
@@ -106,7 +107,7 @@ impl Options {
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
-        network.check(&mut errors);
+        network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
@@ -171,6 +172,23 @@ impl LoggingOptions {
         let level = |text: String| text.parse::<u32>().unwrap_or(0).min(u8::MAX.into()) as u8;
         let modules = modules.into_iter().map(|(pattern, text)| (pattern, level(text))).collect();
         Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8, modules })
+    }
+}
+
+/// The configuration of flow control must be served if it is to be used.
+fn check_flow_control(generic: &GenericOptions, storage: &StorageOptions, errors: &mut Vec<String>) {
+    if !generic.priority_and_fairness {
+        return;
+    }
+    for api in ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"] {
+        match storage.runtime_config.get(api).map(String::as_str) {
+            Some("false") => {
+                errors.push(format!("--runtime-config={api}=false conflicts with --enable-priority-and-fairness=true"));
+                return;
+            }
+            Some("true") => return,
+            _ => {}
+        }
     }
 }
 

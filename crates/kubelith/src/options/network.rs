@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use crate::flags::kind::PortRange;
 use kubelith_kube::bootstrap::EndpointReconciler;
+use kubelith_server::features::FeatureGates;
 use kubelith_server::tls::local_names;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -18,6 +19,8 @@ pub struct NetworkOptions {
     pub endpoint_reconciler: EndpointReconciler,
     /// Under which other servers reach this one, if not under the address above.
     pub peer: Option<SocketAddr>,
+    /// `--apiserver-count`.
+    servers: i64,
 }
 
 /// A block of addresses.
@@ -44,6 +47,15 @@ impl Cidr {
         Some(Cidr { base, prefix })
     }
 
+    /// Bits of its addresses that differ from one to the next.
+    fn host_bits(&self) -> u8 {
+        self.address_bits() - self.prefix
+    }
+
+    fn address_bits(&self) -> u8 {
+        if self.base.is_ipv4() { 32 } else { 128 }
+    }
+
     /// The address `n` behind the base.
     pub fn nth(&self, n: u32) -> IpAddr {
         match self.base {
@@ -59,6 +71,9 @@ impl std::fmt::Display for Cidr {
     }
 }
 
+/// Eight addresses, and a million.
+const SMALLEST_RANGE_BITS: u8 = 3;
+const LARGEST_RANGE_BITS: u8 = 20;
 const DEFAULT_SERVICE_RANGE: &str = "10.0.0.0/24";
 
 impl NetworkOptions {
@@ -67,9 +82,16 @@ impl NetworkOptions {
         let ranges = if ranges.is_empty() { DEFAULT_SERVICE_RANGE.to_owned() } else { ranges };
         let mut service_ranges = Vec::new();
         for (i, text) in ranges.split(',').enumerate() {
-            let range =
-                Cidr::parse(text).ok_or_else(|| format!("service-cluster-ip-range[{i}] is not a valid cidr"))?;
+            let what = if i == 0 { "a valid cidr" } else { "an ip net" };
+            let range = Cidr::parse(text).ok_or_else(|| format!("service-cluster-ip-range[{i}] is not {what}"))?;
             service_ranges.push(range);
+        }
+        if service_ranges[0].host_bits() < SMALLEST_RANGE_BITS {
+            let least = 1 << SMALLEST_RANGE_BITS;
+            return Err(format!(
+                "error determining service IP ranges for primary service cidr: the service cluster IP range must be at \
+                 least {least} IP addresses"
+            ));
         }
         Ok(NetworkOptions {
             advertise_address: advertise_address(flags),
@@ -78,6 +100,7 @@ impl NetworkOptions {
             kubernetes_service_node_port: flags.int("kubernetes-service-node-port"),
             endpoint_reconciler: endpoint_reconciler(flags),
             peer: peer(flags),
+            servers: flags.int("apiserver-count"),
         })
     }
 
@@ -91,10 +114,25 @@ impl NetworkOptions {
         self.peer.unwrap_or_else(|| SocketAddr::new(self.advertise_address, secure_port))
     }
 
-    pub fn check(&self, errors: &mut Vec<String>) {
+    pub fn check(&self, features: &FeatureGates, errors: &mut Vec<String>) {
         let ranges = &self.service_ranges;
         if ranges.len() > 2 {
             errors.push("--service-cluster-ip-range must not contain more than two entries".into());
+        }
+        // Servers that keep a bitmap of all addresses cannot do with more.
+        let limited = !features.enabled("MultiCIDRServiceAllocator") || !features.enabled("DisableAllocatorDualWrite");
+        let mut too_large = |range: &Cidr, flag: &str| {
+            if limited && range.host_bits() > LARGEST_RANGE_BITS {
+                let bits = range.address_bits();
+                let mask = bits - LARGEST_RANGE_BITS;
+                errors.push(format!(
+                    "specified {flag} is too large; for {bits}-bit addresses, the mask must be >= {mask}"
+                ));
+            }
+        };
+        too_large(&ranges[0], "--service-cluster-ip-range");
+        if let Some(second) = ranges.get(1) {
+            too_large(second, "--service-cluster-ip-range[1]");
         }
         if let [first, second, ..] = ranges.as_slice()
             && first.base.is_ipv4() == second.base.is_ipv4()
@@ -122,6 +160,10 @@ impl NetworkOptions {
                 "service IP family \"{first}\" must match public address family \"{}\"",
                 self.advertise_address
             ));
+        }
+        let servers = self.servers;
+        if servers <= 0 {
+            errors.push(format!("--apiserver-count should be a positive number, but value '{servers}' provided"));
         }
     }
 }

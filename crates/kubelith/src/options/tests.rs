@@ -57,6 +57,20 @@ fn errors() {
             "--storage-media-type \"x\" invalid, allowed values: application/json, application/vnd.kubernetes.protobuf, application/yaml",
         ),
         ("--service-cluster-ip-range=x", "service-cluster-ip-range[0] is not a valid cidr"),
+        ("--service-cluster-ip-range=10.0.0.0/24,x", "service-cluster-ip-range[1] is not an ip net"),
+        (
+            "--service-cluster-ip-range=10.0.0.0/30",
+            "error determining service IP ranges for primary service cidr: the service cluster IP range must be at least 8 IP addresses",
+        ),
+        (
+            "--service-cluster-ip-range=10.0.0.0/8 --emulated-version=1.33",
+            "specified --service-cluster-ip-range is too large; for 32-bit addresses, the mask must be >= 12",
+        ),
+        ("--apiserver-count=0", "--apiserver-count should be a positive number, but value '0' provided"),
+        (
+            "--runtime-config=api/all=false,api/v1=true",
+            "--runtime-config=api/all=false conflicts with --enable-priority-and-fairness=true",
+        ),
         ("--authorization-mode=X", "authorization-mode \"X\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "authorization-mode [\"RBAC\" \"RBAC\"] has mode specified more than once"),
         ("--authorization-mode=ABAC", "authorization-mode ABAC's authorization policy file not passed"),

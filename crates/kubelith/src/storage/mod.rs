@@ -1,5 +1,6 @@
 //! The stores that the options name, opened, cached, watched over and counted.
 
+mod encryption_metrics;
 pub mod live_backup;
 mod metered;
 mod metrics;
@@ -17,6 +18,7 @@ use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{KeyLayout, MemoryStore, Store};
 pub use metrics::CountObjects;
 
+use encryption_metrics::EncryptionMetrics;
 use metered::MeteredStore;
 use metrics::StorageMetrics;
 use std::collections::BTreeMap;
@@ -51,8 +53,9 @@ impl Storage {
     pub async fn open(options: &Options, catalog: &Catalog, metrics: &Metrics) -> Result<Storage, String> {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
+        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry));
         let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone()));
-        let encryption = load_encryption(storage).await?;
+        let encryption = load_encryption(storage, observer).await?;
         let hub_options = HubOptions {
             encryption: encryption.clone().map(|e| Arc::new(Keyring::new(layout.clone(), e)) as Arc<dyn Transformers>),
             malformed: match options.features.enabled("AllowUnsafeMalformedObjectDeletion") {
@@ -187,10 +190,13 @@ fn store_check(name: String, store: &Arc<dyn Store>, timeout: Duration) -> Check
     })
 }
 
-async fn load_encryption(options: &StorageOptions) -> Result<Option<Arc<Encryption>>, String> {
+async fn load_encryption(
+    options: &StorageOptions,
+    observer: Arc<EncryptionMetrics>,
+) -> Result<Option<Arc<Encryption>>, String> {
     let Some(path) = &options.encryption_config else { return Ok(None) };
     let mode = if options.encryption_reload { ReloadMode::OnChange } else { ReloadMode::Once };
-    Encryption::load(path, mode).await.map(Some)
+    Encryption::load_observed(path, mode, observer).await.map(Some)
 }
 
 async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {

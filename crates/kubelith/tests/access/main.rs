@@ -8,6 +8,7 @@ mod attacks;
 mod audit;
 mod authorization;
 mod catalogue;
+mod egress;
 mod issuer;
 mod raw;
 mod rbac;

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::ServerName;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ const MAX_HEADERS: usize = 1000;
 pub struct Transport {
     client: Client<Dialer, RequestBody>,
     pub(super) dialer: Dialer,
+    pub(super) bandwidth: Option<NonZeroU32>,
 }
 
 /// Where a request goes: a server and what is asked of it.
@@ -59,7 +61,12 @@ impl Transport {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .http1_max_headers(MAX_HEADERS)
             .build(dialer.clone());
-        Ok(Transport { client, dialer })
+        Ok(Transport { client, dialer, bandwidth: None })
+    }
+
+    /// Connections that clients take over carry at most so many bytes per second, each way.
+    pub fn limited_to(self, bandwidth: Option<NonZeroU32>) -> Transport {
+        Transport { bandwidth, ..self }
     }
 
     pub(super) fn scheme(&self) -> Scheme {

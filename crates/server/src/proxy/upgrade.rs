@@ -6,7 +6,13 @@ use crate::upgrade::OnUpgrade;
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use std::num::NonZeroU32;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
+
+/// Of what is copied at a time, if there is a limit.
+const MAX_CHUNK: usize = 32 << 10;
 
 /// A request's head, its hop headers removed.
 pub struct Head {
@@ -65,22 +71,61 @@ pub async fn forward(
     let mut answer = Response::new(crate::http::Body::empty());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *answer.headers_mut() = response.headers().clone();
+    let bandwidth = transport.bandwidth;
     tokio::spawn(async move {
         let (Ok(server), Ok(client)) = (hyper::upgrade::on(response).await, client.await) else { return };
-        join(client, TokioIo::new(server)).await;
+        join(client, TokioIo::new(server), bandwidth).await;
     });
     Ok(answer)
 }
 
 /// Copies both ways until one side has no more to say: then both are closed, as clients of exec and attach expect.
-async fn join(client: impl AsyncRead + AsyncWrite, server: impl AsyncRead + AsyncWrite) {
+async fn join(client: impl AsyncRead + AsyncWrite, server: impl AsyncRead + AsyncWrite, bandwidth: Option<NonZeroU32>) {
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_server, mut to_server) = tokio::io::split(server);
     // What is in flight when a connection breaks is lost, which both sides see.
     tokio::select! {
-        _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
-        _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+        _ = copy(&mut from_client, &mut to_server, bandwidth) => {}
+        _ = copy(&mut from_server, &mut to_client, bandwidth) => {}
     }
     let _ = to_server.shutdown().await;
     let _ = to_client.shutdown().await;
+}
+
+/// At most so many bytes per second.
+async fn copy(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    bandwidth: Option<NonZeroU32>,
+) -> std::io::Result<()> {
+    let Some(limit) = bandwidth else { return tokio::io::copy(from, to).await.map(drop) };
+    // A tenth of a second's worth at a time: slow, but steadily.
+    let mut buffer = vec![0; (limit.get() as usize / 10).clamp(1, MAX_CHUNK)];
+    let mut free_at = Instant::now();
+    loop {
+        tokio::time::sleep_until(free_at).await;
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..count]).await?;
+        to.flush().await?;
+        free_at = Instant::now().max(free_at) + Duration::from_secs_f64(count as f64 / f64::from(limit.get()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_take_the_time_that_they_must() {
+        for (limit, seconds) in [(NonZeroU32::new(100), 9.0), (None, 0.0)] {
+            let (start, mut out) = (Instant::now(), Vec::new());
+            copy(&mut &[7; 1000][..], &mut out, limit).await.unwrap();
+            let took = start.elapsed().as_secs_f64();
+            assert_eq!(out.len(), 1000);
+            assert!((seconds..=seconds + 1.5).contains(&took), "{took} s");
+        }
+    }
 }

@@ -9,12 +9,14 @@ mod ciphers;
 mod config;
 mod keyring;
 mod kms;
+mod observe;
 mod reload;
 mod store;
 mod transformer;
 
 pub use config::{EncryptionConfiguration, Key, KmsConfiguration, Provider, ReloadMode, ResourceConfiguration};
 pub use keyring::{Keyring, Transformers, Unconfigured};
+pub use observe::{EncryptionObserver, KeyUse};
 pub use reload::{Encryption, HealthCheck, Reloaded};
 pub use store::EncryptedStore;
 pub use transformer::{ResourceTransformer, Transformer};

@@ -3,6 +3,7 @@
 use super::ciphers::{Cbc, Cipher, CipherResult, Gcm, hex, sha256};
 use super::config::{EncryptionConfiguration, Key, Provider, ReloadMode, ResourceConfiguration, parse_group_resource};
 use super::kms::Kms;
+use super::observe::EncryptionObserver;
 use super::transformer::{Kind, NamedCipher, ProviderTransformer, ResourceTransformer, Transformer};
 use arc_swap::ArcSwap;
 use kubelith_codec::base64;
@@ -27,6 +28,7 @@ pub struct Encryption {
     path: PathBuf,
     mode: ReloadMode,
     loaded: ArcSwap<Loaded>,
+    observer: Arc<dyn EncryptionObserver>,
 }
 
 /// One state of the file. Requests under way keep theirs.
@@ -74,8 +76,17 @@ impl HealthCheck {
 impl Encryption {
     /// Reads the file and starts the KMS providers that it names.
     pub async fn load(path: &Path, mode: ReloadMode) -> Result<Arc<Encryption>, String> {
-        let loaded = ArcSwap::from_pointee(Loaded::load(path, mode).await?);
-        Ok(Arc::new(Encryption { path: path.to_path_buf(), mode, loaded }))
+        Encryption::load_observed(path, mode, Arc::new(())).await
+    }
+
+    /// As [`Encryption::load`]; `observer` is told what happens.
+    pub async fn load_observed(
+        path: &Path,
+        mode: ReloadMode,
+        observer: Arc<dyn EncryptionObserver>,
+    ) -> Result<Arc<Encryption>, String> {
+        let loaded = ArcSwap::from_pointee(Loaded::load(path, mode, &observer).await?);
+        Ok(Arc::new(Encryption { path: path.to_path_buf(), mode, loaded, observer }))
     }
 
     /// The transformer to store a resource with.
@@ -117,7 +128,7 @@ impl Encryption {
         if hash == self.loaded.load().hash {
             return Ok(Reloaded::Unchanged);
         }
-        let new = Loaded::load(&self.path, ReloadMode::OnChange).await?;
+        let new = Loaded::load(&self.path, ReloadMode::OnChange, &self.observer).await?;
         if new.hash == self.loaded.load().hash {
             return Ok(Reloaded::Unchanged);
         }
@@ -161,7 +172,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, String), String> {
 }
 
 impl Loaded {
-    async fn load(path: &Path, mode: ReloadMode) -> Result<Loaded, String> {
+    async fn load(path: &Path, mode: ReloadMode, observer: &Arc<dyn EncryptionObserver>) -> Result<Loaded, String> {
         let parsing = |error: String| format!("error while parsing file: {error}");
         let (data, hash) = read(path).map_err(|error| parsing(format!("error while loading file: {error}")))?;
         let config = EncryptionConfiguration::parse(&data).map_err(|error| {
@@ -169,19 +180,20 @@ impl Loaded {
             parsing(format!("error decoding encryption provider configuration file {shown}: {error}"))
         })?;
         config.validate(mode).into_result().map_err(|errors| parsing(errors.to_string()))?;
-        let mut loaded =
-            Loaded::build(&config).await.map_err(|error| format!("error while building transformers: {error}"))?;
+        let mut loaded = Loaded::build(&config, observer)
+            .await
+            .map_err(|error| format!("error while building transformers: {error}"))?;
         loaded.hash = hash;
         Ok(loaded)
     }
 
-    async fn build(config: &EncryptionConfiguration) -> Result<Loaded, String> {
+    async fn build(config: &EncryptionConfiguration, observer: &Arc<dyn EncryptionObserver>) -> Result<Loaded, String> {
         let mut plugins = Plugins::default();
         let mut chains: HashMap<GroupResource, Vec<ProviderTransformer>> = HashMap::new();
         for resources in &config.resources {
             check_masks(resources, &chains)?;
             for provider in &resources.providers {
-                plugins.start(provider).await?;
+                plugins.start(provider, observer).await?;
             }
             for name in &resources.resources {
                 let chain = chains.entry(parse_group_resource(name)).or_default();
@@ -263,14 +275,14 @@ struct Plugins {
 }
 
 impl Plugins {
-    async fn start(&mut self, provider: &Provider) -> Result<(), String> {
+    async fn start(&mut self, provider: &Provider, observer: &Arc<dyn EncryptionObserver>) -> Result<(), String> {
         let Some(config) = &provider.kms else { return Ok(()) };
         match config.api_version.as_str() {
             "v1" => Err("KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
                          instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
                 .into()),
             "v2" => {
-                let kms = Kms::start(config).await?;
+                let kms = Kms::start_observed(config, observer.clone()).await?;
                 self.timeouts += Duration::from_nanos(config.timeout.as_nanos().max(0) as u64);
                 self.by_name.insert(config.name.clone(), kms.clone());
                 self.in_order.push(kms);

@@ -50,7 +50,7 @@ impl Settings {
             FORMAT.read(text).map_err(|why| format!("couldn't init admission plugin \"PodSecurity\": {why}"))?;
         let failed = |why: String| format!("failed to initialize admission plugin \"PodSecurity\": {why}");
         let defaults = defaults(&document).map_err(|errors| {
-            let all = aggregate(errors.into_iter());
+            let all = aggregate(errors);
             failed(format!("PodSecurity configuration error: {all}"))
         })?;
         let texts = |name: &str| -> Vec<String> {

@@ -42,7 +42,12 @@ pub const FLAGS: &[Flag] = &[
     ),
     no_use("kubelet-timeout", Duration, "5s", "Time for requests to kubelets; kube-apiserver does not heed it either."),
     flag("kubernetes-service-node-port", Int, "", "Node port of the kubernetes service; 0 makes it of type ClusterIP."),
-    no_use("max-connection-bytes-per-sec", Int, "", "Bandwidth of a client's connection."),
+    flag(
+        "max-connection-bytes-per-sec",
+        Int,
+        "",
+        "Bandwidth of a connection that a client takes over (exec, attach, port-forward, proxy); 0 for no limit.",
+    ),
     flag("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
     flag("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
     later(

@@ -10,6 +10,7 @@ mod service;
 
 use super::ciphers::{Gcm, Seed, random};
 use super::config::KmsConfiguration;
+use super::observe::{EncryptionObserver, KeyUse};
 use super::transformer::Opened;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -41,6 +42,7 @@ pub(super) struct Kms {
     sources: Mutex<HashMap<[u8; 32], KnownSource>>,
     /// Held over the call on purpose: one check at a time, and the others share its answer.
     probe: tokio::sync::Mutex<Probe>,
+    observer: Arc<dyn EncryptionObserver>,
 }
 
 #[derive(Default)]
@@ -70,9 +72,12 @@ struct Current {
 impl Kms {
     /// Connects, asks for a seed, and keeps both up to date until dropped. A plugin that is not there yet is
     /// no error: it may start after the server.
-    pub async fn start(config: &KmsConfiguration) -> Result<Arc<Kms>, String> {
+    pub async fn start_observed(
+        config: &KmsConfiguration,
+        observer: Arc<dyn EncryptionObserver>,
+    ) -> Result<Arc<Kms>, String> {
         let timeout = Duration::from_nanos(config.timeout.as_nanos().max(0) as u64);
-        let service = KmsService::new(&config.endpoint, timeout)
+        let service = KmsService::new(&config.name, &config.endpoint, timeout, observer.clone())
             .map_err(|error| format!("could not configure KMSv2-Plugin's probe {:?}, error: {error}", config.name))?;
         let kms = Arc::new(Kms {
             name: config.name.clone(),
@@ -80,6 +85,7 @@ impl Kms {
             current: ArcSwapOption::empty(),
             sources: Mutex::default(),
             probe: tokio::sync::Mutex::default(),
+            observer,
         });
         let healthy = kms.check_and_log().await;
         tokio::spawn(poll(Arc::downgrade(&kms), healthy));
@@ -132,10 +138,14 @@ impl Kms {
         }
         match validate_key_id(&status.key_id) {
             Err(error) => {
+                self.observer.key_refused(&self.name, if status.key_id.is_empty() { "empty" } else { "too_long" });
                 let hash = hash_if_not_empty(&status.key_id);
                 errors.push(format!("got invalid KMSv2 KeyID hash {hash:?}: {error}"));
             }
-            Ok(()) => errors.extend(self.rotate_if_changed(&status.key_id).await.err()),
+            Ok(()) => {
+                self.observer.key_confirmed(&self.name, &hash_if_not_empty(&status.key_id));
+                errors.extend(self.rotate_if_changed(&status.key_id).await.err());
+            }
         }
         if errors.is_empty() {
             return Ok(());
@@ -184,7 +194,10 @@ impl Kms {
     }
 
     async fn new_seed(&self, uid: String, expires: SystemTime) -> Result<Current, String> {
-        let seed: [u8; Seed::BYTES] = random()?;
+        let started = Instant::now();
+        let seed: Result<[u8; Seed::BYTES], _> = random();
+        self.observer.seed_made(seed.as_ref().map(drop).map_err(drop), started.elapsed());
+        let seed = seed?;
         let response = self.service.encrypt(uid, Bytes::copy_from_slice(&seed)).await;
         let response = response.map_err(|error| format!("failed to encrypt DEK, error: {error}"))?;
         let mut object = EncryptedObject {
@@ -218,6 +231,7 @@ impl Kms {
             Source::Key(_) => return Err("a plain data key is not used for writing".into()),
         }
         let object = EncryptedObject { encrypted_data: sealed.into(), ..current.object.clone() };
+        self.observer.key_used(KeyUse::Sealed, &self.name, &hash_if_not_empty(&object.key_id));
         object.encode(out).map_err(|error| error.to_string())
     }
 
@@ -231,6 +245,7 @@ impl Kms {
             Source::Seed(seed) => seed.open(&object.encrypted_data, key)?,
             Source::Key(gcm) => gcm.open(&object.encrypted_data, key)?,
         };
+        self.observer.key_used(KeyUse::Opened, &self.name, &hash_if_not_empty(&object.key_id));
         let stale = object.key_id != current.object.key_id || object.source_type != current.object.source_type;
         Ok(Opened { value, stale })
     }
@@ -241,6 +256,7 @@ impl Kms {
         if let Some(source) = known {
             return Ok(source);
         }
+        self.observer.seed_missed();
         let request = DecryptRequest {
             ciphertext: object.encrypted_dek_source.clone(),
             uid: names::uid(names::random_bits).to_string(),
@@ -264,6 +280,7 @@ impl Kms {
         let now = Instant::now();
         sources.retain(|_, (_, since)| now.duration_since(*since) < SEED_TTL);
         sources.insert(id, (source, now));
+        self.observer.seeds_known(&self.name, sources.len());
     }
 }
 

@@ -1,11 +1,13 @@
 //! The KMS v2 plugin protocol: three calls over a unix socket.
 
+use crate::encryption::observe::EncryptionObserver;
 use crate::error::StoreError;
 use crate::grpc::{self, Target};
 use bytes::Bytes;
 use prost::Message;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
@@ -59,16 +61,23 @@ pub struct EncryptResponse {
 }
 
 pub(super) struct KmsService {
+    provider: String,
     channel: Channel,
     timeout: Duration,
+    observer: Arc<dyn EncryptionObserver>,
 }
 
 impl KmsService {
     /// `endpoint` is `unix:///path`; the connection is made on first use.
-    pub fn new(endpoint: &str, timeout: Duration) -> Result<KmsService, StoreError> {
+    pub fn new(
+        provider: &str,
+        endpoint: &str,
+        timeout: Duration,
+        observer: Arc<dyn EncryptionObserver>,
+    ) -> Result<KmsService, StoreError> {
         let path = endpoint.strip_prefix("unix://").or_else(|| endpoint.strip_prefix("unix:")).unwrap_or(endpoint);
         let channel = grpc::channel(Target::Unix(path.into()))?;
-        Ok(KmsService { channel, timeout })
+        Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }
 
     pub async fn status(&self) -> Result<StatusResponse, String> {
@@ -89,11 +98,13 @@ impl KmsService {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
+        let started = Instant::now();
         let call = grpc::unary(self.channel.clone(), method, Request::new(request));
-        match tokio::time::timeout(self.timeout, call).await {
-            Ok(answer) => answer.map_err(|status| describe(&status)),
-            Err(_) => Err("rpc error: code = DeadlineExceeded desc = context deadline exceeded".into()),
-        }
+        let answer = tokio::time::timeout(self.timeout, call).await;
+        let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
+        let code = answer.as_ref().map_or_else(|status| format!("{:?}", status.code()), |_| "OK".to_owned());
+        self.observer.plugin_called(&self.provider, method, &code, started.elapsed());
+        answer.map_err(|status| describe(&status))
     }
 }
 

@@ -126,7 +126,7 @@ async fn forget_last_check(kms: &Kms) {
 #[tokio::test]
 async fn values_are_sealed_with_one_seed_and_opened_by_another_server() {
     let plugin = FakePlugin::start();
-    let kms = Kms::start(&plugin.config()).await.unwrap();
+    let kms = Kms::start_observed(&plugin.config(), Arc::new(())).await.unwrap();
     let stored = sealed(&kms, "value", "/registry/a");
     let opened = kms.open(&stored, b"/registry/a").await.unwrap();
     assert_eq!(opened, Opened { value: "value".into(), stale: false });
@@ -136,7 +136,7 @@ async fn values_are_sealed_with_one_seed_and_opened_by_another_server() {
     assert_eq!(first.encrypted_dek_source, second.encrypted_dek_source, "the seed is used again");
     assert_eq!(first.source_type, SourceType::Seed as i32);
 
-    let other = Kms::start(&plugin.config()).await.unwrap();
+    let other = Kms::start_observed(&plugin.config(), Arc::new(())).await.unwrap();
     for _ in 0..3 {
         let opened = other.open(&stored, b"/registry/a").await.unwrap();
         assert_eq!(opened, Opened { value: "value".into(), stale: false });
@@ -148,7 +148,7 @@ async fn values_are_sealed_with_one_seed_and_opened_by_another_server() {
 #[tokio::test]
 async fn a_new_key_makes_stored_values_stale() {
     let plugin = FakePlugin::start();
-    let kms = Kms::start(&plugin.config()).await.unwrap();
+    let kms = Kms::start_observed(&plugin.config(), Arc::new(())).await.unwrap();
     let stored = sealed(&kms, "value", "k");
     *plugin.answers().key_id.lock().unwrap() = "key-2".into();
     forget_last_check(&kms).await;
@@ -163,7 +163,7 @@ async fn a_new_key_makes_stored_values_stale() {
 #[tokio::test]
 async fn a_sick_plugin_is_told_and_old_seeds_still_open() {
     let plugin = FakePlugin::start();
-    let kms = Kms::start(&plugin.config()).await.unwrap();
+    let kms = Kms::start_observed(&plugin.config(), Arc::new(())).await.unwrap();
     let stored = sealed(&kms, "value", "k");
     *plugin.answers().healthz.lock().unwrap() = "disk full".into();
     forget_last_check(&kms).await;
@@ -192,7 +192,7 @@ async fn a_plugin_may_start_after_the_server() {
     let path = folder.path().join("kms.sock");
     let plugin = FakePlugin::start();
     let config = KmsConfiguration { endpoint: format!("unix://{}", path.display()), ..plugin.config() };
-    let kms = Kms::start(&config).await.unwrap();
+    let kms = Kms::start_observed(&config, Arc::new(())).await.unwrap();
     assert!(kms.seal(b"value", b"k", &mut Vec::new()).is_err());
     assert!(kms.check().await.unwrap_err().starts_with("failed to perform status section of the healthz check"));
     let server = serve(path, plugin.answers.clone());
@@ -241,4 +241,52 @@ fn stored_objects_are_checked() {
     }
     let unqualified = EncryptedObject { annotations: annotation("a", 1), ..valid };
     assert!(unqualified.validate().unwrap_err().contains("annotations: Invalid value: \"a\""));
+}
+
+/// Names what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl EncryptionObserver for Told {
+    fn plugin_called(&self, provider: &str, method: &str, code: &str, _: Duration) {
+        self.0.lock().unwrap().push(format!("{provider} {method} {code}"));
+    }
+
+    fn key_used(&self, how: KeyUse, provider: &str, key_id_hash: &str) {
+        assert!(key_id_hash.starts_with("sha256:"));
+        self.0.lock().unwrap().push(format!("{provider} {how:?}"));
+    }
+
+    fn seed_missed(&self) {
+        self.0.lock().unwrap().push("missed".into());
+    }
+
+    fn seeds_known(&self, provider: &str, count: usize) {
+        self.0.lock().unwrap().push(format!("{provider} knows {count}"));
+    }
+}
+
+#[tokio::test]
+async fn what_happens_is_told() {
+    let plugin = FakePlugin::start();
+    let told = Arc::new(Told::default());
+    let kms = Kms::start_observed(&plugin.config(), told.clone()).await.unwrap();
+    let other = Kms::start_observed(&plugin.config(), Arc::new(())).await.unwrap();
+    let mut sealed = Vec::new();
+    other.seal(b"value", b"key", &mut sealed).unwrap();
+    kms.open(&sealed, b"key").await.unwrap();
+    kms.seal(b"value", b"key", &mut Vec::new()).unwrap();
+    let told = told.0.lock().unwrap().clone();
+    let service = "plug /v2.KeyManagementService";
+    let want = [
+        format!("{service}/Status OK"),
+        format!("{service}/Encrypt OK"),
+        "plug knows 1".into(),
+        "missed".into(),
+        format!("{service}/Decrypt OK"),
+        "plug knows 2".into(),
+        "plug Opened".into(),
+        "plug Sealed".into(),
+    ];
+    assert_eq!(told, want);
 }

@@ -1,0 +1,126 @@
+//! Metrics of encryption at rest with KMS plugins.
+
+use kubelith_server::metrics::prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry, exponential_buckets,
+};
+use kubelith_server::metrics::{counters, gauges, histograms, register};
+use kubelith_store::encryption::{EncryptionObserver, KeyUse};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Which server it is; told by the scraper, so nothing here.
+const SERVER: &str = "";
+
+pub struct EncryptionMetrics {
+    calls: HistogramVec,
+    keys: IntCounterVec,
+    keys_at: IntGaugeVec,
+    confirmed_at: IntGaugeVec,
+    refused: IntCounterVec,
+    seeds: IntGaugeVec,
+    made: Histogram,
+    not_made: IntCounter,
+    missed: IntCounter,
+}
+
+impl EncryptionMetrics {
+    pub fn new(registry: &Registry) -> EncryptionMetrics {
+        const NONE: &[&str] = &[];
+        const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
+        let name = |rest: &str| format!("apiserver_envelope_encryption_{rest}");
+        let buckets = |start: f64, count: usize| exponential_buckets(start, 2.0, count).expect("a valid series");
+        let one = |name: &str, help: &str| counters(registry, name, help, NONE).with_label_values(NONE);
+        let made = HistogramOpts::new(
+            "apiserver_storage_data_key_generation_duration_seconds",
+            "Time to get random bytes for data keys.",
+        );
+        let made = Histogram::with_opts(made.buckets(buckets(5e-6, 14))).expect("a well-formed name");
+        register(registry, made.clone());
+        EncryptionMetrics {
+            calls: histograms(
+                registry,
+                &name("kms_operations_latency_seconds"),
+                "Time of calls of KMS plugins, by method and outcome.",
+                &buckets(0.0001, 20),
+                &["provider_name", "method_name", "grpc_status_code"],
+            ),
+            keys: counters(registry, &name("key_id_hash_total"), "Uses of plugins' keys.", USES),
+            keys_at: gauges(
+                registry,
+                &name("key_id_hash_last_timestamp_seconds"),
+                "When a plugin's key was last used.",
+                USES,
+            ),
+            confirmed_at: gauges(
+                registry,
+                &name("key_id_hash_status_last_timestamp_seconds"),
+                "When a plugin last said that this is its key.",
+                &["provider_name", "key_id_hash", "apiserver_id_hash"],
+            ),
+            refused: counters(
+                registry,
+                &name("invalid_key_id_from_status_total"),
+                "Times that a plugin named its key by an id that cannot be.",
+                &["provider_name", "error"],
+            ),
+            seeds: gauges(
+                registry,
+                &name("dek_source_cache_size"),
+                "Seeds of data keys in memory: about as many calls as a restart takes.",
+                &["provider_name"],
+            ),
+            made,
+            not_made: one(
+                "apiserver_storage_data_key_generation_failures_total",
+                "Times that there were no random bytes for data keys.",
+            ),
+            missed: one(
+                "apiserver_storage_envelope_transformation_cache_misses_total",
+                "Values whose data key had to be asked of a plugin.",
+            ),
+        }
+    }
+}
+
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}
+
+impl EncryptionObserver for EncryptionMetrics {
+    fn plugin_called(&self, provider: &str, method: &str, code: &str, took: Duration) {
+        self.calls.with_label_values(&[provider, method, code]).observe(took.as_secs_f64());
+    }
+
+    fn key_used(&self, how: KeyUse, provider: &str, key_id_hash: &str) {
+        let kind = match how {
+            KeyUse::Sealed => "to_storage",
+            KeyUse::Opened => "from_storage",
+        };
+        let labels = [kind, provider, key_id_hash, SERVER];
+        self.keys.with_label_values(&labels).inc();
+        self.keys_at.with_label_values(&labels).set(now());
+    }
+
+    fn key_confirmed(&self, provider: &str, key_id_hash: &str) {
+        self.confirmed_at.with_label_values(&[provider, key_id_hash, SERVER]).set(now());
+    }
+
+    fn key_refused(&self, provider: &str, why: &str) {
+        self.refused.with_label_values(&[provider, why]).inc();
+    }
+
+    fn seed_made(&self, outcome: Result<(), ()>, took: Duration) {
+        self.made.observe(took.as_secs_f64());
+        if outcome.is_err() {
+            self.not_made.inc();
+        }
+    }
+
+    fn seed_missed(&self) {
+        self.missed.inc();
+    }
+
+    fn seeds_known(&self, provider: &str, count: usize) {
+        self.seeds.with_label_values(&[provider]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+}

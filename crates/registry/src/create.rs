@@ -159,8 +159,8 @@ impl Resource {
     /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
     /// what a default fills.
     pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
-        if self.working == Working::Storage {
-            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+        if let Working::One(kind) = &self.working {
+            self.strategy.default_object(&kind.version, object);
             self.normalize(call, object, self.empties());
         }
     }
@@ -215,8 +215,8 @@ impl Resource {
 
     /// The kind that errors about an object name: custom resources may say that they are something else.
     pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
-        match self.working {
-            Working::Storage => self.stored_kind(),
+        match &self.working {
+            Working::One(_) => self.stored_kind(),
             Working::Request => object.gvk().group_kind(),
         }
     }

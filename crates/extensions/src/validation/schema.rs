@@ -84,7 +84,7 @@ fn root_with_status(schema: &Value, path: &Path<'_>) -> Option<Error> {
             "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
             names.join(" ")
         );
-        Error::invalid(&path.child("openAPIV3Schema"), schema, why)
+        Error::invalid(&path.child("openAPIV3Schema"), super::internal::schema(schema), why)
     })
 }
 

@@ -1,15 +1,26 @@
 //! Plugins one after another: the first refusal ends the request.
 
+use crate::observe::{Outcome, Phase, Timer};
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Request};
+use kubelith_registry::admission::{Admission, Operation, Request};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Runs its plugins in order, each seeing what those before it made of the object.
 pub struct Chain {
     pub objects: Arc<Objects>,
-    pub plugins: Vec<Box<dyn Admission>>,
+    pub members: Vec<Member>,
+    pub steps: Option<Arc<dyn Timer>>,
+}
+
+/// A plugin, and when it is asked.
+pub struct Member {
+    pub plugin: Box<dyn Admission>,
+    pub admits: &'static [Operation],
+    pub validates: &'static [Operation],
+    pub timer: Option<Arc<dyn Timer>>,
 }
 
 impl Admission for Chain {
@@ -17,19 +28,62 @@ impl Admission for Chain {
         Box::pin(async move {
             // Plugins judge by what the caches hold.
             self.objects.caught_up().await;
-            for plugin in &self.plugins {
-                plugin.admit(request, object).await?;
+            let mut watch = Watch::start(self, Phase::Admit, request.operation);
+            for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
+                let answer = member.plugin.admit(request, object).await;
+                watch.lap(member, &answer)?;
             }
+            watch.end(Outcome::Passed);
             Ok(())
         })
     }
 
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            for plugin in &self.plugins {
-                plugin.validate(request, object).await?;
+            let mut watch = Watch::start(self, Phase::Validate, request.operation);
+            for member in self.members.iter().filter(|m| m.validates.contains(&request.operation)) {
+                let answer = member.plugin.validate(request, object).await;
+                watch.lap(member, &answer)?;
             }
+            watch.end(Outcome::Passed);
             Ok(())
         })
+    }
+}
+
+/// Takes the time of a phase and of each plugin in it: the clock is read once between two plugins.
+struct Watch<'a> {
+    chain: &'a Chain,
+    phase: Phase,
+    operation: Operation,
+    start: Instant,
+    lap: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn start(chain: &'a Chain, phase: Phase, operation: Operation) -> Watch<'a> {
+        let now = Instant::now();
+        Watch { chain, phase, operation, start: now, lap: now }
+    }
+
+    /// The answer is given back, to be passed on if it is a refusal.
+    fn lap(&mut self, member: &Member, answer: &Result<(), Status>) -> Result<(), Status> {
+        let outcome = if answer.is_ok() { Outcome::Passed } else { Outcome::Refused };
+        if let Some(timer) = &member.timer {
+            let now = Instant::now();
+            timer.took(self.phase, self.operation, outcome, now - self.lap);
+            self.lap = now;
+        }
+        if let Err(refusal) = answer {
+            self.end(Outcome::Refused);
+            return Err(refusal.clone());
+        }
+        Ok(())
+    }
+
+    fn end(&self, outcome: Outcome) {
+        if let Some(timer) = &self.chain.steps {
+            timer.took(self.phase, self.operation, outcome, self.start.elapsed());
+        }
     }
 }

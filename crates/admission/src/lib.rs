@@ -1,11 +1,15 @@
 //! Admission: plugins that complete or refuse what is about to be written, in the order of kube-apiserver.
 //!
-//! `catalogue.rs` names every plugin in its place and says which run by default; `plugins/` has one file for each that
-//! is built in; `chain.rs` runs them.
+//! `catalogue.rs` names every plugin in its place and says which run by default; `configuration.rs` reads the file that
+//! some of them are configured by; `plugins/` has one file for each that is built in; `chain.rs` runs them.
 
 mod catalogue;
 mod chain;
+mod configuration;
+mod observe;
 pub mod plugins;
 
 pub use catalogue::{Config, Switches, build, is_known};
 pub use chain::Chain;
+pub use configuration::Configuration;
+pub use observe::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};

@@ -3,6 +3,7 @@
 use crate::api_service::{ApiService, ServiceReference};
 use arc_swap::ArcSwap;
 use kubelith_meta::{GroupVersion, Str};
+use kubelith_server::egress::Route;
 use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_server::tls::Trust;
 use std::collections::HashMap;
@@ -87,6 +88,7 @@ fn find(table: &Table, group: &str, version: &str) -> Option<Arc<Backend>> {
 /// Makes transports, one for all APIServices that describe the same server in the same way.
 pub struct Transports {
     certificate: Arc<ClientCertificate>,
+    route: Route,
     made: Mutex<HashMap<Key, Weak<Transport>>>,
 }
 
@@ -99,8 +101,8 @@ struct Key {
 }
 
 impl Transports {
-    pub fn new(certificate: Arc<ClientCertificate>) -> Transports {
-        Transports { certificate, made: Mutex::default() }
+    pub fn new(certificate: Arc<ClientCertificate>, route: Route) -> Transports {
+        Transports { certificate, route, made: Mutex::default() }
     }
 
     pub fn certificate(&self) -> &Arc<ClientCertificate> {
@@ -125,7 +127,7 @@ impl Transports {
             server_name: Some(key.server_name.clone()),
             certificate: self.certificate.clone(),
         };
-        let transport = Arc::new(Transport::new(Some(&tls)).map_err(|e| e.to_string())?);
+        let transport = Arc::new(Transport::by(&self.route, Some(&tls)).map_err(|e| e.to_string())?);
         made.insert(key, Arc::downgrade(&transport));
         Ok(transport)
     }

@@ -17,6 +17,7 @@ use kubelith_meta::time::Clock;
 use kubelith_server::Delegate;
 use kubelith_server::controller::{Backoff, Change, Controller, Next};
 use kubelith_server::discovery::Discovery;
+use kubelith_server::egress::Route;
 use kubelith_server::health::Check;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::LoopbackClient;
@@ -65,6 +66,8 @@ pub struct Config {
     pub identity: Identity,
     /// By which other servers know us.
     pub certificate: Arc<ClientCertificate>,
+    /// The way to services.
+    pub route: Route,
 }
 
 /// Everything that the hooks share.
@@ -88,7 +91,7 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
     let api_services = ApiServices(config.api_services.clone());
     let routes = Arc::new(Routes::default());
     let resolver = Arc::new(Resolver::new(config.routing, config.services.clone()));
-    let transports = Arc::new(Transports::new(config.certificate.clone()));
+    let transports = Arc::new(Transports::new(config.certificate.clone(), config.route.clone()));
     let metrics = Arc::new(AggregatorMetrics::new(&config.metrics.registry));
     let registration = Registration::new(api_services.clone(), routes.clone(), transports.clone());
     let listed = registration.clone();

@@ -1,9 +1,9 @@
 //! Counts of tokens, for whoever shows metrics.
 
 use crate::traits::Notes;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Each number only grows.
+/// Numbers only grow, except for those of what is under way.
 #[derive(Debug, Default)]
 pub struct TokenStats {
     /// Tokens whose owner was remembered.
@@ -23,6 +23,74 @@ pub struct TokenStats {
     pub legacy_manual: Count,
     /// Legacy tokens that the clean-up of unused ones has marked.
     pub legacy_invalid: Count,
+    /// Look-ups under way, and requests that wait for them.
+    pub lookups_under_way: Count,
+    pub waiting_for_lookups: Count,
+    /// Seconds until the answer, of tokens whose owner was remembered and of others.
+    pub hit_seconds: Spread<CACHE_BUCKETS>,
+    pub miss_seconds: Spread<CACHE_BUCKETS>,
+    /// Seconds that client certificates had left when they were used.
+    pub certificate_seconds: Spread<CERTIFICATE_BUCKETS>,
+}
+
+pub const CACHE_BUCKETS: usize = 11;
+pub const CACHE_BOUNDS: [f64; CACHE_BUCKETS] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+pub const CERTIFICATE_BUCKETS: usize = 14;
+/// From now to a year from now.
+pub const CERTIFICATE_BOUNDS: [f64; CERTIFICATE_BUCKETS] = [
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21600.0,
+    43200.0,
+    86400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
+
+/// How values are spread over buckets. The bounds are the same at every call; they are not kept here.
+#[derive(Debug)]
+pub struct Spread<const BUCKETS: usize> {
+    /// Values up to each bound and above the one before.
+    counts: [AtomicU64; BUCKETS],
+    above: AtomicU64,
+    sum_micros: AtomicI64,
+}
+
+impl<const BUCKETS: usize> Default for Spread<BUCKETS> {
+    fn default() -> Spread<BUCKETS> {
+        Spread {
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            above: AtomicU64::new(0),
+            sum_micros: AtomicI64::new(0),
+        }
+    }
+}
+
+impl<const BUCKETS: usize> Spread<BUCKETS> {
+    pub fn add(&self, bounds: &[f64; BUCKETS], value: f64) {
+        let place = bounds.iter().position(|bound| value <= *bound);
+        place.map_or(&self.above, |place| &self.counts[place]).fetch_add(1, Ordering::Relaxed);
+        self.sum_micros.fetch_add((value * 1e6) as i64, Ordering::Relaxed);
+    }
+
+    /// Values up to each bound, all values, and their sum.
+    pub fn read(&self) -> ([u64; BUCKETS], u64, f64) {
+        let mut total = 0;
+        let counts = std::array::from_fn(|i| {
+            total += self.counts[i].load(Ordering::Relaxed);
+            total
+        });
+        let all = total + self.above.load(Ordering::Relaxed);
+        (counts, all, self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -33,8 +101,27 @@ impl Count {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts one for as long as the guard lives.
+    pub fn held(&self) -> Held<'_> {
+        self.add();
+        Held(self)
+    }
+
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of a [`Count`] that goes down again.
+pub struct Held<'a>(&'a Count);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.remove();
     }
 }
 
@@ -64,5 +151,24 @@ impl TokenStats {
             TokenForm::Bound if accepted => self.valid.add(),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_up_to_their_bounds() {
+        let spread = Spread::<3>::default();
+        for value in [-1.0, 1.0, 1.5, 9.0] {
+            spread.add(&[0.0, 1.0, 2.0], value);
+        }
+        assert_eq!(spread.read(), ([1, 2, 3], 4, 10.5));
+        let count = Count::default();
+        let held = count.held();
+        assert_eq!(count.get(), 1);
+        drop(held);
+        assert_eq!(count.get(), 0);
     }
 }

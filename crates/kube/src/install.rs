@@ -2,6 +2,7 @@
 
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
+use crate::emulation::Emulation;
 use crate::services::{ServiceNetwork, Services};
 use crate::strategies;
 use futures::future::BoxFuture;
@@ -13,13 +14,14 @@ use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::{Admission, AdmitAll};
 use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
-use kubelith_schema::Descriptor;
+use kubelith_schema::{Descriptor, Encoding};
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_server::handlers::fields::ResourceFields;
 use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, Limits, ListItems};
+use kubelith_server::metrics::prometheus::Registry;
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
@@ -29,16 +31,21 @@ use std::sync::Arc;
 pub struct Install {
     pub catalog: &'static Catalog,
     pub hub: Arc<Hub>,
+    /// The form in which objects are written, of kinds that are not always JSON. Any form is read.
+    pub stored_as: Encoding,
     pub admission: Arc<dyn Admission>,
     /// Filled with what is installed.
     pub objects: Arc<Objects>,
     pub service_network: ServiceNetwork,
     pub clock: Arc<dyn Clock>,
+    /// Of metrics.
+    pub registry: Registry,
     pub limits: Limits,
     pub garbage_collection: bool,
     pub access: Access,
     /// `--runtime-config`.
     pub runtime_config: RuntimeConfig,
+    pub emulation: Emulation,
     /// Strategies of kinds that a layer above looks after, by group and plural.
     pub strategies: HashMap<(Str, Str), Arc<dyn Strategy>>,
     /// Whether a feature gate is on.
@@ -60,10 +67,12 @@ impl Install {
         Install {
             catalog: kubelith_catalog::builtin(),
             hub,
+            stored_as: Encoding::Protobuf,
             admission: Arc::new(AdmitAll),
             objects: Objects::new(),
             service_network: ServiceNetwork::default(),
             clock: Arc::new(SystemClock),
+            registry: Registry::new(),
             limits: Limits::default(),
             garbage_collection: true,
             access: Access {
@@ -74,24 +83,44 @@ impl Install {
                 audiences: Arc::new([]),
             },
             runtime_config: RuntimeConfig::default(),
+            emulation: Emulation::default(),
             strategies: HashMap::new(),
             gates: Arc::new(|_| false),
         }
     }
 
+    /// The descriptor with the form in which its objects are stored here.
+    fn stored(&self, descriptor: &Arc<Descriptor>) -> Arc<Descriptor> {
+        let mut stored = descriptor.clone();
+        if descriptor.storage.encoding != self.stored_as && self.stored_as == Encoding::Json {
+            Arc::make_mut(&mut stored).storage.encoding = Encoding::Json;
+        }
+        stored
+    }
+
     fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
-        let version = descriptor.versions[index].name.clone();
-        let resource = GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone());
-        self.catalog.serves(&self.runtime_config, &*self.gates, &resource)
+        let resource = |index: usize| {
+            let version = descriptor.versions[index].name.clone();
+            GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone())
+        };
+        let is_on = |index: usize| self.catalog.serves(&self.runtime_config, &*self.gates, &resource(index));
+        is_on(index) && self.emulation.has(&resource(index), descriptor, is_on)
     }
 }
 
 pub async fn install(config: Install) -> Result<Installed, StoreError> {
-    let services = Services::new(config.service_network.clone(), config.objects.clone(), config.hub.clone());
+    let services = Services::new(
+        config.service_network.clone(),
+        config.objects.clone(),
+        config.hub.clone(),
+        config.stored_as,
+        &config.registry,
+    );
     let mut routes = Routes::default();
     let mut resources = HashMap::new();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
     for descriptor in &config.catalog.descriptors {
+        let descriptor = &config.stored(descriptor);
         let on: Vec<usize> = (0..descriptor.versions.len()).filter(|i| config.serves(descriptor, *i)).collect();
         if on.is_empty() {
             continue;

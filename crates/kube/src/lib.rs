@@ -9,10 +9,12 @@ pub mod bootstrap;
 pub mod cells;
 pub mod connect;
 pub mod defaults;
+mod emulation;
 mod escalation;
 mod install;
 pub mod services;
 pub mod strategies;
 
+pub use emulation::Emulation;
 pub use install::{Install, Installed, install};
 pub use kubelith_registry::Resources;

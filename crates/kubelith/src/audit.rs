@@ -2,6 +2,7 @@
 
 use crate::options::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
 use kubelith_server::audit::{Backends, LogBackend, LogTarget, Policy, RotatingFile, WebhookBackend};
+use kubelith_server::egress::Route;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::metrics::audit::AuditMetrics;
 use kubelith_server::outbound::Kubeconfig;
@@ -13,7 +14,7 @@ use std::time::Duration;
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `None` if nothing is to be kept, or nowhere. Must be called within the runtime: batches are written by tasks.
-pub fn open(options: &AuditOptions, metrics: &Arc<AuditMetrics>) -> Result<Option<Arc<Audit>>, String> {
+pub fn open(options: &AuditOptions, route: &Route, metrics: &Arc<AuditMetrics>) -> Result<Option<Arc<Audit>>, String> {
     let Some(policy) = &options.policy_file else {
         if options.log.is_some() || options.webhook.is_some() {
             tracing::info!("No audit policy file provided, no events will be recorded");
@@ -27,7 +28,7 @@ pub fn open(options: &AuditOptions, metrics: &Arc<AuditMetrics>) -> Result<Optio
         backends.add(backend, log.mode.clone(), log.truncation);
     }
     if let Some(webhook) = &options.webhook {
-        let backend = Arc::new(connect(webhook).map_err(|e| format!("initializing audit webhook: {e}"))?);
+        let backend = Arc::new(connect(webhook, route).map_err(|e| format!("initializing audit webhook: {e}"))?);
         backends.add(backend, webhook.mode.clone(), webhook.truncation);
     }
     if backends.is_empty() {
@@ -51,8 +52,8 @@ fn target(log: &AuditLogOptions) -> Result<LogTarget, String> {
     Ok(LogTarget::File(Box::new(file)))
 }
 
-fn connect(webhook: &AuditWebhookOptions) -> Result<WebhookBackend, String> {
+fn connect(webhook: &AuditWebhookOptions, route: &Route) -> Result<WebhookBackend, String> {
     let kubeconfig = Kubeconfig::load(&webhook.config_file)?;
-    let client = Arc::new(kubeconfig.client(WEBHOOK_TIMEOUT)?);
+    let client = Arc::new(kubeconfig.client(route, WEBHOOK_TIMEOUT)?);
     Ok(WebhookBackend::new(client, kubeconfig.server, webhook.initial_backoff))
 }

@@ -1,6 +1,7 @@
 //! The kubelith program: flags, then options, then the server; or a command on the store.
 
 mod access;
+mod admission_metrics;
 mod audit;
 mod chain;
 mod flags;

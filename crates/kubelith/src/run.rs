@@ -9,6 +9,7 @@ use crate::version;
 use crate::{audit, chain};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::chain::ChainConfig;
+use kubelith_server::egress::Route;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
@@ -56,6 +57,9 @@ fn warn(options: &Options, flags: &Flags) {
             Effect::Applies => {}
         }
     }
+    if matches!(options.egress.etcd, Route::Through(_)) {
+        tracing::warn!("etcd is reached straight: no proxy is used for it yet");
+    }
     for warning in options.features.warnings.iter().chain(&options.serving.policy.warnings) {
         tracing::warn!("{warning}");
     }
@@ -94,10 +98,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
-    let setup = Setup::new(&options, client_cas)?;
+    let setup = Setup::new(&options, client_cas).await?;
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
-    let audit = audit::open(&options.audit, &metrics.audit)?;
+    let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);
     let builder = ServerBuilder::new(server_config(&options, &setup, audit.clone(), &flow_control), metrics.clone());
     let tasks = builder.tasks();

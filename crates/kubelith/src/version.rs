@@ -1,6 +1,7 @@
 //! What `--version` and `/version` say.
 
 use crate::options::CompatibilityOptions;
+use kubelith_meta::text::Quoted;
 use kubelith_server::routes::VersionInfo;
 
 /// The build's facts come from the environment of the compiler; a plain `cargo build` has none.
@@ -26,7 +27,40 @@ pub fn emulating(options: &CompatibilityOptions) -> VersionInfo {
 pub fn asked_for(value: &str) -> Option<String> {
     match value {
         "true" => Some(format!("Kubernetes {}", info().git_version)),
-        "raw" => Some(format!("{:?}", info())),
+        "raw" => Some(raw(&info())),
         _ => None,
+    }
+}
+
+/// As Go shows a struct.
+fn raw(info: &VersionInfo) -> String {
+    let fields = [
+        ("Major", &info.major),
+        ("Minor", &info.minor),
+        ("EmulationMajor", &info.emulation_major),
+        ("EmulationMinor", &info.emulation_minor),
+        ("MinCompatibilityMajor", &info.major),
+        ("MinCompatibilityMinor", &info.min_compatibility_minor),
+        ("GitVersion", &info.git_version),
+        ("GitCommit", &info.git_commit),
+        ("GitTreeState", &info.git_tree_state),
+        ("BuildDate", &info.build_date),
+        ("Compiler", &info.compiler),
+        ("Platform", &info.platform),
+    ];
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", Quoted(value))).collect();
+    format!("version.Info{{{}}}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        assert!(asked_for("true").unwrap().starts_with("Kubernetes v1.36."));
+        let raw = asked_for("raw").unwrap();
+        assert!(raw.starts_with("version.Info{Major:\"1\", Minor:\"36\", EmulationMajor:\"1\","), "{raw}");
+        assert_eq!(asked_for("false"), None);
     }
 }

@@ -5,6 +5,7 @@
 pub mod field;
 pub mod gvk;
 pub mod intstr;
+pub mod keys;
 pub mod names;
 pub mod object;
 pub mod quantity;

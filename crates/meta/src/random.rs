@@ -56,10 +56,24 @@ pub fn random_bits() -> u64 {
     (bits >> 64) as u64 ^ (bits as u64).rotate_left(32)
 }
 
+/// Bits that differ each time, but that can be guessed by who has seen some: for names of what is no secret. They
+/// cost no system call.
+pub fn differing_bits() -> u64 {
+    thread_local! {
+        static STATE: std::cell::Cell<u64> = std::cell::Cell::new(random_bits());
+    }
+    // SplitMix64.
+    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(state);
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// A number from 0 to just below 1, for jitter.
 pub fn unit() -> f64 {
     // As many bits as a double holds exactly.
-    (random_bits() >> 11) as f64 / (1u64 << 53) as f64
+    (differing_bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

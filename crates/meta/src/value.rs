@@ -3,6 +3,7 @@
 //! Objects keep their keys sorted: lookups are binary searches, merges are linear walks, and encoding is
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
+use crate::keys;
 use std::sync::Arc;
 
 /// A string that needs no allocation up to 24 bytes: nearly every key and most values of API objects.
@@ -173,7 +174,7 @@ impl Map {
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+        self.entries.binary_search_by(|(k, _)| keys::order(k, key))
     }
 
     /// Where `key` is. In a small object most keys differ in length already, which costs less to see than an order.
@@ -182,7 +183,7 @@ impl Map {
         if self.entries.len() > SMALL {
             return self.find(key).ok();
         }
-        self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_bytes() == key.as_bytes())
+        self.entries.iter().position(|(k, _)| keys::same(k, key))
     }
 
     pub fn contains_key(&self, key: &str) -> bool {
@@ -212,7 +213,7 @@ impl Map {
     /// Sets a member and returns what was there. Appending in key order costs no search beyond one comparison.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
-        if self.entries.last().is_none_or(|(last, _)| *last < key) {
+        if self.entries.last().is_none_or(|(last, _)| keys::order(last, &key).is_lt()) {
             self.entries.push((key, value));
             return None;
         }
@@ -227,6 +228,21 @@ impl Map {
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.find(key).ok().map(|i| self.entries.remove(i).1)
+    }
+
+    /// Takes out the lists and objects that are the same in `other`: what holds of them there holds of them here.
+    pub fn take_same(&mut self, other: &Map) -> Vec<(Str, Value)> {
+        let is_same = |(key, value): &mut (Str, Value)| {
+            matches!(value, Value::Object(_) | Value::Array(_)) && other.get(key) == Some(&*value)
+        };
+        self.entries.extract_if(.., is_same).collect()
+    }
+
+    /// Puts members in, or back.
+    pub fn put_back(&mut self, members: Vec<(Str, Value)>) {
+        for (key, value) in members {
+            self.insert(key, value);
+        }
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
@@ -256,7 +272,7 @@ impl Map {
 
     /// Makes an object of entries in any order; a later duplicate wins, as in Go's decoder.
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Map {
-        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
+        if !entries.is_sorted_by(|a, b| keys::order(&a.0, &b.0).is_lt()) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             // Stable sort keeps duplicates in their order; keep the last of each run.
             entries.reverse();

@@ -152,16 +152,20 @@ impl Resource {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object);
+        self.complete(call, object, None);
         Ok(())
     }
 
     /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
     /// what a default fills.
-    pub(crate) fn complete(&self, call: &Call, object: &mut Value) {
+    /// `old` is what was stored before.
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value, old: Option<&Value>) {
         if let Working::One(kind) = &self.working {
             self.strategy.default_object(&kind.version, object);
-            self.normalize(call, object, self.empties());
+            match old {
+                Some(old) => self.normalize_changed(call, object, old, self.empties()),
+                None => self.normalize(call, object, self.empties()),
+            }
         }
     }
 
@@ -197,6 +201,17 @@ impl Resource {
         if let Some(schema) = schema {
             canonicalize(&schema.table, &schema.root, object, empties);
         }
+    }
+
+    /// As `normalize`, but for what is as it was in `old`, the stored object: that has the form already.
+    pub(crate) fn normalize_changed(&self, call: &Call, object: &mut Value, old: &Value, empties: Empties) {
+        let (Value::Object(members), Value::Object(before), Working::One(_)) = (&mut *object, old, &self.working)
+        else {
+            return self.normalize(call, object, empties);
+        };
+        let same = members.take_same(before);
+        self.normalize(call, object, empties);
+        object.make_object().put_back(same);
     }
 
     /// How empty lists and maps look once they are stored.

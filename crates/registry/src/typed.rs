@@ -6,11 +6,12 @@ use crate::wire::object_json;
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::{proto, typed};
+use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
 use kubelith_store::cache::{Rendered, Renderer};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Encodes and renders the objects of one built-in resource.
@@ -65,6 +66,8 @@ impl TypedCodec {
             let schema = self.schema_of(&kind)?;
             typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
         } else {
+            let json = as_json(stored)?;
+            let stored = json.as_ref();
             let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
             let decoded = typed::decode(stored, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;
@@ -103,6 +106,14 @@ impl TypedCodec {
     }
 }
 
+/// kube-apiserver can be told to store YAML.
+fn as_json(stored: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    match stored.first() {
+        Some(b'{') => Ok(Cow::Borrowed(stored)),
+        _ => Ok(Cow::Owned(json::to_vec(&yaml::read(stored).map_err(|e| e.to_string())?.value))),
+    }
+}
+
 /// apiVersion and kind are not part of the messages.
 fn typed_object(mut object: Value, kind: &GroupVersionKind) -> Value {
     let map = object.make_object();
@@ -121,7 +132,9 @@ impl Renderer for TypedCodec {
 
 impl Encoder for TypedCodec {
     fn rendered(&self, object: &Value) -> Option<Rendered> {
-        Some(render(object, &self.selectable))
+        // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
+        let complete = self.encoding == Encoding::Protobuf || self.working != self.kind;
+        complete.then(|| render(object, &self.selectable))
     }
 
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {

@@ -334,7 +334,7 @@ impl Resource {
         copy_meta(object, old, "generation");
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
-        self.normalize(call, object, Empties::Distinct);
+        self.normalize_changed(call, object, old, Empties::Distinct);
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -346,7 +346,7 @@ impl Resource {
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object);
+        self.complete(call, object, Some(old));
         // Both are as stored now, so what differs has changed.
         self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
@@ -364,11 +364,12 @@ impl Resource {
         match part {
             Part::Main => copy_member(object, old, "status"),
             Part::Status => {
-                let mut kept = old.clone();
-                for key in ["metadata", "status"] {
-                    copy_member(&mut kept, object, key);
+                let members =
+                    |value: &Value| value.as_object().into_iter().flat_map(Map::keys).map(Str::from).collect();
+                let (new, before): (Vec<Str>, Vec<Str>) = (members(object), members(old));
+                for key in new.iter().chain(&before).filter(|key| !["metadata", "status"].contains(&key.as_str())) {
+                    copy_member(object, old, key);
                 }
-                *object = kept;
             }
             Part::Other(_) => {}
         }
@@ -414,7 +415,9 @@ pub(crate) enum Attempt {
 
 /// Makes `object[key]` what it is in `from`, absent if it is absent there.
 fn copy_member(object: &mut Value, from: &Value, key: &str) {
-    object.copy_at(&[key], from);
+    if object.get(key) != from.get(key) {
+        object.copy_at(&[key], from);
+    }
 }
 
 fn copy_meta(object: &mut Value, from: &Value, key: &str) {

@@ -6,7 +6,8 @@ use kubelith_meta::{GroupVersionKind, Value};
 /// JSON of an object with kind and apiVersion in front. The reference writes them there, and it lets a list cut
 /// them off its items without looking further.
 pub fn object_json(object: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
+    // Few objects are larger, and what is left of the room goes soon.
+    let mut out = Vec::with_capacity(8 << 10);
     let Some(map) = object.as_object() else {
         json::write(&mut out, object);
         return out;

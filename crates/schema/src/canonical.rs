@@ -9,7 +9,7 @@
 //! One walk in place. An object that is canonical already costs no allocation.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Value, keys};
 
 /// How `[]` and `{}` are told from absent ones in fields that are always printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,14 +98,14 @@ impl Walk<'_> {
         let sparse = fields.len() > SPARSE * map.len();
         let mut missing: Vec<&Field> = Vec::new();
         map.retain(|key, value| {
-            let before = |f: &Field| f.name.as_str() < key;
+            let before = |f: &Field| keys::order(&f.name, key).is_lt();
             let skipped = match sparse {
                 true => fields.partition_point(before),
                 false => fields.iter().take_while(|f| before(f)).count(),
             };
             missing.extend(fields[..skipped].iter().filter(|f| is_always_printed(f)));
             fields = &fields[skipped..];
-            match fields.split_first().filter(|(f, _)| f.name == key) {
+            match fields.split_first().filter(|(f, _)| keys::same(&f.name, key)) {
                 None => t.unknown == Unknown::Preserve,
                 Some((field, rest)) => {
                     fields = rest;

@@ -4,7 +4,7 @@
 //! recursive). A custom resource's schema is a tree of unnamed structs. Both walk the same way:
 //! `table.resolve(&schema)` gives the struct behind a `Named` or a `Struct` shape.
 
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{Str, Value, keys};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -259,7 +259,7 @@ impl Field {
 
 impl StructType {
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok().map(|i| &self.fields[i])
+        self.fields.binary_search_by(|f| keys::order(&f.name, name)).ok().map(|i| &self.fields[i])
     }
 }
 

@@ -42,7 +42,7 @@ pub struct ActionCall {
     pub info: Arc<RequestInfo>,
     pub user: Arc<User>,
     pub query: Query,
-    pub headers: HeaderMap,
+    pub headers: Arc<HeaderMap>,
     pub method: Method,
     pub warnings: Warnings,
     pub request: Request,
@@ -201,7 +201,7 @@ async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, 
 pub struct Asked {
     pub user: Arc<User>,
     pub query: Query,
-    pub headers: HeaderMap,
+    pub headers: Arc<HeaderMap>,
     /// For the client, with the answer.
     pub warnings: Warnings,
     /// Who decided that the request may pass.
@@ -216,7 +216,7 @@ where
     F: Future<Output = Result<Response, Status>>,
 {
     let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
-    let headers = request.headers().clone();
+    let headers = Arc::new(request.headers().clone());
     let query = Query::parse(request.uri().query());
     let pretty = negotiate::wants_pretty(
         query.get("pretty"),

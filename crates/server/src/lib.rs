@@ -13,6 +13,7 @@ pub mod context;
 pub mod controller;
 pub mod delegate;
 pub mod discovery;
+pub mod egress;
 pub mod fairness;
 pub mod features;
 pub mod filters;

@@ -16,6 +16,7 @@ use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
+use kubelith_server::egress::Route;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi, Subject};
@@ -235,6 +236,7 @@ impl Apis {
             redirects: Redirects::Refuse,
             identity: Identity::WithUid,
             certificate,
+            route: Route::Direct,
         };
         kubelith_aggregator::serve(config, next)
     }

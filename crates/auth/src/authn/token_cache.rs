@@ -4,7 +4,7 @@
 
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
-use crate::stats::TokenStats;
+use crate::stats::{CACHE_BOUNDS, TokenStats};
 use crate::traits::{Answer, AuthResponse, Authentication, TokenAuthenticator};
 use aws_lc_rs::hmac;
 use futures::FutureExt;
@@ -13,7 +13,7 @@ use kubelith_meta::Str;
 use kubelith_meta::time::Clock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Stripes of the cache, each with its own lock, so that requests seldom meet.
 const STRIPES: usize = 32;
@@ -106,17 +106,26 @@ impl TokenCache {
 
 impl TokenAuthenticator for TokenCache {
     fn authenticate_token<'a>(&'a self, token: &'a str, audiences: &'a [Str]) -> Answer<'a, Authentication> {
+        let (start, stats) = (Instant::now(), &self.shared.stats);
         let key = self.shared.key_of(token, audiences);
         if let Some(record) = self.shared.find(&key) {
-            self.shared.stats.cache_hits.add();
+            stats.cache_hits.add();
+            stats.hit_seconds.add(&CACHE_BOUNDS, start.elapsed().as_secs_f64());
             return Answer::Ready(record.into_result());
         }
-        self.shared.stats.cache_misses.add();
+        stats.cache_misses.add();
         let lookup = self.shared.join(key, token, audiences);
+        let answered = move |record: Record| {
+            stats.miss_seconds.add(&CACHE_BOUNDS, start.elapsed().as_secs_f64());
+            record.into_result()
+        };
         // Most lookups need nobody else and are done at the first step.
         match lookup.clone().now_or_never() {
-            Some(record) => Answer::Ready(record.into_result()),
-            None => Answer::pending(lookup.map(Record::into_result)),
+            Some(record) => Answer::Ready(answered(record)),
+            None => Answer::pending(async move {
+                let _waiting = stats.waiting_for_lookups.held();
+                answered(lookup.await)
+            }),
         }
     }
 }
@@ -150,11 +159,13 @@ impl Inner {
         stripe.running.retain(|_, lookup| lookup.upgrade().is_some());
         let (this, token, audiences) = (self.clone(), token.to_string(), audiences.to_vec());
         let lookup: Lookup = async move {
+            let under_way = this.stats.lookups_under_way.held();
             let record = Record::of(this.tokens.authenticate_token(&token, &audiences).await);
             match record {
                 Record::Failed(_) => this.stats.failed_lookups.add(),
                 Record::Known(_) | Record::Unknown => this.stats.lookups.add(),
             }
+            drop(under_way);
             this.keep(key, &record);
             record
         }

@@ -168,10 +168,15 @@ impl PublicKey {
 
     /// As a JSON Web Key for signatures, members in the reference's order.
     pub fn to_jwk_json(&self) -> String {
-        let (id, algorithm) = (self.id(), self.signing_algorithm().name());
+        self.to_jwk_json_named(&self.id())
+    }
+
+    /// With an id that somebody else gave it.
+    pub fn to_jwk_json_named(&self, id: &str) -> String {
+        let (id, algorithm) = (crate::json::write(&id.into()), self.signing_algorithm().name());
         match self {
             PublicKey::Rsa { n, e } => format!(
-                r#"{{"use":"sig","kty":"RSA","kid":"{id}","alg":"{algorithm}","n":"{}","e":"{}"}}"#,
+                r#"{{"use":"sig","kty":"RSA","kid":{id},"alg":"{algorithm}","n":"{}","e":"{}"}}"#,
                 encode(n),
                 encode(e)
             ),
@@ -179,7 +184,7 @@ impl PublicKey {
                 let (x, y) = point[1..].split_at(curve.size());
                 let (crv, x, y) = (curve.name(), encode(x), encode(y));
                 format!(
-                    r#"{{"use":"sig","kty":"EC","kid":"{id}","crv":"{crv}","alg":"{algorithm}","x":"{x}","y":"{y}"}}"#
+                    r#"{{"use":"sig","kty":"EC","kid":{id},"crv":"{crv}","alg":"{algorithm}","x":"{x}","y":"{y}"}}"#
                 )
             }
         }

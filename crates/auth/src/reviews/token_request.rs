@@ -93,7 +93,7 @@ impl TokenRequests {
             warn_after_seconds: if extend { seconds } else { 0 },
             now,
         };
-        let issued = self.issuer.issue(&spec);
+        let issued = self.issuer.issue(&spec).await;
         let issued = issued.map_err(|e| Status::internal_error(format!("failed to generate token: {e}")))?;
         notes.annotations.push(("authentication.kubernetes.io/issued-credential-id", format!("JTI={}", issued.id)));
         request.set_at(&["status", "token"], issued.token.into());

@@ -1,6 +1,7 @@
 //! Verifying service account tokens: today's, bound to objects and of limited life, and the legacy ones that
 //! are kept in Secrets.
 
+use super::issue::ExternalSigner;
 use super::keys::KeySet;
 use super::legacy::{LegacyTokens, validate_legacy};
 use super::{groups, username};
@@ -36,6 +37,8 @@ pub struct ServiceAccountTokens {
     objects: Arc<dyn ObjectGetter>,
     clock: Arc<dyn Clock>,
     stats: Arc<TokenStats>,
+    /// Who may know keys that are not among `keys` yet.
+    signer: Option<Arc<dyn ExternalSigner>>,
 }
 
 enum Form {
@@ -60,6 +63,7 @@ impl ServiceAccountTokens {
             objects,
             clock,
             stats: Arc::default(),
+            signer: None,
         }
     }
 
@@ -71,7 +75,13 @@ impl ServiceAccountTokens {
         clock: Arc<dyn Clock>,
     ) -> ServiceAccountTokens {
         let stats = Arc::default();
-        ServiceAccountTokens { form: Form::Legacy(legacy), keys, api_audiences, objects, clock, stats }
+        ServiceAccountTokens { form: Form::Legacy(legacy), keys, api_audiences, objects, clock, stats, signer: None }
+    }
+
+    /// Asks this signer about keys that are not known.
+    pub fn signed_by(mut self, signer: Option<Arc<dyn ExternalSigner>>) -> ServiceAccountTokens {
+        self.signer = signer;
+        self
     }
 
     /// Counts in `stats` from now on.
@@ -88,6 +98,11 @@ impl ServiceAccountTokens {
     }
 
     async fn check(&self, text: &str, token: UnverifiedToken<'_>, wanted: &[Str]) -> Authentication {
+        if let Some(signer) = &self.signer
+            && !self.keys.load().has(&token.key_id)
+        {
+            signer.refresh_keys().await;
+        }
         let raw = self.verified_claims(&token)?;
         let claims = Claims::read(raw).map_err(AuthError::new)?;
         if !self.has_issuer(&claims.issuer) {

@@ -1,8 +1,11 @@
 use super::*;
+use crate::json;
+use crate::jwt::key::PublicKey;
 use crate::jwt::signer::Signer;
 use crate::objects::testing::Objects;
-use crate::service_account::issue::{BoundTo, NodeRef, TokenIssuer, TokenSpec};
+use crate::service_account::issue::{BoundTo, ExternalSigner, NodeRef, TokenIssuer, TokenSpec};
 use crate::testing::{advance, block_on, clock_at};
+use futures::future::BoxFuture;
 use kubelith_meta::time::{TestClock, Time};
 use std::sync::Mutex;
 
@@ -60,7 +63,7 @@ impl World {
             warn_after_seconds: 0,
             now: self.clock.now(),
         };
-        self.issuer.issue(&spec).unwrap().token
+        block_on(self.issuer.issue(&spec)).unwrap().token
     }
 
     fn ask(&self, token: &str) -> Authentication {
@@ -153,7 +156,7 @@ fn not_ours_or_forged() {
         warn_after_seconds: 0,
         now: world.clock.now(),
     };
-    assert_eq!(world.ask(&foreign.issue(&spec).unwrap().token), Ok(None));
+    assert_eq!(world.ask(&block_on(foreign.issue(&spec)).unwrap().token), Ok(None));
     let forged = stranger.token(BoundTo::Nothing, &["api"]);
     assert_eq!(world.error(&forged), "invalid signature, no keys found", "its key id is unknown");
     let [header, payload, signature] = forged.split('.').collect::<Vec<_>>().try_into().unwrap();
@@ -254,7 +257,7 @@ fn stale_use_is_noted() {
         warn_after_seconds: 3607,
         now: world.clock.now(),
     };
-    let token = world.issuer.issue(&spec).unwrap().token;
+    let token = block_on(world.issuer.issue(&spec)).unwrap().token;
     assert_eq!(world.ask(&token).unwrap().unwrap().notes, Notes::default());
     advance(&world.clock, 3617);
     let notes = world.ask(&token).unwrap().unwrap().notes;
@@ -324,4 +327,43 @@ fn legacy_tokens() {
     wrong.remove_at(&["kubernetes.io/serviceaccount/namespace"]);
     assert_eq!(ask(&sign(&wrong), LegacyTokens::SignatureOnly).unwrap_err(), "namespace claim is missing");
     assert!(ask(&token, LegacyTokens::SignatureOnly).unwrap().is_some());
+}
+
+/// Knows a key that the server does not have yet.
+struct KeyBringer {
+    keys: Arc<ArcSwap<KeySet>>,
+    key: PublicKey,
+}
+
+impl ExternalSigner for KeyBringer {
+    fn sign(&self, claims: String) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move { Err(format!("not for {claims}")) })
+    }
+
+    fn refresh_keys(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async { self.keys.store(Arc::new(KeySet::new(vec![self.key.clone()]))) })
+    }
+}
+
+#[test]
+fn an_external_signer_is_asked_about_unknown_keys() {
+    let world = World::new();
+    let token = world.token(BoundTo::Nothing, &["api"]);
+    let key = world.keys.load().candidates("").next().unwrap().clone();
+    world.keys.store(Arc::new(KeySet::default()));
+    assert!(world.ask(&token).is_err(), "nobody knows the key");
+    let signer: Arc<dyn ExternalSigner> = Arc::new(KeyBringer { keys: world.keys.clone(), key });
+    let tokens = world.bound().signed_by(Some(signer.clone()));
+    assert!(block_on(tokens.authenticate_token(&token, &[])).unwrap().is_some());
+    let spec = TokenSpec {
+        service_account: &object("ns", "sa", "sa-uid"),
+        bound_to: BoundTo::Nothing,
+        audiences: &[],
+        expiration_seconds: 1,
+        warn_after_seconds: 0,
+        now: world.clock.now(),
+    };
+    let refused = block_on(TokenIssuer::external(ISSUER, signer).issue(&spec)).unwrap_err();
+    let claims = crate::jwt::decode(refused.strip_prefix("not for ").unwrap()).unwrap();
+    assert_eq!(json::parse(&claims).unwrap().str_at(&["sub"]), "system:serviceaccount:ns:sa");
 }

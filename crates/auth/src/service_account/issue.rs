@@ -1,15 +1,31 @@
 //! Making service account tokens.
 
 use super::username;
-use crate::jwt::signer::Signer;
+use crate::json;
+use crate::jwt::{self, signer::Signer};
+use futures::future::BoxFuture;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Map, Str, Value};
+use std::sync::Arc;
 
 /// Signs tokens in the name of one issuer.
-#[derive(Debug)]
 pub struct TokenIssuer {
     issuer: String,
-    signer: Signer,
+    signing: Signing,
+}
+
+enum Signing {
+    Own(Box<Signer>),
+    External(Arc<dyn ExternalSigner>),
+}
+
+/// A signer outside of this program, which also says by which keys its tokens are known.
+pub trait ExternalSigner: Send + Sync {
+    /// The token with these claims, given as they stand in it: base64.
+    fn sign(&self, claims: String) -> BoxFuture<'_, Result<String, String>>;
+
+    /// Asks for the keys again. Whether that worked shows in the keys.
+    fn refresh_keys(&self) -> BoxFuture<'_, ()>;
 }
 
 /// The object whose life a token shares.
@@ -48,16 +64,29 @@ pub struct IssuedToken {
 
 impl TokenIssuer {
     pub fn new(issuer: impl Into<String>, signer: Signer) -> TokenIssuer {
-        TokenIssuer { issuer: issuer.into(), signer }
+        TokenIssuer { issuer: issuer.into(), signing: Signing::Own(Box::new(signer)) }
     }
 
-    pub fn signer(&self) -> &Signer {
-        &self.signer
+    pub fn external(issuer: impl Into<String>, signer: Arc<dyn ExternalSigner>) -> TokenIssuer {
+        TokenIssuer { issuer: issuer.into(), signing: Signing::External(signer) }
     }
 
-    pub fn issue(&self, spec: &TokenSpec<'_>) -> Result<IssuedToken, String> {
+    /// Our own, to sign what we would not.
+    #[cfg(test)]
+    pub(crate) fn signer(&self) -> &Signer {
+        match &self.signing {
+            Signing::Own(signer) => signer,
+            Signing::External(_) => panic!("the signer is another program"),
+        }
+    }
+
+    pub async fn issue(&self, spec: &TokenSpec<'_>) -> Result<IssuedToken, String> {
         let id = uuid::Uuid::new_v4().to_string();
-        let token = self.signer.sign(&self.claims(spec, &id))?;
+        let claims = self.claims(spec, &id);
+        let token = match &self.signing {
+            Signing::Own(signer) => signer.sign(&claims)?,
+            Signing::External(signer) => signer.sign(jwt::encode(json::write(&claims))).await?,
+        };
         Ok(IssuedToken { token, id })
     }
 

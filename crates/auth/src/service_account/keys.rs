@@ -12,35 +12,70 @@ pub const DOCUMENT_MAX_AGE: u32 = 3600;
 
 #[derive(Debug, Default)]
 pub struct KeySet {
-    keys: Vec<PublicKey>,
+    keys: Vec<NamedKey>,
     by_id: HashMap<String, Vec<usize>>,
+}
+
+/// A key with its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedKey {
+    pub id: String,
+    pub key: PublicKey,
+    pub publication: Publication,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publication {
+    Published,
+    /// It verifies what was signed with it once, and signs nothing any more.
+    Withheld,
 }
 
 impl KeySet {
     pub fn new(keys: Vec<PublicKey>) -> KeySet {
+        let named = |key: PublicKey| NamedKey { id: key.id(), key, publication: Publication::Published };
+        KeySet::named(keys.into_iter().map(named).collect())
+    }
+
+    /// Of keys that have their ids from somebody else.
+    pub fn named(keys: Vec<NamedKey>) -> KeySet {
         let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, key) in keys.iter().enumerate() {
-            by_id.entry(key.id()).or_default().push(i);
+            by_id.entry(key.id.clone()).or_default().push(i);
         }
         KeySet { keys, by_id }
     }
 
+    /// Whether there is a key of this id, or any if it is empty.
+    pub fn has(&self, key_id: &str) -> bool {
+        self.candidates(key_id).next().is_some()
+    }
+
+    /// Whether a key of this id must not sign.
+    pub fn withholds(&self, key_id: &str) -> bool {
+        self.keys.iter().any(|key| key.id == key_id && key.publication == Publication::Withheld)
+    }
+
+    fn published(&self) -> impl Iterator<Item = &NamedKey> {
+        self.keys.iter().filter(|key| key.publication == Publication::Published)
+    }
+
     /// The keys with this id; all for a token that names none.
     pub fn candidates(&self, key_id: &str) -> impl Iterator<Item = &PublicKey> {
-        let all = key_id.is_empty().then_some(self.keys.iter());
-        let named = self.by_id.get(key_id).into_iter().flatten().map(|i| &self.keys[*i]);
+        let all = key_id.is_empty().then_some(self.keys.iter().map(|key| &key.key));
+        let named = self.by_id.get(key_id).into_iter().flatten().map(|i| &self.keys[*i].key);
         all.into_iter().flatten().chain(named)
     }
 
     /// The JSON Web Key Set.
     pub fn jwks_json(&self) -> String {
-        let keys: Vec<String> = self.keys.iter().map(PublicKey::to_jwk_json).collect();
+        let keys: Vec<String> = self.published().map(|key| key.key.to_jwk_json_named(&key.id)).collect();
         format!(r#"{{"keys":[{}]}}"#, keys.join(","))
     }
 
     /// The OpenID discovery document of `issuer`.
     pub fn openid_config_json(&self, issuer: &str, jwks_uri: &str) -> String {
-        let algorithms: BTreeSet<&str> = self.keys.iter().map(|k| k.signing_algorithm().name()).collect();
+        let algorithms: BTreeSet<&str> = self.published().map(|k| k.key.signing_algorithm().name()).collect();
         let list = |values: Vec<&str>| json::write(&Value::from(values));
         format!(
             r#"{{"issuer":{},"jwks_uri":{},"response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":{}}}"#,
@@ -97,6 +132,18 @@ mod tests {
                 r#""subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
             )
         );
+    }
+
+    #[test]
+    fn keys_of_others_keep_their_ids() {
+        let key = PublicKey::list_from_pem(Signer::generate_pem().unwrap().as_bytes()).unwrap().remove(0);
+        let named = |id: &str, publication| NamedKey { id: id.into(), key: key.clone(), publication };
+        let keys = KeySet::named(vec![named("a\"b", Publication::Published), named("old", Publication::Withheld)]);
+        let jwks = json::parse(keys.jwks_json().as_bytes()).unwrap();
+        let published = jwks.get("keys").unwrap().as_array().unwrap();
+        assert_eq!((published.len(), published[0].str_at(&["kid"])), (1, "a\"b"));
+        assert!(keys.has("old") && keys.has("") && !keys.has(&key.id()));
+        assert!(keys.withholds("old") && !keys.withholds("a\"b"));
     }
 
     #[test]

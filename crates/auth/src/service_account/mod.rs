@@ -6,8 +6,8 @@ pub mod keys;
 pub mod legacy;
 
 pub use authenticate::ServiceAccountTokens;
-pub use issue::{BoundTo, IssuedToken, NodeRef, TokenIssuer, TokenSpec};
-pub use keys::KeySet;
+pub use issue::{BoundTo, ExternalSigner, IssuedToken, NodeRef, TokenIssuer, TokenSpec};
+pub use keys::{KeySet, NamedKey, Publication};
 pub use legacy::{LegacyTokenUse, LegacyTokens};
 
 use kubelith_meta::Str;

@@ -195,6 +195,17 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Reads over a value that is probably a tree of fields.
+    pub fn skip_fields(&mut self, depth: usize) -> Result<()> {
+        match super::fields::tree_len(&self.data[self.pos..]) {
+            Some(length) => {
+                self.pos += length;
+                Ok(())
+            }
+            None => self.skip_value(depth),
+        }
+    }
+
     /// Goes on behind a value that was read over; false if that was the last one.
     fn after_skipped(&mut self, open: &mut Vec<u8>) -> Result<bool> {
         while let Some(&close) = open.last() {

@@ -4,6 +4,7 @@
 //! both use one lexer. Errors are worded as Go's.
 
 mod error;
+pub(crate) mod fields;
 mod keys;
 pub(crate) mod lexer;
 pub(crate) mod number;

@@ -115,7 +115,7 @@ impl Parser {
         loop {
             if self.fields == Fields::Raw && self.is_at_fields() && lexer.peek() == Some(b'{') {
                 let start = lexer.position();
-                lexer.skip_value(depth + self.open.len())?;
+                lexer.skip_fields(depth + self.open.len())?;
                 let value = match std::str::from_utf8(lexer.since(start)) {
                     Ok(text) => Value::Raw(text.into()),
                     Err(_) => super::raw(lexer.since(start))?,

@@ -237,6 +237,11 @@ pub fn compact(out: &mut Vec<u8>, json: &[u8]) -> Result<(), SyntaxError> {
 
 /// JSON as a value that is not looked into: an object, or null.
 pub fn raw(json: &[u8]) -> Result<Value, SyntaxError> {
+    if super::fields::tree_len(json) == Some(json.len())
+        && let Ok(text) = std::str::from_utf8(json)
+    {
+        return Ok(Value::Raw(text.into()));
+    }
     let mut text = Vec::with_capacity(json.len());
     compact(&mut text, json)?;
     let text = String::from_utf8(text).expect("compact JSON is UTF-8");

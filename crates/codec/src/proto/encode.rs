@@ -6,7 +6,7 @@ use super::wire::{FIXED64, put_bytes, put_int, put_nested, put_tag};
 use crate::base64;
 use crate::json;
 use kubelith_meta::time::{Duration, Time};
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Value, keys};
 use kubelith_schema::{Field, ProtoSlot, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema};
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl<'v, 's> Encoder<'v, 's> {
         let mut next = 0;
         for (name, value) in value.into_iter().flat_map(Map::iter) {
             while let Some(field) = ty.fields.get(next) {
-                match field.name.as_str().cmp(name) {
+                match keys::order(&field.name, name) {
                     std::cmp::Ordering::Less => next += 1,
                     std::cmp::Ordering::Equal => {
                         self.present[base + next] = (!value.is_null()).then_some(value);

@@ -8,7 +8,7 @@ use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
 use crate::json::{Decoded, SeenKeys, StrictError, StrictErrors, Strictness, SyntaxError, number};
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Map, Str, Value, keys};
 use kubelith_schema::{Schema, Shape, StructType, TypeId, TypeTable};
 
 pub(super) struct Decoder<'s, 'd> {
@@ -264,7 +264,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     /// An object that is kept as text.
     fn raw(&mut self) -> Result<Begun<'s>, SyntaxError> {
         let start = self.lexer.position();
-        self.lexer.skip_value(self.stack.len())?;
+        self.lexer.skip_fields(self.stack.len())?;
         Ok(Begun::Done(crate::json::raw(self.lexer.since(start))?))
     }
 
@@ -474,8 +474,8 @@ impl<'s, 'd> Decoder<'s, 'd> {
 /// The field of a key. Keys mostly come in order, so the one behind the last is tried first.
 fn find(ty: &StructType, last: usize, key: &str) -> Option<usize> {
     let next = last.wrapping_add(1);
-    if ty.fields.get(next).is_some_and(|f| f.name == key) {
+    if ty.fields.get(next).is_some_and(|f| keys::same(&f.name, key)) {
         return Some(next);
     }
-    ty.fields.binary_search_by(|f| f.name.as_str().cmp(key)).ok()
+    ty.fields.binary_search_by(|f| keys::order(&f.name, key)).ok()
 }

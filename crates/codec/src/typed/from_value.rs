@@ -5,7 +5,7 @@
 use super::special::{self, Special};
 use super::{decode, go_names};
 use crate::json::{self, Decoded, StrictError, StrictErrors, Strictness};
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Value, keys};
 use kubelith_schema::{Schema, Shape, StructType, TypeTable, TypedSchema, Unknown};
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ impl Walk<'_> {
             if problem.is_some() {
                 return true;
             }
-            while fields.next_if(|f| f.name.as_str() < key).is_some() {}
-            let Some(field) = fields.next_if(|f| f.name == key) else {
+            while fields.next_if(|f| keys::order(&f.name, key).is_lt()).is_some() {}
+            let Some(field) = fields.next_if(|f| keys::same(&f.name, key)) else {
                 if ty.unknown == Unknown::Preserve {
                     return true;
                 }

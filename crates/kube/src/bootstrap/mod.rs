@@ -10,6 +10,8 @@
 //! | roles | RBAC's default policy |
 //! | priority | the system priority classes |
 //! | flow_control | default flow schemas and priority levels |
+//! | leader_election | who leads, of components that ask for it; off by default |
+//! | storage_versions | in which versions this server stores what; off by default |
 //! | kubernetes_service | the service of this server, its endpoints and slice |
 //! | service_cidr | the default range of service addresses |
 
@@ -18,16 +20,19 @@ mod endpoints;
 mod flow_control;
 mod identity;
 mod kubernetes_service;
+mod leader_election;
 mod namespaces;
 mod peers;
 mod priority;
 mod roles;
 mod service_cidr;
+mod storage_versions;
 mod store_leases;
 mod token_tracking;
 
 pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
+pub use leader_election::LeadershipTimes;
 
 use crate::Resources;
 use crate::services::{Services, repair_hook};
@@ -57,6 +62,10 @@ pub struct Bootstrap {
     pub service_ranges: Vec<String>,
     /// What clients' credentials are checked against, as it is now.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
+    /// If leaders are elected here.
+    pub leadership: Option<LeadershipTimes>,
+    /// Whether StorageVersion objects are kept.
+    pub storage_versions: bool,
 }
 
 impl Bootstrap {
@@ -74,6 +83,15 @@ impl Bootstrap {
             .post_start_hook(roles::hook())
             .post_start_hook(priority::hook())
             .post_start_hook(flow_control::hook(&config));
+        let kube =
+            match config.storage_versions && config.cache("internal.apiserver.k8s.io", "storageversions").is_some() {
+                true => kube.post_start_hook(storage_versions::hook(&config)),
+                false => kube,
+            };
+        let kube = match config.leadership {
+            Some(times) => leader_election::install(&config, times, kube),
+            None => kube,
+        };
         kubernetes_service::install(&config, kube).post_start_hook(service_cidr::hook(&config))
     }
 

@@ -3,13 +3,11 @@
 use kubelith_codec::json;
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Resource;
+use kubelith_server::egress::Route;
 use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_server::tls::Trust;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The port of kubelets that tell none.
-const DEFAULT_PORT: u16 = 10250;
 
 /// How this server speaks to kubelets.
 #[derive(Debug, Clone, Default)]
@@ -20,11 +18,16 @@ pub struct KubeletOptions {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// Kinds of node addresses, best first.
     pub address_types: Vec<String>,
+    /// The port of those that tell none.
+    pub port: u16,
+    /// The way to them, and to pods and services.
+    pub route: Route,
 }
 
 pub struct Kubelets {
     nodes: Arc<Resource>,
     address_types: Vec<String>,
+    port: u16,
     transport: Arc<Transport>,
     /// For clients that take any certificate.
     insecure: Arc<Transport>,
@@ -49,11 +52,12 @@ impl Kubelets {
         };
         let transport = |trust| {
             let tls = TlsClient { trust, server_name: None, certificate: certificate.clone() };
-            Transport::new(Some(&tls)).map(Arc::new).map_err(|e| e.to_string())
+            Transport::by(&options.route, Some(&tls)).map(Arc::new).map_err(|e| e.to_string())
         };
         Ok(Kubelets {
             nodes,
             address_types: options.address_types.clone(),
+            port: options.port,
             transport: transport(trust)?,
             insecure: transport(Trust::Anyone)?,
         })
@@ -73,11 +77,11 @@ impl Kubelets {
         self.nodes.hub.fresh().await.map_err(Status::internal_error)?;
         let object = self.nodes.cache.get(node).and_then(|o| json::parse(&o.json()).ok());
         let object = object.ok_or_else(|| Status::not_found(asked_for, node))?;
-        kubelet(&object, &self.address_types).map_err(Status::unknown)
+        kubelet(&object, &self.address_types, self.port).map_err(Status::unknown)
     }
 }
 
-fn kubelet(node: &Value, types: &[String]) -> Result<Kubelet, String> {
+fn kubelet(node: &Value, types: &[String], default_port: u16) -> Result<Kubelet, String> {
     let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array).unwrap_or(&[]);
     let of_type = |kind: &String| addresses.iter().find(|a| a.str_at(&["type"]) == kind);
     let Some(address) = types.iter().find_map(of_type) else {
@@ -85,7 +89,7 @@ fn kubelet(node: &Value, types: &[String]) -> Result<Kubelet, String> {
         return Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")));
     };
     let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).and_then(Value::as_i64);
-    let port = port.and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0).unwrap_or(DEFAULT_PORT);
+    let port = port.and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0).unwrap_or(default_port);
     Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port })
 }
 
@@ -101,10 +105,13 @@ mod tests {
         )
         .unwrap();
         let types = ["Hostname", "InternalIP"].map(str::to_owned);
-        assert_eq!(kubelet(&node, &types), Ok(Kubelet { host: "n1".into(), port: 1234 }));
-        assert_eq!(kubelet(&node, &types[1..]), Ok(Kubelet { host: "10.0.0.1".into(), port: 1234 }));
-        let none = kubelet(&node, &["ExternalIP".to_owned()]).unwrap_err();
+        assert_eq!(kubelet(&node, &types, 1), Ok(Kubelet { host: "n1".into(), port: 1234 }));
+        assert_eq!(kubelet(&node, &types[1..], 1), Ok(Kubelet { host: "10.0.0.1".into(), port: 1234 }));
+        let none = kubelet(&node, &["ExternalIP".to_owned()], 1).unwrap_err();
         assert_eq!(none, "no preferred addresses found; known addresses: [InternalIP Hostname]");
-        assert_eq!(kubelet(&Value::object(), &types).unwrap_err(), "no preferred addresses found; known addresses: []");
+        assert_eq!(
+            kubelet(&Value::object(), &types, 1).unwrap_err(),
+            "no preferred addresses found; known addresses: []"
+        );
     }
 }

@@ -69,8 +69,8 @@ pub fn install(
         kubelets: Kubelets::new(nodes, kubelets)?,
         authorizer,
         upgrades_need_create,
-        plain: Arc::new(Transport::new(None).map_err(text)?),
-        tls: Arc::new(Transport::new(Some(&anyone)).map_err(text)?),
+        plain: Arc::new(Transport::by(&kubelets.route, None).map_err(text)?),
+        tls: Arc::new(Transport::by(&kubelets.route, Some(&anyone)).map_err(text)?),
     });
     let Some(core) = routes.versions.get_mut(&GroupVersion::new("", "v1")) else { return Ok(()) };
     for (plural, subresource, kind) in [

@@ -1,5 +1,6 @@
 //! Cluster addresses: taken by creating their IPAddress objects, from the ranges that ServiceCIDR objects give.
 
+use super::metrics::{PoolMetrics, Scope};
 use super::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
@@ -8,6 +9,7 @@ use kubelith_registry::{DeleteBy, DeleteOptions, Objects};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Instant;
 
 const GROUP: &str = "networking.k8s.io";
 /// The ServiceCIDR that the server makes from its own ranges.
@@ -18,6 +20,7 @@ pub struct Addresses {
     ranges: Vec<Cidr>,
     families: Vec<&'static str>,
     objects: Arc<Objects>,
+    metrics: Arc<PoolMetrics>,
 }
 
 /// Why an address was not to be had.
@@ -47,9 +50,21 @@ impl fmt::Display for AddressError {
 }
 
 impl Addresses {
-    pub fn new(ranges: Vec<Cidr>, objects: Arc<Objects>) -> Addresses {
+    pub fn new(ranges: Vec<Cidr>, objects: Arc<Objects>, metrics: Arc<PoolMetrics>) -> Addresses {
         let families = ranges.iter().map(|range| family_of(range.address)).collect();
-        Addresses { ranges, families, objects }
+        Addresses { ranges, families, objects, metrics }
+    }
+
+    /// Each range with the number of its addresses that are taken, and of all.
+    pub(super) fn usage(&self) -> Vec<(Cidr, u128, u128)> {
+        let Some(resource) = self.objects.resource(GROUP, "ipaddresses") else { return Vec::new() };
+        let snapshot = resource.cache.snapshot();
+        let taken: Vec<IpAddr> = snapshot.range("", None).filter_map(|object| object.name().parse().ok()).collect();
+        let usage = |range: Cidr| {
+            let (hosts, taken) = (Hosts::of(range), taken.iter().filter(|address| range.contains(**address)).count());
+            (range, taken as u128, (hosts.last + 1).saturating_sub(hosts.first))
+        };
+        self.ready_ranges().into_iter().map(usage).collect()
     }
 
     /// The families of the cluster's services, the default one first.
@@ -79,8 +94,20 @@ impl Addresses {
 
     /// Takes the address for the service.
     pub async fn take(&self, service: &Value, address: IpAddr) -> Result<(), AddressError> {
-        self.check(address)?;
-        self.create(service, address).await
+        let start = Instant::now();
+        let taken = match self.check(address) {
+            Ok(()) => self.create(service, address).await,
+            refused => refused,
+        };
+        if let Some(range) = self.ready_ranges().into_iter().find(|range| range.contains(address)) {
+            self.count(range, Scope::Static, taken.is_ok(), start);
+        }
+        taken
+    }
+
+    fn count(&self, range: Cidr, scope: Scope, taken: bool, start: Instant) {
+        let outcome = if taken { Ok(()) } else { Err(()) };
+        self.metrics.address(range, scope, outcome, start.elapsed());
     }
 
     /// Whether some range could give the address. It may be taken.
@@ -110,12 +137,17 @@ impl Addresses {
     /// number: it is used when the rest is full.
     pub async fn take_any(&self, service: &Value, family: &str) -> Result<IpAddr, AddressError> {
         for range in self.ready_ranges().into_iter().filter(|range| family_of(range.address) == family) {
-            let hosts = Hosts::of(range);
+            let (hosts, start) = (Hosts::of(range), Instant::now());
             for (first, last) in hosts.bands() {
-                if let Some(address) = self.take_between(service, first, last, family).await? {
+                let taken = self.take_between(service, first, last, family).await;
+                if !matches!(taken, Ok(None)) {
+                    self.count(range, Scope::Dynamic, taken.is_ok(), start);
+                }
+                if let Some(address) = taken? {
                     return Ok(address);
                 }
             }
+            self.count(range, Scope::Dynamic, false, start);
         }
         Err(AddressError::Full)
     }

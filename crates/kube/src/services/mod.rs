@@ -7,6 +7,7 @@
 mod addresses;
 mod families;
 mod fields;
+mod metrics;
 mod ports;
 mod repair;
 mod transaction;
@@ -20,7 +21,10 @@ pub use repair::hook as repair_hook;
 use kubelith_meta::names::Cidr;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::{Begun, Call, DeleteBy, DeleteOptions, Objects};
+use kubelith_schema::Encoding;
+use kubelith_server::metrics::prometheus::Registry;
 use kubelith_store::cache::Hub;
+use metrics::{PoolMetrics, watch_ranges};
 use std::sync::Arc;
 use transaction::Transaction;
 use view::{list, text, texts};
@@ -47,16 +51,28 @@ pub struct Services {
     objects: Arc<Objects>,
     addresses: Addresses,
     ports: NodePorts,
+    metrics: Arc<PoolMetrics>,
 }
 
 impl Services {
-    pub fn new(network: ServiceNetwork, objects: Arc<Objects>, hub: Arc<Hub>) -> Arc<Services> {
+    /// `encoding` is the form in which the taken ports are stored.
+    pub fn new(
+        network: ServiceNetwork,
+        objects: Arc<Objects>,
+        hub: Arc<Hub>,
+        encoding: Encoding,
+        registry: &Registry,
+    ) -> Arc<Services> {
         let ServiceNetwork { ranges, node_ports } = network;
-        Arc::new(Services {
-            addresses: Addresses::new(ranges, objects.clone()),
-            ports: NodePorts::new(node_ports, hub, objects.clone()),
+        let metrics = Arc::new(PoolMetrics::new(registry));
+        let services = Arc::new(Services {
+            addresses: Addresses::new(ranges, objects.clone(), metrics.clone()),
+            ports: NodePorts::new(node_ports, hub, objects.clone(), encoding, metrics.clone()),
+            metrics: metrics.clone(),
             objects,
-        })
+        });
+        watch_ranges(registry, &services);
+        services
     }
 
     pub(crate) async fn begin_create(self: &Arc<Self>, call: &Call, service: &mut Value) -> Result<Begun, Status> {

@@ -1,10 +1,11 @@
 //! Node ports: one bit each in a RangeAllocation that all servers of the cluster share, kube-apiservers as well.
 
+use super::metrics::{PoolMetrics, Scope};
 use super::view;
-use kubelith_codec::{base64, proto};
+use kubelith_codec::{base64, json, proto};
 use kubelith_meta::{GroupVersionKind, Status, Value, random};
 use kubelith_registry::Objects;
-use kubelith_schema::TypedSchema;
+use kubelith_schema::{Encoding, TypedSchema};
 use kubelith_store::cache::Hub;
 use kubelith_store::{Expect, StoreError};
 use std::fmt;
@@ -70,43 +71,57 @@ pub struct NodePorts {
     hub: Arc<Hub>,
     objects: Arc<Objects>,
     schema: TypedSchema,
+    encoding: Encoding,
+    metrics: Arc<PoolMetrics>,
     /// One change at a time within this server; other servers are met by compare-and-put.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl NodePorts {
-    pub fn new(range: PortRange, hub: Arc<Hub>, objects: Arc<Objects>) -> NodePorts {
+    pub fn new(
+        range: PortRange,
+        hub: Arc<Hub>,
+        objects: Arc<Objects>,
+        encoding: Encoding,
+        metrics: Arc<PoolMetrics>,
+    ) -> NodePorts {
         let kind = GroupVersionKind::new("", "v1", "RangeAllocation");
         let schema = kubelith_catalog::builtin().kind_schema(&kind).expect("the catalogue has RangeAllocation");
-        NodePorts { range, hub, objects, schema, turn: tokio::sync::Mutex::new(()) }
+        NodePorts { range, hub, objects, schema, encoding, metrics, turn: tokio::sync::Mutex::new(()) }
     }
 
     /// Takes this port.
     pub async fn take(&self, port: u16) -> Result<(), PortError> {
         let offset = self.range.offset(port).ok_or(PortError::NotInRange(self.range))?;
-        self.change(|bits| match bits.set(offset) {
+        let taken = self.change(|bits| match bits.set(offset) {
             true => Ok(()),
             false => Err(PortError::Taken),
-        })
-        .await
+        });
+        self.counted(Scope::Static, taken.await)
+    }
+
+    fn counted<T>(&self, scope: Scope, taken: Result<T, PortError>) -> Result<T, PortError> {
+        self.metrics.port(scope, taken.as_ref().map(drop).map_err(drop));
+        taken
     }
 
     /// Takes any port that is free.
     pub async fn take_any(&self) -> Result<u16, PortError> {
         let PortRange { base, size } = self.range;
         let spared = self.range.spared();
-        self.change(|bits| {
+        let taken = self.change(|bits| {
             let free = bits.any_free(spared, size).or_else(|| bits.any_free(0, spared)).ok_or(PortError::Full)?;
             bits.set(free);
             Ok(base + free as u16)
-        })
-        .await
+        });
+        self.counted(Scope::Dynamic, taken.await)
     }
 
     /// All ports that are taken.
     pub async fn taken(&self) -> Result<Vec<u16>, PortError> {
         let (bits, _) = self.read().await?;
         let PortRange { base, size } = self.range;
+        self.metrics.ports_seen(bits.len(), size);
         Ok((0..size as usize).filter(|offset| bits.get(*offset)).map(|offset| base + offset as u16).collect())
     }
 
@@ -138,7 +153,11 @@ impl NodePorts {
     async fn read(&self) -> Result<(Bits, Expect), PortError> {
         let read = self.hub.store().get(self.key(), None).await.map_err(|e| PortError::Store(e.to_string()))?;
         let Some(kv) = read.item else { return Ok((self.in_use(), Expect::Absent)) };
-        let object = proto::from_slice(&kv.value, &self.schema).map_err(|e| PortError::Store(e.to_string()))?;
+        let object = match kv.value.starts_with(proto::PREFIX) {
+            true => proto::from_slice(&kv.value, &self.schema),
+            false => json::parse(&kv.value),
+        };
+        let object = object.map_err(|e| PortError::Store(e.to_string()))?;
         let expect = Expect::At(kv.mod_revision);
         if object.str_at(&["range"]) != self.range.to_string() {
             // The server was started with another range: what is in use is all that matters.
@@ -168,9 +187,17 @@ impl NodePorts {
             object.set_at(&["metadata"], Value::object());
             object.set_at(&["range"], self.range.to_string().into());
             object.set_at(&["data"], base64::encode(&bits.to_big_endian()).into());
-            let bytes = proto::to_vec(&object, &self.schema).map_err(|e| PortError::Store(e.to_string()))?;
+            let bytes = match self.encoding {
+                Encoding::Protobuf => {
+                    proto::to_vec(&object, &self.schema).map_err(|e| PortError::Store(e.to_string()))?
+                }
+                Encoding::Json => json::to_vec(&object),
+            };
             match self.hub.store().put(self.key(), bytes.into(), expect, None).await {
-                Ok(_) => return Ok(done),
+                Ok(_) => {
+                    self.metrics.ports_seen(bits.len(), self.range.size);
+                    return Ok(done);
+                }
                 Err(StoreError::Conflict { .. }) => continue,
                 Err(e) => return Err(PortError::Store(e.to_string())),
             }
@@ -190,6 +217,10 @@ impl Bits {
     fn to_big_endian(&self) -> Vec<u8> {
         let used = self.0.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         self.0[..used].iter().rev().copied().collect()
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 
     fn get(&self, n: usize) -> bool {

@@ -85,7 +85,10 @@ impl Repair {
         let used: BTreeSet<u16> = services.iter().flat_map(view::all_node_ports).collect();
         let taken = match self.services.ports.taken().await {
             Ok(taken) => taken,
-            Err(why) => return tracing::error!(%why, "node ports not looked at"),
+            Err(why) => {
+                self.services.metrics.port_repair_errors.inc();
+                return tracing::error!(%why, "node ports not looked at");
+            }
         };
         for port in used.iter().filter(|port| !taken.contains(port)) {
             // Out of the range that the flags allow there is nothing to take.

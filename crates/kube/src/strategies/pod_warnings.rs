@@ -6,6 +6,7 @@ use kubelith_meta::quantity::Quantity;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Value};
 use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Arguments, Display, Formatter};
 
 mod paths;
 
@@ -68,7 +69,7 @@ pub fn of_claim_spec(path: &str, spec: Option<&Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     for list in ["requests", "limits"] {
         let amount = spec.and_then(|s| s.at(&["resources", list, "storage"]));
-        warnings.extend(amount.and_then(|a| fractional(&format!("{path}.resources.{list}[storage]"), a)));
+        warnings.extend(amount.and_then(|a| fractional(format_args!("{path}.resources.{list}[storage]"), a)));
     }
     warnings
 }
@@ -105,7 +106,30 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or(&[])
 }
 
-fn fractional(path: &str, amount: &Value) -> Option<String> {
+/// Where a container is: written only if there is something to say about it.
+#[derive(Clone, Copy)]
+struct ContainerPath<'s> {
+    prefix: &'s str,
+    list: &'static str,
+    index: usize,
+}
+
+impl Display for ContainerPath<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}spec.{}[{}]", self.prefix, self.list, self.index)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PortPath<'s>(ContainerPath<'s>, usize);
+
+impl Display for PortPath<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.ports[{}]", self.0, self.1)
+    }
+}
+
+fn fractional(path: Arguments<'_>, amount: &Value) -> Option<String> {
     let amount = Quantity::from_value(amount).ok()?;
     if amount.milli_value() % 1000 == 0 {
         return None;
@@ -147,11 +171,17 @@ impl<'a> Subject<'a> {
         self.object.meta().annotation(key).is_some()
     }
 
+    /// The annotation about a container, by its key: a prefix and the container's name.
+    fn annotation_of(&self, prefix: &str, container: &str) -> Option<&'a str> {
+        let annotations = self.object.at(&["metadata", "annotations"]).and_then(Value::as_object);
+        annotations.into_iter().flat_map(Map::keys).find(|key| key.strip_prefix(prefix) == Some(container))
+    }
+
     /// All containers with their paths, in the order in which they are looked at.
-    fn each_container(&self) -> impl Iterator<Item = (String, &'a Value)> + '_ {
-        ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(move |kind| {
-            let named = move |(i, c)| (format!("{}spec.{kind}[{i}]", self.prefix), c);
-            self.items(kind).iter().enumerate().map(named)
+    fn each_container(&self) -> impl Iterator<Item = (ContainerPath<'_>, &'a Value)> {
+        ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(move |list| {
+            let named = move |(index, c)| (ContainerPath { prefix: &self.prefix, list, index }, c);
+            self.items(list).iter().enumerate().map(named)
         })
     }
 
@@ -239,12 +269,13 @@ impl<'a> Subject<'a> {
     fn overhead(&self, out: &mut Vec<String>) {
         for name in ["memory", "ephemeral-storage"] {
             let amount = self.spec("overhead").and_then(|o| o.get(name));
-            out.extend(amount.and_then(|a| fractional(&format!("{}spec.overhead[{name}]", self.prefix), a)));
+            out.extend(amount.and_then(|a| fractional(format_args!("{}spec.overhead[{name}]", self.prefix), a)));
         }
     }
 
     fn containers(&self, out: &mut Vec<String>) {
         const POD_SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
+        const CONTAINER_SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
         const INSTEAD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
         let prefix = &self.prefix;
         let context = self.spec("securityContext");
@@ -253,8 +284,9 @@ impl<'a> Subject<'a> {
         }
         for (at, container) in self.each_container() {
             let name = container.str_at(&["name"]);
-            let key = format!("container.seccomp.security.alpha.kubernetes.io/{name}");
-            if container.at(&["securityContext", "seccompProfile"]).is_none() && self.has_annotation(&key) {
+            if let Some(key) = self.annotation_of(CONTAINER_SECCOMP, name)
+                && container.at(&["securityContext", "seccompProfile"]).is_none()
+            {
                 out.push(format!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
             }
             self.app_armor(container, name, out);
@@ -265,16 +297,16 @@ impl<'a> Subject<'a> {
                 ("requests", "ephemeral-storage"),
             ] {
                 let amount = container.at(&["resources", list, name]);
-                out.extend(amount.and_then(|a| fractional(&format!("{at}.resources.{list}[{name}]"), a)));
+                out.extend(amount.and_then(|a| fractional(format_args!("{at}.resources.{list}[{name}]"), a)));
             }
-            environment(&at, container, out);
+            environment(at, container, out);
         }
     }
 
     /// Templates only: pods get their profile in place of the annotation.
     fn app_armor(&self, container: &Value, name: &str, out: &mut Vec<String>) {
-        let key = format!("container.apparmor.security.beta.kubernetes.io/{name}");
-        let Some(annotation) = self.object.meta().annotation(&key) else { return };
+        let Some(key) = self.annotation_of("container.apparmor.security.beta.kubernetes.io/", name) else { return };
+        let annotation = self.object.meta().annotation(key).unwrap_or_default();
         if !self.is_template || container.at(&["securityContext", "appArmorProfile"]).is_some() {
             return;
         }
@@ -296,10 +328,10 @@ impl<'a> Subject<'a> {
     }
 
     fn ports(&self, out: &mut Vec<String>) {
-        let mut all: HashMap<(i64, &str), Vec<(String, &Value)>> = HashMap::new();
+        let mut all: HashMap<(i64, &str), Vec<(PortPath<'_>, &Value)>> = HashMap::new();
         for (at, container) in self.each_container() {
             for (i, port) in list(container, "ports").iter().enumerate() {
-                let at = format!("{at}.ports[{i}]");
+                let at = PortPath(at, i);
                 let (host_ip, host_port) = host(port);
                 if !host_ip.is_empty() && host_port == 0 {
                     out.push(format!("{at}: hostIP set without hostPort: {}", go_port(port)));
@@ -322,11 +354,11 @@ impl<'a> Subject<'a> {
                 others.push((at, port));
             }
         }
-        let mut names: HashMap<&str, String> = HashMap::new();
+        let mut names: HashMap<&str, PortPath<'_>> = HashMap::new();
         for (at, container) in self.each_container() {
             for (i, port) in list(container, "ports").iter().enumerate() {
                 let name = port.str_at(&["name"]);
-                let at = format!("{at}.ports[{i}]");
+                let at = PortPath(at, i);
                 match names.get(name) {
                     _ if name.is_empty() => {}
                     Some(other) => out.push(format!(
@@ -373,7 +405,7 @@ impl<'a> Subject<'a> {
 }
 
 /// A variable that hides an earlier one without building on it.
-fn environment(at: &str, container: &Value, out: &mut Vec<String>) {
+fn environment(at: ContainerPath<'_>, container: &Value, out: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for (i, variable) in list(container, "env").iter().enumerate() {
         let name = variable.str_at(&["name"]);

@@ -30,8 +30,13 @@ impl Server {
     }
 
     pub async fn on(store: Arc<dyn Store>) -> Server {
+        Server::with(store, |install| install).await
+    }
+
+    /// With something else than usual.
+    pub async fn with(store: Arc<dyn Store>, change: impl FnOnce(Install) -> Install) -> Server {
         let hub = Hub::start(store, "/registry/").await.unwrap();
-        let installed = install(Install::unguarded(hub.clone())).await.unwrap();
+        let installed = install(change(Install::unguarded(hub.clone()))).await.unwrap();
         let api = Api::new(installed.routes, routes::not_found());
         let discovery = Discovery::new("127.0.0.1:6443");
         discovery.set(Source::BuiltIn, installed.discovery);

@@ -22,6 +22,7 @@ use kubelith_auth::remote::{Backoff, ReviewClient};
 use kubelith_auth::service_account::{LegacyTokens, ServiceAccountTokens};
 use kubelith_auth::stats::TokenStats;
 use kubelith_meta::Str;
+use kubelith_server::egress::{Egress, Route};
 use kubelith_server::outbound::Kubeconfig;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub struct Sources<'a> {
     pub keys: &'a ServiceAccountKeys,
     pub objects: &'a Arc<CachedObjects>,
     pub legacy_use: &'a Arc<LegacyUse>,
+    /// The ways to webhooks and issuers.
+    pub egress: &'a Egress,
 }
 
 pub struct Authentication {
@@ -60,7 +63,7 @@ pub fn build(
     let clock = Arc::new(SystemClock);
     let audiences: Vec<Str> = options.audiences.iter().map(Str::from).collect();
     let stats = Arc::<TokenStats>::default();
-    let issuers = Issuers::load(options)?;
+    let issuers = Issuers::load(options, from.egress)?;
     let anonymous = anonymous(options, issuers.as_ref(), anonymous_allowed)?;
     let proxy = options.request_header.as_ref().map(FrontProxy::load).transpose();
     let proxy = proxy.map_err(|e| format!("unable to load --requestheader-client-ca-file: {e}"))?;
@@ -76,18 +79,24 @@ pub fn build(
                 from.objects.clone(),
                 clock.clone(),
             )
-            .counted_in(stats.clone()),
+            .counted_in(stats.clone())
+            .signed_by(from.keys.external()),
         )),
         bootstrap_tokens: options.bootstrap_tokens.then(|| -> Arc<dyn TokenAuthenticator> {
             Arc::new(BootstrapToken::new(from.objects.clone(), clock.clone()))
         }),
         oidc: issuers.iter().map(|i| i.tokens()).collect(),
-        webhook: options.webhook.as_ref().map(|webhook| token_webhook(webhook, &audiences)).transpose()?,
+        webhook: match &options.webhook {
+            Some(webhook) => Some(token_webhook(webhook, &audiences, &from.egress.control_plane)?),
+            None => None,
+        },
     };
     let authenticators = Authenticators {
         api_audiences: audiences.clone(),
         request_header: proxy.as_ref().map(|p| RequestHeader::new(p.config.clone(), clock.clone())),
-        client_certificate: Some(ClientCertificate::new(from.client_cas.pool.clone(), clock.clone())),
+        client_certificate: Some(
+            ClientCertificate::new(from.client_cas.pool.clone(), clock.clone()).counted_in(stats.clone()),
+        ),
         tokens,
         token_success_ttl: TOKEN_SUCCESS_TTL,
         token_failure_ttl: Duration::ZERO,
@@ -146,13 +155,18 @@ fn legacy(options: &AuthenticationOptions, audiences: &[Str], from: &Sources<'_>
     };
     let keys = from.keys.verify.clone();
     ServiceAccountTokens::legacy(how, keys, audiences.to_vec(), from.objects.clone(), Arc::new(SystemClock))
+        .signed_by(from.keys.external())
 }
 
-fn token_webhook(options: &TokenWebhookOptions, audiences: &[Str]) -> Result<Arc<dyn TokenAuthenticator>, String> {
+fn token_webhook(
+    options: &TokenWebhookOptions,
+    audiences: &[Str],
+    route: &Route,
+) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let version = TokenReviewVersion::parse(&options.version)?;
     let kubeconfig = Kubeconfig::load(&options.config_file)?;
-    let client =
-        ReviewClient::new(Arc::new(kubeconfig.client(WEBHOOK_TIMEOUT)?), kubeconfig.server.clone(), Backoff::default());
+    let client = Arc::new(kubeconfig.client(route, WEBHOOK_TIMEOUT)?);
+    let client = ReviewClient::new(client, kubeconfig.server.clone(), Backoff::default());
     let tokens = Arc::new(WebhookTokens::new(client, version, audiences.to_vec()));
     let policy = CachePolicy { success: options.cache_ttl, failure: options.cache_ttl, errors: CacheErrors::Retry };
     Ok(Arc::new(TokenCache::new(tokens, policy, Arc::new(SystemClock))))

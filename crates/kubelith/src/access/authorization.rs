@@ -12,6 +12,7 @@ use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig
 use kubelith_auth::expression::NoExpressions;
 use kubelith_auth::remote::{Backoff, HttpFetch};
 use kubelith_meta::time::Duration;
+use kubelith_server::egress::Route;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::outbound::Kubeconfig;
 use std::path::Path;
@@ -22,6 +23,8 @@ pub struct Knowledge {
     pub roles: Arc<RbacIndex>,
     pub nodes: Arc<NodeGraph>,
     pub node_features: NodeFeatures,
+    /// The way to webhooks.
+    pub route: Route,
 }
 
 pub struct Authorization {
@@ -135,14 +138,16 @@ fn factory(
             .then(|| Arc::new(NodeAuthorizer::new(knowledge.nodes, knowledge.node_features))),
         rbac: has(AuthorizerMode::Rbac).then(|| Arc::new(RbacAuthorizer::new(knowledge.roles))),
         abac,
-        webhooks: Arc::new(Connect),
+        webhooks: Arc::new(Connect { route: knowledge.route }),
         backoff: Backoff::default(),
         compiler: Arc::new(NoExpressions),
         clock: Arc::new(SystemClock),
     })
 }
 
-struct Connect;
+struct Connect {
+    route: Route,
+}
 
 impl ConnectWebhook for Connect {
     fn connect(&self, webhook: &WebhookConfig) -> Result<(Arc<dyn HttpFetch>, String), String> {
@@ -152,6 +157,6 @@ impl ConnectWebhook for Connect {
         };
         let kubeconfig = Kubeconfig::load(Path::new(file.as_str()))?;
         let timeout = std::time::Duration::from_nanos(u64::try_from(webhook.timeout.as_nanos()).unwrap_or(0));
-        Ok((Arc::new(kubeconfig.client(timeout)?), kubeconfig.server))
+        Ok((Arc::new(kubeconfig.client(&self.route, timeout)?), kubeconfig.server))
     }
 }

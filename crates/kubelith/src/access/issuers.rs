@@ -13,6 +13,7 @@ use kubelith_auth::expression::NoExpressions;
 use kubelith_auth::jwt::key::Algorithm;
 use kubelith_auth::oidc::{OidcAuthenticator, RETRY_DISCOVERY};
 use kubelith_meta::Str;
+use kubelith_server::egress::{Egress, Route};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::outbound::{ClientTls, Credential, HttpClient};
 use kubelith_server::tls::Trust;
@@ -39,10 +40,11 @@ pub struct Issuers {
     /// Our own issuers, which nobody else may claim to be.
     disallowed: Vec<String>,
     file: Option<Followed>,
+    egress: Egress,
 }
 
 impl Issuers {
-    pub fn load(options: &AuthenticationOptions) -> Result<Option<Issuers>, String> {
+    pub fn load(options: &AuthenticationOptions, egress: &Egress) -> Result<Option<Issuers>, String> {
         let disallowed = options.service_accounts.issuers.clone();
         let (config, algorithms, file) = match options.issuers_origin() {
             None => return Ok(None),
@@ -56,9 +58,9 @@ impl Issuers {
                 (config, all_algorithms(), Some(followed))
             }
         };
-        let current = authenticators(&config, &algorithms, &disallowed)?;
+        let current = authenticators(&config, &algorithms, &disallowed, egress)?;
         let tokens = Arc::new(SwapTokens::new(union(&current)));
-        Ok(Some(Issuers { tokens, current, config, disallowed, file }))
+        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress: egress.clone() }))
     }
 
     pub fn tokens(&self) -> Arc<dyn TokenAuthenticator> {
@@ -97,7 +99,7 @@ impl Issuers {
         if config.anonymous != self.config.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".into());
         }
-        let next = authenticators(&config, &all_algorithms(), &self.disallowed)?;
+        let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress)?;
         // Tokens of the old issuers are good until the new ones are known.
         let _ = tokio::time::timeout(RELOAD_PATIENCE, join_all(next.iter().map(|i| discover(i)))).await;
         self.tokens.replace(union(&next));
@@ -156,6 +158,7 @@ fn authenticators(
     config: &AuthenticationConfig,
     algorithms: &[String],
     disallowed: &[String],
+    egress: &Egress,
 ) -> Result<Vec<Arc<OidcAuthenticator>>, String> {
     let make = |jwt: &JwtConfig| {
         let trust = match jwt.issuer.certificate_authority.as_str() {
@@ -163,7 +166,12 @@ fn authenticators(
             pem => Trust::Authorities(pem.as_bytes().to_vec()),
         };
         let tls = ClientTls { trust, ..ClientTls::default() };
-        let client = Arc::new(HttpClient::new(&tls, Credential::None, ISSUER_TIMEOUT)?);
+        let route = match jwt.issuer.egress_selector_type.as_str() {
+            "controlplane" => &egress.control_plane,
+            "cluster" => &egress.cluster,
+            _ => &Route::Direct,
+        };
+        let client = Arc::new(HttpClient::by(route, &tls, Credential::None, ISSUER_TIMEOUT)?);
         let clock = Arc::new(SystemClock);
         let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, &NoExpressions, client, clock);
         made.map(Arc::new).map_err(|e| e.to_string())

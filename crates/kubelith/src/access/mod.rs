@@ -5,6 +5,7 @@ mod authentication;
 mod authorization;
 pub mod barrier;
 mod client_cas;
+mod external_signer;
 mod feed;
 mod files;
 mod front_proxy;
@@ -44,17 +45,28 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new(options: &Options, client_cas: ClientCas) -> Result<Setup, String> {
+    pub async fn new(options: &Options, client_cas: ClientCas) -> Result<Setup, String> {
         let who = &options.authentication;
-        let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir)?;
+        let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir).await?;
         let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());
-        let sources = Sources { client_cas: &client_cas, keys: &keys, objects: &objects, legacy_use: &legacy_use };
+        let sources = Sources {
+            client_cas: &client_cas,
+            keys: &keys,
+            objects: &objects,
+            legacy_use: &legacy_use,
+            egress: &options.egress,
+        };
         // Without a rule for anybody, strangers would have all rights.
         let anonymous_allowed = !options.authorization.allows_always();
         let authentication = authentication::build(who, anonymous_allowed, &sources)?;
         let (roles, nodes) = (Arc::<RbacIndex>::default(), Arc::<NodeGraph>::default());
         let node_features = NodeFeatures { pod_certificate_request: options.features.enabled("PodCertificateRequest") };
-        let knowledge = Knowledge { roles: roles.clone(), nodes: nodes.clone(), node_features };
+        let knowledge = Knowledge {
+            roles: roles.clone(),
+            nodes: nodes.clone(),
+            node_features,
+            route: options.egress.control_plane.clone(),
+        };
         let authorization = authorization::build(&options.authorization, knowledge)?;
         let policy = TokenPolicy { objects: objects.clone(), api_audiences: authentication.audiences.clone() };
         let access = Access {

@@ -1,5 +1,6 @@
 //! The keys of service account tokens: those of the flags, or one of our own, made on the first start.
 
+use super::external_signer::JwtSigner;
 use crate::options::ServiceAccountOptions;
 use arc_swap::ArcSwap;
 use futures::FutureExt;
@@ -9,15 +10,17 @@ use kubelith_auth::jwt::key::PublicKey;
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::objects::ObjectGetter;
 use kubelith_auth::reviews::token_request::TokenRequests;
-use kubelith_auth::service_account::{KeySet, TokenIssuer, keys};
+use kubelith_auth::service_account::{ExternalSigner, KeySet, TokenIssuer, keys};
 use kubelith_kube::actions::TokenService;
 use kubelith_meta::Str;
+use kubelith_meta::time::Duration as GoDuration;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::routes::{OpenIdDocuments, Routes, install_openid};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The key of our own, below the data folder.
@@ -31,12 +34,12 @@ pub struct ServiceAccountKeys {
     ready: Shared<BoxFuture<'static, Result<Arc<Signing>, Arc<str>>>>,
     issuer: String,
     jwks_uri: String,
+    /// The program that signs, and the longest life that it gives tokens.
+    external: Option<(Arc<JwtSigner>, Duration)>,
 }
 
 struct Signing {
     issuer: Arc<TokenIssuer>,
-    /// What is published; the keys themselves are in `verify`.
-    keys: Arc<KeySet>,
 }
 
 /// What tokens are given out by, beside the key.
@@ -46,10 +49,26 @@ pub struct TokenPolicy {
 }
 
 impl ServiceAccountKeys {
-    /// Reads the keys that the flags name, or our own; without one, it is made when it is first waited for.
-    pub fn load(options: &ServiceAccountOptions, data_dir: &Path) -> Result<ServiceAccountKeys, String> {
+    /// Reads the keys that the flags name, or our own; without one, it is made when it is first waited for. A signer
+    /// outside of this program is connected to.
+    pub async fn load(options: &ServiceAccountOptions, data_dir: &Path) -> Result<ServiceAccountKeys, String> {
         let issuer = options.issuers[0].clone();
         let verify: Arc<ArcSwap<KeySet>> = Arc::default();
+        if let Some(socket) = &options.signing_endpoint {
+            let (signer, longest) = JwtSigner::connect(socket, verify.clone()).await?;
+            if options.max_expiration > longest {
+                let (asked, longest) = (go(options.max_expiration), go(longest));
+                return Err(format!(
+                    "service-account-max-token-expiration cannot be set longer than the token expiration supported by \
+                     service-account-signing-endpoint: {asked} > {longest}"
+                ));
+            }
+            let signing = Signing { issuer: Arc::new(TokenIssuer::external(issuer.clone(), signer.clone())) };
+            let ready: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(Arc::new(signing))));
+            let jwks_uri = options.jwks_uri.clone();
+            let external = Some((signer, longest));
+            return Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external });
+        }
         let mut public = Vec::new();
         for file in &options.key_files {
             let pem = read(file)?;
@@ -81,11 +100,20 @@ impl ServiceAccountKeys {
                 })
             }
         };
-        Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri: options.jwks_uri.clone() })
+        let jwks_uri = options.jwks_uri.clone();
+        Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external: None })
+    }
+
+    /// Who may know keys that we do not have yet.
+    pub fn external(&self) -> Option<Arc<dyn ExternalSigner>> {
+        self.external.as_ref().map(|(signer, _)| signer.clone() as Arc<dyn ExternalSigner>)
     }
 
     /// Makes the key that is missing once the server is ready: whoever looks for the file finds it soon after the start.
     pub fn start(&self, tasks: &Tasks, ready: CancellationToken) {
+        if let Some((signer, _)) = &self.external {
+            signer.follow(tasks);
+        }
         let key = self.ready.clone();
         tasks.spawn_until_stopped("service-account-key", async move {
             ready.cancelled().await;
@@ -97,7 +125,12 @@ impl ServiceAccountKeys {
 
     pub fn tokens(&self, options: &ServiceAccountOptions, policy: TokenPolicy) -> TokenService {
         let ready = self.ready.clone();
-        let (max, extended) = (options.max_expiration.as_secs(), options.extended_expiration.as_secs());
+        let (mut max, mut extended) = (options.max_expiration.as_secs(), options.extended_expiration.as_secs());
+        if let Some((_, longest)) = &self.external {
+            let longest = longest.as_secs();
+            max = if max == 0 { longest } else { max };
+            extended = extended.min(longest);
+        }
         let service: BoxFuture<'static, _> = Box::pin(async move {
             let signing = ready.await?;
             Ok(Arc::new(TokenRequests {
@@ -121,15 +154,27 @@ impl ServiceAccountKeys {
                 return;
             }
         };
-        let (ready, issuer) = (self.ready.clone(), self.issuer.clone());
-        let documents = async move {
-            let signing = ready.await.map_err(|e| e.to_string())?;
-            Ok(OpenIdDocuments {
-                configuration: signing.keys.openid_config_json(&issuer, &uri).into(),
-                keys: signing.keys.jwks_json().into(),
-            })
+        let (ready, issuer, keys) = (self.ready.clone(), self.issuer.clone(), self.verify.clone());
+        let external = self.external.as_ref().map(|(signer, _)| signer.clone());
+        let documents = move || {
+            let (ready, issuer, keys) = (ready.clone(), issuer.clone(), keys.clone());
+            let (uri, external) = (uri.clone(), external.clone());
+            let made = async move {
+                ready.await.map_err(|e| e.to_string())?;
+                let keys = keys.load();
+                let max_age = match external {
+                    Some(signer) => signer.keys_max_age().await,
+                    None => keys::DOCUMENT_MAX_AGE.into(),
+                };
+                Ok(OpenIdDocuments {
+                    configuration: keys.openid_config_json(&issuer, &uri).into(),
+                    keys: keys.jwks_json().into(),
+                    max_age,
+                })
+            };
+            made.boxed()
         };
-        install_openid(routes, documents.boxed().shared());
+        install_openid(routes, Arc::new(documents));
     }
 }
 
@@ -139,10 +184,14 @@ impl Signing {
         if !public.contains(signer.public_key()) {
             public.push(signer.public_key().clone());
         }
-        let keys = Arc::new(KeySet::new(public));
-        verify.store(keys.clone());
-        Signing { issuer: Arc::new(TokenIssuer::new(issuer, signer)), keys }
+        verify.store(Arc::new(KeySet::new(public)));
+        Signing { issuer: Arc::new(TokenIssuer::new(issuer, signer)) }
     }
+}
+
+/// As Go writes it.
+fn go(duration: Duration) -> GoDuration {
+    GoDuration::from_secs(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
 fn read(file: &PathBuf) -> Result<Vec<u8>, String> {

@@ -41,6 +41,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
             true => Identity::WithUid,
             false => Identity::WithoutUid,
         },
+        route: shared.options.egress.cluster.clone(),
         certificate: match &options.client_certificate {
             Some(files) => ClientCertificate::load(files.cert.clone(), files.key.clone())?,
             None => ClientCertificate::none(),

@@ -25,6 +25,7 @@ pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Resu
 fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
     let network = &shared.options.network;
     let port = shared.options.serving.bind.port;
+    let enabled = |gate: &str| shared.options.features.enabled(gate);
     Bootstrap {
         client: shared.frame.client.clone(),
         hub: shared.hub.clone(),
@@ -36,6 +37,8 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         service: kubernetes_service(network, port),
         service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),
         authentication: shared.authentication.clone(),
+        leadership: enabled("CoordinatedLeaderElection").then_some(shared.options.generic.leadership),
+        storage_versions: enabled("StorageVersionAPI") && enabled("APIServerIdentity"),
     }
 }
 

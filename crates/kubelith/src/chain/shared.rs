@@ -1,5 +1,6 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use crate::admission_metrics::AdmissionMetrics;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
@@ -72,8 +73,12 @@ impl<'a> Shared<'a> {
             objects: objects.clone(),
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
+            configuration: options.admission.configuration.clone(),
+            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
         };
-        let admission: Arc<dyn Admission> = Arc::new(kubelith_admission::build(&plugins, &options.admission.switches));
+        let admission = kubelith_admission::build(&plugins, &options.admission.switches);
+        let admission: Arc<dyn Admission> =
+            Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
@@ -85,6 +90,7 @@ impl<'a> Shared<'a> {
         let installed = install(Install {
             catalog,
             hub: hub.clone(),
+            stored_as: options.storage.encoding,
             admission: admission.clone(),
             objects,
             service_network: ServiceNetwork {
@@ -100,10 +106,12 @@ impl<'a> Shared<'a> {
                 },
             },
             clock: clock.clone(),
+            registry: frame.metrics.registry.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
+            emulation: options.emulation(),
             strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });

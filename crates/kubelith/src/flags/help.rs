@@ -13,12 +13,9 @@ pub fn help() -> String {
          kube-apiserver, with storage built in. It runs without any flag.\n\n\
          Usage:\n  kubelith [flags]\n  kubelith store check|stats|backup|restore (see kubelith store --help)\n",
     );
-    for section in SECTIONS {
-        let shown: Vec<&Flag> = section.flags.iter().filter(|f| f.deprecated.is_none()).collect();
-        if !shown.is_empty() {
-            let _ = writeln!(out, "\n{}:\n", section.title);
-        }
-        for flag in shown {
+    for section in SECTIONS.iter().filter(|s| !s.title.is_empty()) {
+        let _ = writeln!(out, "\n{}:\n", section.title);
+        for flag in section.flags {
             write_flag(&mut out, flag);
         }
     }
@@ -36,6 +33,8 @@ fn write_flag(out: &mut String, flag: &Flag) {
     let name = if flag.kind == Kind::Version { "version[=true]" } else { flag.name };
     let kind = if flag.kind == Kind::Version { "" } else { kind };
     let default = match (flag.kind, flag.default) {
+        // An empty list is said to be one where the reference does.
+        (Kind::NamedCertKey | Kind::TextMap | Kind::Int32List, "") => " (default [])".to_owned(),
         (_, "") => String::new(),
         (Kind::Text, default) => format!(" (default \"{default}\")"),
         (Kind::List, default) => format!(" (default [{default}])"),
@@ -46,8 +45,9 @@ fn write_flag(out: &mut String, flag: &Flag) {
         Effect::NotYet => " Accepted, without effect in this release.",
         Effect::NoUse => " Accepted for compatibility, without effect.",
     };
+    let deprecated = flag.deprecated.map(|why| format!(" (DEPRECATED: {why})")).unwrap_or_default();
     let _ = writeln!(out, "  {short}--{name}{space}{kind}");
-    wrap(out, &format!("{}{effect}{default}", flag.help));
+    wrap(out, &format!("{}{effect}{default}{deprecated}", flag.help));
 }
 
 fn wrap(out: &mut String, text: &str) {

@@ -27,7 +27,7 @@ pub struct Flag {
     pub default: &'static str,
     pub effect: Effect,
     pub help: &'static str,
-    /// On its way out: not in the help, and this is said when it is given.
+    /// On its way out: this is said when it is given.
     pub deprecated: Option<&'static str>,
 }
 

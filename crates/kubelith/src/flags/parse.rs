@@ -225,9 +225,13 @@ fn show(value: &Value, kind: Kind) -> String {
         Value::Int(i) => i.to_string(),
         Value::Float(f) => f.to_string(),
         Value::Duration(d) => d.to_string(),
+        Value::Text(t) if t.is_empty() && kind == Kind::Quantity => "0".to_owned(),
         Value::Text(t) => t.clone(),
-        Value::List(l) if kind == Kind::NamedCertKey => l.join(";"),
+        Value::List(l) if kind == Kind::NamedCertKey => format!("[{}]", l.join(";")),
         Value::List(l) => format!("[{}]", l.join(",")),
-        Value::Pairs(p) => p.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(","),
+        Value::Pairs(p) => {
+            let pairs = p.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
+            if kind == Kind::TextMap { format!("[{pairs}]") } else { pairs }
+        }
     }
 }

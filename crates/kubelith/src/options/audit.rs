@@ -40,9 +40,13 @@ const WEBHOOK_BATCHES: usize = 32;
 impl AuditOptions {
     pub fn from_flags(flags: &Flags, errors: &mut Vec<String>) -> AuditOptions {
         let log = file(flags, "audit-log-path").map(|path| AuditLogOptions::from_flags(flags, path, errors));
+        let backoff = match flags.is_given("audit-webhook-batch-initial-backoff") {
+            true => "audit-webhook-batch-initial-backoff",
+            false => "audit-webhook-initial-backoff",
+        };
         let webhook = file(flags, "audit-webhook-config-file").map(|config_file| AuditWebhookOptions {
             config_file,
-            initial_backoff: duration(flags, "audit-webhook-initial-backoff"),
+            initial_backoff: duration(flags, backoff),
             mode: mode(flags, "webhook", WEBHOOK_BATCHES, errors),
             truncation: truncation(flags, "webhook", errors),
         });

@@ -58,6 +58,8 @@ pub struct ServiceAccountOptions {
     /// Keys that verify; our own if empty.
     pub key_files: Vec<PathBuf>,
     pub signing_key_file: Option<PathBuf>,
+    /// The socket of a program that signs instead.
+    pub signing_endpoint: Option<String>,
     pub lookup: bool,
     pub max_expiration: Duration,
     /// Zero: tokens of pods live as long as they were asked for.
@@ -194,16 +196,40 @@ impl ServiceAccountOptions {
         if !max_expiration.is_zero() && !bounds.contains(&max_expiration) {
             errors.push("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".into());
         }
+        let signing_endpoint = Some(flags.text("service-account-signing-endpoint")).filter(|e| !e.is_empty());
+        if let Some(endpoint) = &signing_endpoint {
+            check_endpoint(flags, endpoint, errors);
+        }
         let extend = flags.bool("service-account-extend-token-expiration");
         ServiceAccountOptions {
             issuers,
             jwks_uri,
             key_files: flags.list("service-account-key-file").into_iter().map(PathBuf::from).collect(),
             signing_key_file: file(flags, "service-account-signing-key-file"),
+            signing_endpoint,
             lookup: flags.bool("service-account-lookup"),
             max_expiration,
             extended_expiration: if extend { EXTENDED_EXPIRATION } else { Duration::ZERO },
         }
+    }
+}
+
+fn check_endpoint(flags: &Flags, endpoint: &str, errors: &mut Vec<String>) {
+    if flags.is_given("service-account-signing-key-file") || flags.is_given("service-account-key-file") {
+        errors.push(
+            "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
+             `--service-account-signing-endpoint` (They are mutually exclusive)"
+                .into(),
+        );
+    }
+    let is_word =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if endpoint.strip_prefix('@').is_some_and(|name| !name.split('.').all(is_word)) {
+        errors.push(format!(
+            "invalid value {} passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid \
+             abstract socket name",
+            Quoted(endpoint)
+        ));
     }
 }
 

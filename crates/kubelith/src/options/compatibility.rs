@@ -3,6 +3,7 @@
 
 use crate::flags::Flags;
 use kubelith_meta::text::Quoted;
+use kubelith_server::features::{NEWEST, OLDEST, Releases};
 
 /// A release `major.minor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,18 +12,26 @@ pub struct Release {
     pub minor: u32,
 }
 
-const BINARY: Release = Release { major: 1, minor: 36 };
+const BINARY: Release = Release { major: 1, minor: NEWEST };
 /// The oldest one that can be emulated or be compatible with: three releases back, as in the reference.
-const FLOOR: Release = Release { major: 1, minor: 33 };
+const FLOOR: Release = Release { major: 1, minor: OLDEST };
 const COMPONENT: &str = "kube";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompatibilityOptions {
     pub emulation: Release,
     pub min_compatibility: Release,
+    /// Newer versions of APIs that are served are served as well.
+    pub forward: bool,
+    /// So are newer ones that `--runtime-config` names.
+    pub runtime_config_forward: bool,
 }
 
 impl CompatibilityOptions {
+    pub fn releases(&self) -> Releases {
+        Releases { emulated_minor: self.emulation.minor, min_compatibility_minor: self.min_compatibility.minor }
+    }
+
     /// Values that cannot be read are an error of their own; rules that are broken go to the others.
     pub fn from_flags(flags: &Flags, errors: &mut Vec<String>) -> Result<CompatibilityOptions, String> {
         let emulation = read(&flags.list("emulated-version"))?.unwrap_or(BINARY);
@@ -47,7 +56,12 @@ impl CompatibilityOptions {
                 ));
             }
         }
-        Ok(CompatibilityOptions { emulation, min_compatibility })
+        Ok(CompatibilityOptions {
+            emulation,
+            min_compatibility,
+            forward: flags.bool("emulation-forward-compatible"),
+            runtime_config_forward: flags.bool("runtime-config-emulation-forward-compatible"),
+        })
     }
 }
 

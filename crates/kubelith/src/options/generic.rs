@@ -1,6 +1,7 @@
 //! Options of the server as such: limits, timeouts, stopping, headers.
 
 use crate::flags::Flags;
+use kubelith_kube::bootstrap::LeadershipTimes;
 use kubelith_meta::time::Duration;
 use regex::Regex;
 use std::time::Duration as Span;
@@ -23,6 +24,8 @@ pub struct GenericOptions {
     pub shutdown_send_retry_after: bool,
     pub shutdown_watch_termination_grace_period: Span,
     pub hsts_directives: Vec<String>,
+    /// Of the server that elects leaders.
+    pub leadership: LeadershipTimes,
 }
 
 /// Ends both messages about `--cors-allowed-origins`.
@@ -95,6 +98,8 @@ impl GenericOptions {
                 ));
             }
         }
+        let leadership_time =
+            |name: &str| span_of(flags.duration(&format!("coordinated-leadership-{name}"))).unwrap_or_default();
         let hsts_directives = flags.list("strict-transport-security-directives");
         check_hsts(&hsts_directives, errors);
         let cors_allowed_origins = parse_origins(&flags.list("cors-allowed-origins"), errors);
@@ -113,6 +118,11 @@ impl GenericOptions {
             shutdown_send_retry_after: flags.bool("shutdown-send-retry-after"),
             shutdown_watch_termination_grace_period,
             hsts_directives,
+            leadership: LeadershipTimes {
+                lease: leadership_time("lease-duration"),
+                renew_deadline: leadership_time("renew-deadline"),
+                retry: leadership_time("retry-period"),
+            },
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::flags::Flags;
 use kubelith_kube::connect::KubeletOptions;
+use kubelith_server::egress::Route;
 use std::path::PathBuf;
 
-pub fn from_flags(flags: &Flags, errors: &mut Vec<String>) -> KubeletOptions {
+pub fn from_flags(flags: &Flags, route: &Route, errors: &mut Vec<String>) -> KubeletOptions {
     let file = |name: &str| Some(flags.text(name)).filter(|f| !f.is_empty()).map(PathBuf::from);
     let (cert, key) = (file("kubelet-client-certificate"), file("kubelet-client-key"));
     if cert.is_some() != key.is_some() {
@@ -14,5 +15,7 @@ pub fn from_flags(flags: &Flags, errors: &mut Vec<String>) -> KubeletOptions {
         certificate_authority: file("kubelet-certificate-authority"),
         client_certificate: cert.zip(key),
         address_types: flags.list("kubelet-preferred-address-types"),
+        port: u16::try_from(flags.int("kubelet-port")).unwrap_or(0),
+        route: route.clone(),
     }
 }

@@ -31,7 +31,9 @@ pub use storage::{StorageBackend, StorageOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_codec::yaml;
+use kubelith_kube::Emulation;
 use kubelith_kube::connect::KubeletOptions;
+use kubelith_server::egress::Egress;
 use kubelith_server::features::FeatureGates;
 use kubelith_server::logging::Format;
 use kubelith_server::metrics::Selection;
@@ -54,6 +56,8 @@ pub struct Options {
     pub admission: AdmissionOptions,
     pub aggregator: AggregatorOptions,
     pub kubelet: KubeletOptions,
+    /// The ways to other servers.
+    pub egress: Egress,
     pub profiling: bool,
     /// Profiles without authentication, for whoever may open this socket.
     pub debug_socket: Option<PathBuf>,
@@ -87,11 +91,12 @@ impl Options {
     pub fn from_flags(flags: &Flags) -> Result<Options, InvalidOptions> {
         let gates = flags.pairs("feature-gates");
         let gates = gates.iter().map(|(k, v)| (k.as_str(), (v != MISSING).then_some(v.as_str())));
-        let features = FeatureGates::parse(gates).map_err(|e| e.to_string())?;
-        let logging = LoggingOptions::from_flags(flags)?;
-        let network = NetworkOptions::from_flags(flags)?;
         let mut errors = Vec::new();
         let compatibility = CompatibilityOptions::from_flags(flags, &mut errors)?;
+        let features = FeatureGates::parse(gates, compatibility.releases()).map_err(|e| e.to_string())?;
+        let logging = LoggingOptions::from_flags(flags)?;
+        let network = NetworkOptions::from_flags(flags)?;
+        let egress = egress_of(flags)?;
         let generic = GenericOptions::from_flags(flags, &mut errors);
         let storage = StorageOptions::from_flags(flags, &mut errors);
         let serving = ServingOptions::from_flags(flags, &mut errors);
@@ -100,8 +105,9 @@ impl Options {
         let audit = AuditOptions::from_flags(flags, &mut errors);
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
-        let kubelet = kubelet::from_flags(flags, &mut errors);
+        let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
         network.check(&mut errors);
+        check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
@@ -125,11 +131,25 @@ impl Options {
             admission,
             aggregator,
             kubelet,
+            egress,
             profiling,
             debug_socket,
             metrics,
             tracing,
         })
+    }
+}
+
+impl Options {
+    /// What the emulated release serves.
+    pub fn emulation(&self) -> Emulation {
+        let on = self.storage.runtime_config.iter().filter(|(_, value)| value.as_str() != "false");
+        let explicit = on.map(|(key, _)| key.clone()).filter(|_| self.compatibility.runtime_config_forward);
+        Emulation {
+            minor: self.compatibility.emulation.minor,
+            forward: self.compatibility.forward,
+            explicit: explicit.collect(),
+        }
     }
 }
 
@@ -154,6 +174,19 @@ impl LoggingOptions {
     }
 }
 
+/// Only with this gate are there peers.
+fn check_peers(flags: &Flags, features: &FeatureGates, errors: &mut Vec<String>) {
+    const GATE: &str = "UnknownVersionInteroperabilityProxy";
+    if features.enabled(GATE) {
+        return;
+    }
+    for flag in ["peer-ca-file", "peer-advertise-ip", "peer-advertise-port"] {
+        if !flags.text(flag).is_empty() {
+            errors.push(format!("--{flag} requires {GATE} feature to be turned on"));
+        }
+    }
+}
+
 fn metrics_of(flags: &Flags) -> Result<Selection, String> {
     let disabled = flags.list("disabled-metrics").into_iter().collect();
     let mut selection = Selection { disabled, ..Default::default() };
@@ -171,6 +204,13 @@ fn metrics_of(flags: &Flags) -> Result<Selection, String> {
         selection.allow(&metric_and_label, &values)?;
     }
     Ok(selection)
+}
+
+fn egress_of(flags: &Flags) -> Result<Egress, String> {
+    match flags.text("egress-selector-config-file").as_str() {
+        "" => Ok(Egress::default()),
+        file => Egress::read(file.as_ref()),
+    }
 }
 
 fn tracing_of(flags: &Flags) -> Result<Option<TracingConfig>, String> {

@@ -4,10 +4,13 @@ use crate::flags::Flags;
 use crate::storage::CountObjects;
 use kubelith_meta::GroupResource;
 use kubelith_meta::text::Quoted;
+use kubelith_schema::Encoding;
 use kubelith_store::TlsFiles;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageBackend {
@@ -33,6 +36,8 @@ pub struct StorageOptions {
     pub size_interval: Duration,
     pub count_objects: CountObjects,
     pub event_ttl: Duration,
+    /// The form in which built-in objects are written. JSON is YAML, so it does for that as well.
+    pub encoding: Encoding,
     pub encryption_config: Option<PathBuf>,
     pub encryption_reload: bool,
     pub delete_collection_workers: usize,
@@ -70,7 +75,7 @@ impl StorageOptions {
             );
         }
         let media_type = flags.text("storage-media-type");
-        let media_types = ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
+        let media_types = ["application/json", PROTOBUF, "application/yaml"];
         if !media_type.is_empty() && !media_types.contains(&media_type.as_str()) {
             let (shown, allowed) = (Quoted(&media_type), media_types.join(", "));
             errors.push(format!("--storage-media-type {shown} invalid, allowed values: {allowed}"));
@@ -99,6 +104,10 @@ impl StorageOptions {
                 false => CountObjects::Yes,
             },
             event_ttl,
+            encoding: match media_type.as_str() {
+                PROTOBUF => Encoding::Protobuf,
+                _ => Encoding::Json,
+            },
             encryption_config: file("encryption-provider-config"),
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
             delete_collection_workers: flags.int("delete-collection-workers").max(1) as usize,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::flags::parse;
+use kubelith_schema::Encoding;
 
 fn options(line: &str) -> Result<Options, String> {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -95,6 +96,35 @@ fn errors() {
             "--audit-log-path=x --audit-log-truncate-enabled --audit-log-truncate-max-event-size=0",
             "invalid audit truncate log max event size 0, must be a positive number",
         ),
+        (
+            "--admission-control=Priority --enable-admission-plugins=Priority",
+            "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive",
+        ),
+        ("--admission-control=Odd", "admission-control plugin \"Odd\" is unknown"),
+        (
+            "--admission-control-config-file=/nowhere",
+            "failed to apply admission: failed to read plugin config: unable to read admission control configuration from \"/nowhere\" [open /nowhere: no such file or directory]",
+        ),
+        (
+            "--egress-selector-config-file=/nowhere",
+            "failed to read egress selector config: unable to read egress selector configuration from \"/nowhere\" [open /nowhere: no such file or directory]",
+        ),
+        (
+            "--service-account-signing-endpoint=/x --service-account-key-file=/y",
+            "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
+        ),
+        (
+            "--service-account-signing-endpoint=@a..b",
+            "invalid value \"@a..b\" passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid abstract socket name",
+        ),
+        (
+            "--feature-gates=UnknownVersionInteroperabilityProxy=false --peer-ca-file=x --peer-advertise-ip=1.2.3.4",
+            "[--peer-ca-file requires UnknownVersionInteroperabilityProxy feature to be turned on, --peer-advertise-ip requires UnknownVersionInteroperabilityProxy feature to be turned on]",
+        ),
+        (
+            "--emulated-version=1.35 --feature-gates=AtomicFIFO=true",
+            "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.35, min compatibility version 1.34",
+        ),
         ("--logging-format=x", "format: Invalid value: \"x\": Unsupported log format"),
         ("--kubernetes-service-node-port=1", "kubernetes service node port range 30000-32767 doesn't contain 1"),
         ("--advertise-address=::1", "service IP family \"10.0.0.0/24\" must match public address family \"::1\""),
@@ -134,4 +164,25 @@ fn an_emulated_release_moves_the_oldest_compatible_one() {
     assert_eq!(o.compatibility.min_compatibility.minor, 33);
     let o = options("--vmodule=feed=6,store/*=3").unwrap();
     assert_eq!(o.logging.modules, [("feed".to_owned(), 6), ("store/*".to_owned(), 3)]);
+}
+
+#[test]
+fn admission_and_storage() {
+    let o = options("--admission-control=Priority,AlwaysAdmit").unwrap();
+    assert_eq!(o.admission.switches.enabled, ["Priority", "AlwaysAdmit"]);
+    assert!(o.admission.switches.disabled.iter().any(|name| name == "NamespaceLifecycle"));
+    assert!(!o.admission.switches.disabled.iter().any(|name| name == "Priority"));
+    for (flag, encoding) in [
+        ("", Encoding::Protobuf),
+        ("--storage-media-type=application/json", Encoding::Json),
+        ("--storage-media-type=application/yaml", Encoding::Json),
+        ("--storage-media-type=", Encoding::Json),
+    ] {
+        assert_eq!(options(flag).unwrap().storage.encoding, encoding, "{flag}");
+    }
+    let o = options(
+        "--emulated-version=1.34 --runtime-config-emulation-forward-compatible --runtime-config=a/v1=true,b/v1=false",
+    );
+    let emulation = o.map(|o| o.emulation());
+    assert!(emulation.is_ok_and(|e| e.minor == 34 && !e.forward && e.explicit == ["a/v1"]));
 }

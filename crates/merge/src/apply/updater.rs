@@ -49,7 +49,7 @@ struct Comparisons<'u, 'a> {
 }
 
 impl<'a> Updater<'a> {
-    pub(super) fn filter(&self, version: &str) -> Option<&'a Filter> {
+    pub(crate) fn filter(&self, version: &str) -> Option<&'a Filter> {
         self.reset.iter().find(|(v, _)| v == version).map(|(_, f)| f)
     }
 

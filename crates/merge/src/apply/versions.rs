@@ -10,6 +10,11 @@ pub trait Versions {
     /// The type of the kind in a version that is served. `None` otherwise: what is owned in such a version is forgotten.
     fn type_in(&self, version: &str) -> Option<Type<'_>>;
 
+    /// Whether objects are decoded by their type before they come here. What is stored fits it then.
+    fn are_decoded_by_type(&self) -> bool {
+        false
+    }
+
     /// `object`, which is in another version, in `version`.
     fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError>;
 }

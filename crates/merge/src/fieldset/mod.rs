@@ -7,8 +7,10 @@ mod set;
 mod tests;
 pub(crate) mod values;
 mod wire;
+mod writer;
 
 pub use element::{Path, PathElement};
 pub use filter::{Filter, Matcher, Pattern};
 pub use set::Set;
 pub use wire::FieldsError;
+pub(crate) use writer::{FieldsWriter, Mask, Masked};

@@ -118,13 +118,23 @@ fn decode_entry(i: usize, mut entry: Value) -> Result<(ManagerId, Owner), String
     Ok((id, owner))
 }
 
+/// Makes `id` the only owner in a new `object`, of these fields.
+pub(super) fn store_first(object: &mut Value, id: ManagerId, version: Str, fields: String, time: Str) {
+    let entry = write_entry(id, version, Operation::Update, Value::Raw(fields.into()), Some(time));
+    object.set_at(&MANAGED_FIELDS, Value::Array(vec![entry]));
+}
+
 fn encode_entry(id: ManagerId, mut owner: Owner) -> Value {
+    let (version, operation, time) = (std::mem::take(&mut owner.version), owner.operation, owner.time.take());
+    write_entry(id, version, operation, owner.into_fields(), time)
+}
+
+fn write_entry(id: ManagerId, version: Str, operation: Operation, fields: Value, time: Option<Str>) -> Value {
     let mut entry = Map::with_capacity(7);
     // In key order: each insertion is an append.
-    entry.insert("apiVersion", std::mem::take(&mut owner.version));
-    let (operation, time) = (owner.operation, owner.time.take());
+    entry.insert("apiVersion", version);
     entry.insert("fieldsType", "FieldsV1");
-    entry.insert("fieldsV1", owner.into_fields());
+    entry.insert("fieldsV1", fields);
     if !id.manager.is_empty() {
         entry.insert("manager", id.manager);
     }

@@ -4,8 +4,8 @@ use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
 use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions};
-use crate::fieldset::{Filter, Set};
-use crate::typed::{Duplicates, Type};
+use crate::fieldset::{Filter, Mask, Set};
+use crate::typed::{Duplicates, Type, fields_of_new};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
 use std::sync::LazyLock;
 
@@ -102,20 +102,41 @@ impl FieldManager<'_> {
     /// is `None` on creation. If ownership cannot be told, the object goes without.
     pub fn update(&self, live: Option<&Value>, new: Value, manager: &str, now: Time) -> Value {
         let mut object = new;
-        let managed = self.update_managed(live, &mut object, manager, now).unwrap_or_default();
+        let managed = self.requested_or_live(live, &mut object);
+        if live.is_none() && managed.owners.is_empty() && self.note_creator(&mut object, manager, now).is_ok() {
+            return object;
+        }
+        let managed = self.update_managed(live, &object, managed, manager, now).unwrap_or_default();
         managed.store(&mut object);
         object
     }
 
-    /// The ownership after an update. `managedFields` are removed from `new`.
+    /// The shorter way to `managedFields` of a new object; an error if it is too short.
+    fn note_creator(&self, object: &mut Value, manager: &str, now: Time) -> Result<(), ()> {
+        let version = self.kind.api_version();
+        let ty = self.ty().map_err(drop)?;
+        let excluded = match self.updater(ty, &version).filter(&version) {
+            None => None,
+            Some(Filter::Exclude(excluded)) => Some(excluded),
+            Some(Filter::Include(_)) => return Err(()),
+        };
+        let mask = Mask { nobodys: Some(&NOBODYS_FIELDS), excluded };
+        if let Some(fields) = fields_of_new(ty, object, mask)? {
+            let id = self.manager_id(manager, Operation::Update, &version);
+            entries::store_first(object, id, version.into(), fields, Str::from(now.rfc3339()));
+        }
+        Ok(())
+    }
+
+    /// The ownership after an update, where it was `managed` before.
     fn update_managed(
         &self,
         live: Option<&Value>,
-        new: &mut Value,
+        new: &Value,
+        managed: Managed,
         manager: &str,
         now: Time,
     ) -> Result<Managed, ApplyError> {
-        let managed = self.requested_or_live(live, new);
         let is_create = live.is_none_or(|l| l.str_at(&["metadata", "uid"]).is_empty());
         // An object that is not tracked stays so until it is applied.
         if managed.owners.is_empty() && !is_create {
@@ -156,8 +177,12 @@ impl FieldManager<'_> {
         let fail = |what: &str, object: &Value, e: String| {
             ApplyError::Internal(format!("failed to convert {what} object ({}) to smd typed: {e}", describe(object)))
         };
-        ty.validate(new, Duplicates::Allowed).map_err(|e| fail("new", new, e.to_string()))?;
-        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        let is_known = self.versions.are_decoded_by_type() && !managed.owners.is_empty();
+        let fits = if is_known { ty.validate_change(live, new) } else { ty.validate(new, Duplicates::Allowed) };
+        fits.map_err(|e| fail("new", new, e.to_string()))?;
+        if !is_known {
+            ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        }
         let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Update, &version);
         let updater = self.updater(ty, &version);
@@ -220,6 +245,8 @@ impl FieldManager<'_> {
         force: Force,
     ) -> Result<(Option<Value>, Managed), ApplyError> {
         let Request { ty, live, patch, manager, now } = *request;
+        // An object that has owners was told its fields before.
+        let is_known = self.versions.are_decoded_by_type() && !managed.owners.is_empty();
         if managed.owners.is_empty() {
             let wrap = |e| ApplyError::Internal(format!("failed to create manager for existing fields: {e}"));
             let empty = self.empty_object(ty);
@@ -238,7 +265,9 @@ impl FieldManager<'_> {
                 ty.field_set(patch)
             }
         };
-        ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        if !is_known {
+            ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
+        }
         let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Apply, &version);
         let applied = self.updater(ty, &version).apply(live, patch, set, &mut managed.owners, &id, force)?;

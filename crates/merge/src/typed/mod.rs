@@ -9,6 +9,7 @@ mod compare;
 mod elements;
 mod error;
 mod merge;
+mod of_new;
 mod overlay;
 mod reconcile;
 mod remove;
@@ -20,10 +21,11 @@ mod zero;
 
 pub use compare::Comparison;
 pub use error::ValidationErrors;
+pub(crate) use of_new::fields_of_new;
 pub use overlay::Overlay;
 pub use validate::Duplicates;
 
-use kubelith_meta::{Map, Value};
+use kubelith_meta::{Map, Value, keys};
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -273,13 +275,13 @@ impl<'a> InOrder<'a> {
         let (table, struct_type) = self.map.fields?;
         let ahead = &struct_type.fields[self.passed..];
         let skipped = if ahead.len() <= self.left * 4 {
-            ahead.iter().take_while(|f| f.name.as_str() < name).count()
+            ahead.iter().take_while(|f| keys::order(&f.name, name).is_lt()).count()
         } else {
-            ahead.partition_point(|f| f.name.as_str() < name)
+            ahead.partition_point(|f| keys::order(&f.name, name).is_lt())
         };
         self.passed += skipped;
         self.left = self.left.saturating_sub(1);
-        match ahead.get(skipped).filter(|f| f.name == name) {
+        match ahead.get(skipped).filter(|f| keys::same(&f.name, name)) {
             Some(field) => Some(Type::Declared { table, schema: &field.schema, preserve: self.map.preserve }),
             None => self.map.implied(name),
         }

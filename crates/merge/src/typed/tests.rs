@@ -1,7 +1,7 @@
 //! Tables for the walks over typed values.
 
 use super::*;
-use crate::fieldset::Set;
+use crate::fieldset::{Mask, Set};
 use crate::json::tests::v;
 use crate::testing::{deployment, random_object, text, types};
 use proptest::prelude::*;
@@ -294,8 +294,55 @@ fn empty_objects_have_the_fields_that_are_never_omitted() {
     assert_eq!(text(&Type::Deduced.zero()), "{}");
 }
 
+/// Twins, keys with a default or none, keys that need quoting, and what does not fit.
+#[test]
+fn fields_of_new_objects() {
+    let schema = types(
+        "type T
+           l []I map=name,port
+           s []string set
+           d []D map=k
+           n int32
+         type I
+           name string
+           port int32
+           x string
+         type D
+           k string default=\"a\"
+           x string",
+    );
+    let ty = Type::of(&schema);
+    let fits = [
+        r#"{"l":[{"name":"b","port":443,"x":"1"},{"name":"b","port":80},{"name":"a","port":9}]}"#,
+        r#"{"l":[{"name":"a","port":1,"x":"1"},{"name":"a","port":1,"x":"2"}],"s":["a","a","b"]}"#,
+        r#"{"l":[{"name":"a"},{"port":1}],"s":[]}"#,
+        r#"{"l":[{"name":"q\"<\\ü","port":1}],"s":["é\n"]}"#,
+        r#"{"d":[{"x":"1"},{"k":"b"}],"n":1}"#,
+        r#"{"l":null,"s":null,"n":null}"#,
+    ];
+    for object in fits {
+        let object = v(object);
+        let compared = ty.compare(&ty.zero(), &object).unwrap().changed();
+        let compared = Some(compared.to_json()).filter(|_| !compared.is_empty());
+        assert_eq!(fields_of_new(ty, &object, Mask::default()), Ok(compared), "{}", text(&object));
+    }
+    for object in [r#"{"n":"1"}"#, r#"{"l":{}}"#, r#"{"l":[1]}"#, r#"{"l":[{}]}"#, r#"{"z":1}"#, r#"{"s":[{}]}"#] {
+        assert_eq!(fields_of_new(ty, &v(object), Mask::default()), Err(()), "{object}");
+    }
+}
+
 proptest! {
     #![proptest_config(crate::testing::cases(300))]
+
+    #[test]
+    fn creators_own_what_they_add(seed: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let object = random_object(&schema, seed);
+        let compared = ty.compare(&ty.zero(), &object).unwrap().changed();
+        let compared = Some(compared.to_json()).filter(|_| !compared.is_empty());
+        prop_assert_eq!(fields_of_new(ty, &object, Mask::default()), Ok(compared));
+    }
 
     #[test]
     fn comparing_finds_the_difference(a: u64, b: u64) {

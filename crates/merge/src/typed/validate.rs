@@ -18,6 +18,26 @@ impl Type<'_> {
         validate(self, value, duplicates, &mut errors);
         errors.into_result()
     }
+
+    /// As `validate` of `new`, given that `old` fits: what is the same there fits, too.
+    pub fn validate_change(self, old: &Value, new: &Value) -> Result<(), ValidationErrors> {
+        if self.change_fits(old, new) { Ok(()) } else { self.validate(new, Duplicates::Allowed) }
+    }
+
+    fn change_fits(self, old: &Value, new: &Value) -> bool {
+        match (self.kind(Some(new)), old, new) {
+            (Kind::Map(map), Value::Object(old), Value::Object(new)) => {
+                let mut types = map.in_order(new.len());
+                new.iter().all(|(name, value)| match (types.member(name), old.get(name)) {
+                    (Some(_), Some(old)) if old == value => true,
+                    (Some(ty), Some(old)) => ty.change_fits(old, value),
+                    (Some(ty), None) => ty.validate(value, Duplicates::Allowed).is_ok(),
+                    (None, _) => false,
+                })
+            }
+            _ => self.validate(new, Duplicates::Allowed).is_ok(),
+        }
+    }
 }
 
 fn validate(ty: Type<'_>, value: &Value, duplicates: Duplicates, errors: &mut ValidationErrors) {

@@ -28,13 +28,61 @@ impl Stage {
     }
 }
 
+/// The oldest minor release that can be emulated.
+pub const OLDEST: u32 = 33;
+/// This one.
+pub const NEWEST: u32 = 36;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Gate {
     pub name: &'static str,
+    now: State,
+    /// In the releases from [`OLDEST`] on.
+    past: [Past; (NEWEST - OLDEST) as usize],
+    /// Gates that must be on if this one is.
+    needs: &'static [&'static str],
+}
+
+/// A gate in one release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
     pub stage: Stage,
     pub default: bool,
     /// The default is the only value.
     pub locked: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Past {
+    /// As in the newest release.
+    Same,
+    Was(State),
+    Absent,
+}
+
+impl Gate {
+    /// In a minor release; `None` if there was no such gate.
+    pub fn in_release(&self, minor: u32) -> Option<State> {
+        let past = minor.checked_sub(OLDEST).and_then(|release| self.past.get(release as usize));
+        match past {
+            None | Some(Past::Same) => Some(self.now),
+            Some(Past::Was(state)) => Some(*state),
+            Some(Past::Absent) => None,
+        }
+    }
+}
+
+/// The release whose gates are meant, and the oldest one that others may be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Releases {
+    pub emulated_minor: u32,
+    pub min_compatibility_minor: u32,
+}
+
+impl Default for Releases {
+    fn default() -> Releases {
+        Releases { emulated_minor: NEWEST, min_compatibility_minor: NEWEST - 1 }
+    }
 }
 
 /// Displays as the reference's message.
@@ -46,6 +94,7 @@ pub struct GateError(String);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeatureGates {
     set: BTreeMap<&'static str, bool>,
+    releases: Releases,
     /// Sentences for the log about gates that are on their way out.
     pub warnings: Vec<String>,
 }
@@ -56,9 +105,13 @@ const GROUPS: [(&str, Stage); 2] = [("AllAlpha", Stage::Alpha), ("AllBeta", Stag
 impl FeatureGates {
     /// `pairs` of name and value; a name may have the prefix `kube:`, either all or none. A value of `None` was
     /// not given.
-    pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Result<FeatureGates, GateError> {
+    pub fn parse<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+        releases: Releases,
+    ) -> Result<FeatureGates, GateError> {
         let fail = |message: String| Err(GateError(message));
-        let mut gates = FeatureGates::default();
+        let mut gates = FeatureGates { releases, ..FeatureGates::default() };
+        let minor = releases.emulated_minor;
         let mut groups = Vec::new();
         let mut prefixed = None;
         for (name, value) in pairs {
@@ -82,40 +135,67 @@ impl FeatureGates {
                 continue;
             }
             let Some(gate) = find(name) else { return fail(format!("unrecognized feature gate: {name}")) };
-            if gate.locked && on != gate.default {
-                let message = format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.default);
-                return fail(message);
+            let Some(state) = gate.in_release(minor) else {
+                let oldest = releases.min_compatibility_minor;
+                return fail(format!(
+                    "cannot set feature gate {name} to {on}, feature is PreAlpha at emulated version 1.{minor}, min \
+                     compatibility version 1.{oldest}"
+                ));
+            };
+            if state.locked && on != state.default {
+                let default = state.default;
+                return fail(format!("cannot set feature gate {name} to {on}, feature is locked to {default}"));
             }
-            gates.warn(gate, on);
+            gates.warn(gate.name, state.stage, on);
             gates.set.insert(gate.name, on);
         }
         for (stage, on) in groups {
-            for gate in GATES.iter().filter(|g| g.stage == stage && !g.locked) {
+            let of_stage = |gate: &&Gate| gate.in_release(minor).is_some_and(|s| s.stage == stage && !s.locked);
+            for gate in GATES.iter().filter(of_stage) {
                 gates.set.entry(gate.name).or_insert(on);
             }
         }
+        gates.check_needs()?;
         Ok(gates)
     }
 
-    fn warn(&mut self, gate: &Gate, on: bool) {
-        let kind = match gate.stage {
+    fn check_needs(&self) -> Result<(), GateError> {
+        let errors = GATES.iter().filter(|gate| self.is_on(gate)).filter_map(|gate| {
+            let off: Vec<&str> = gate.needs.iter().copied().filter(|need| !self.enabled(need)).collect();
+            let (name, off) = (gate.name, (!off.is_empty()).then(|| off.join(" "))?);
+            Some(format!("{name} is enabled, but depends on features that are disabled: [{off}]"))
+        });
+        let errors: Vec<String> = errors.collect();
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(GateError(kubelith_meta::text::aggregate(errors))),
+        }
+    }
+
+    fn warn(&mut self, name: &str, stage: Stage, on: bool) {
+        let kind = match stage {
             Stage::Stable => "GA",
             Stage::Deprecated => "deprecated",
             Stage::Alpha | Stage::Beta => return,
         };
-        self.warnings
-            .push(format!("feature gate {}={on} is {kind} and will be removed in a future release", gate.name));
+        self.warnings.push(format!("feature gate {name}={on} is {kind} and will be removed in a future release"));
     }
 
     /// Asking for a gate that does not exist is a mistake in the program.
     pub fn enabled(&self, name: &str) -> bool {
         let gate = find(name).unwrap_or_else(|| panic!("{name} is not a feature gate"));
-        self.set.get(gate.name).copied().unwrap_or(gate.default)
+        self.is_on(gate)
     }
 
-    /// Every gate with its value.
-    pub fn all(&self) -> impl Iterator<Item = (&'static Gate, bool)> {
-        GATES.iter().map(|g| (g, self.set.get(g.name).copied().unwrap_or(g.default)))
+    fn is_on(&self, gate: &Gate) -> bool {
+        let default = || gate.in_release(self.releases.emulated_minor).is_some_and(|state| state.default);
+        self.set.get(gate.name).copied().unwrap_or_else(default)
+    }
+
+    /// Every gate of the release with its name, stage and value.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
+        let minor = self.releases.emulated_minor;
+        GATES.iter().filter_map(move |gate| Some((gate.name, gate.in_release(minor)?.stage, self.is_on(gate))))
     }
 }
 
@@ -130,7 +210,39 @@ mod tests {
     fn parse(text: &str) -> Result<FeatureGates, String> {
         let pairs = text.split(',').filter(|p| !p.is_empty());
         let pairs = pairs.map(|p| p.split_once('=').map_or((p, None), |(k, v)| (k, Some(v))));
-        FeatureGates::parse(pairs).map_err(|e| e.to_string())
+        FeatureGates::parse(pairs, Releases::default()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn gates_are_those_of_the_emulated_release() {
+        let of = |minor: u32, text: &str| {
+            let releases = Releases { emulated_minor: minor, min_compatibility_minor: minor - 1 };
+            let pairs =
+                text.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name, Some(value)));
+            FeatureGates::parse(pairs, releases).map_err(|e| e.to_string())
+        };
+        for (minor, on) in [(36, true), (35, false), (34, false)] {
+            assert_eq!(of(minor, "").unwrap().enabled("ComponentFlagz"), on, "1.{minor}");
+        }
+        assert!(of(35, "ComponentFlagz=true").unwrap().enabled("ComponentFlagz"));
+        assert!(of(33, "APIServerTracing=false").is_ok(), "locked later");
+        assert_eq!(
+            of(35, "AtomicFIFO=true").unwrap_err(),
+            "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.35, min compatibility \
+             version 1.34"
+        );
+        assert!(!of(35, "").unwrap().all().any(|(name, _, _)| name == "AtomicFIFO"));
+        for minor in OLDEST..=NEWEST {
+            assert!(of(minor, "").is_ok(), "the defaults of 1.{minor} fit together");
+        }
+    }
+
+    #[test]
+    fn a_gate_needs_others() {
+        assert_eq!(
+            parse("APIServerIdentity=false,UnknownVersionInteroperabilityProxy=true").unwrap_err(),
+            "UnknownVersionInteroperabilityProxy is enabled, but depends on features that are disabled: [APIServerIdentity]"
+        );
     }
 
     #[test]

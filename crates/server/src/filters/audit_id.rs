@@ -4,7 +4,7 @@
 use super::Layer;
 use crate::context::AuditId;
 use http::{HeaderName, HeaderValue};
-use kubelith_meta::Str;
+use kubelith_meta::{Str, random};
 
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -14,9 +14,11 @@ pub fn layer() -> Layer {
         let (id, header) = match sent {
             Some(header) => (Str::from_utf8_lossy(header.as_bytes()), header),
             None => {
-                let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
-                let id = &*uuid::Uuid::new_v4().hyphenated().encode_lower(&mut buffer);
-                (Str::from(id), HeaderValue::from_str(id).expect("a UUID is a header value"))
+                let id = random::uid(random::differing_bits);
+                let mut header = HeaderValue::from_str(&id).expect("a UUID is a header value");
+                // Each is sent once: to HTTP/2's compression this says not to keep it for later.
+                header.set_sensitive(true);
+                (id, header)
             }
         };
         request.extensions_mut().insert(AuditId(id));

@@ -19,7 +19,7 @@ pub struct Context {
     pub info: Arc<RequestInfo>,
     pub user: Arc<User>,
     pub query: Query,
-    pub headers: HeaderMap,
+    pub headers: Arc<HeaderMap>,
     pub warnings: Warnings,
     /// Whom to ask if the request wants more than its verb says.
     pub authorizer: Option<Arc<dyn Authorizer>>,

@@ -118,6 +118,10 @@ impl Versions for ResourceFields {
         self.descriptor.version(&parsed.version).filter(|v| v.served).map(|v| Type::of(&v.schema))
     }
 
+    fn are_decoded_by_type(&self) -> bool {
+        self.descriptor.storage.encoding == Encoding::Protobuf
+    }
+
     fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError> {
         let parsed = GroupVersion::parse(version).ok_or(ConvertError::MissingVersion)?;
         if self.type_in(version).is_none() {

@@ -22,8 +22,9 @@ use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::json_kind;
-use kubelith_meta::{GroupKind, GroupResource, Status, Value};
+use kubelith_meta::{GroupKind, GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged};
+use kubelith_schema::Encoding;
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -158,15 +159,15 @@ impl Patch<'_> {
     /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
     /// as text, which errors speak of.
     fn generic(&self, live: &Value) -> Result<Value, Status> {
-        let (patched, strict) = self.patched(live)?;
+        let (mut patched, strict) = self.patched(live)?;
         let same = |key: &str| patched.get(key) == live.get(key);
-        if strict.is_empty()
-            && same("apiVersion")
-            && same("kind")
-            && let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
-            && taken.strict.is_empty()
-        {
-            return self.finish(live, taken.object);
+        if strict.is_empty() && same("apiVersion") && same("kind") {
+            let aside = self.set_aside(&mut patched, live);
+            if let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
+                && taken.strict.is_empty()
+            {
+                return self.finish(live, taken.object, aside);
+            }
         }
         let (patched, mut strict) = self.patched(live)?;
         let text = views::object_json(&patched);
@@ -175,7 +176,21 @@ impl Patch<'_> {
         let decoded = decoded.map_err(|status| invalid_patch(&shown(), decode_reason(&status)))?;
         strict.extend(decoded.strict);
         self.report(&strict, shown)?;
-        self.finish(live, decoded.object)
+        self.finish(live, decoded.object, Vec::new())
+    }
+
+    /// Takes out of a patched object what is as it was, if that needs no decoding. Built-in kinds are read from the store by
+    /// their types; in another version than the stored one they come from conversion.
+    fn set_aside(&self, patched: &mut Value, live: &Value) -> Vec<(Str, Value)> {
+        let stored = &self.cx.endpoint.resource.descriptor.storage;
+        match (patched, live) {
+            (Value::Object(patched), Value::Object(live))
+                if stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind =>
+            {
+                patched.take_same(live)
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The object with the patch, and what is dubious about the patch.
@@ -226,18 +241,29 @@ impl Patch<'_> {
         let shown = decoded.value.clone();
         let shown = || kubelith_merge::go_value(&shown);
         strategic::apply(&mut patched, decoded.value, self.cx.endpoint.schema()).map_err(patch_status)?;
+        let aside = self.set_aside(&mut patched, live);
         let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
         let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
         strict.extend(taken.strict);
         self.report(&strict, shown)?;
-        self.finish(live, taken.object)
+        self.finish(live, taken.object, aside)
     }
 
-    /// Defaults, canonical form and field ownership of a patched object.
-    fn finish(&self, live: &Value, mut object: Value) -> Result<Value, Status> {
-        self.cx.default_object(&mut object);
-        self.cx.canonicalize_sent(&mut object);
+    /// Defaults, canonical form and field ownership of a patched object, most of which may have been set aside.
+    fn finish(&self, live: &Value, mut object: Value, aside: Vec<(Str, Value)>) -> Result<Value, Status> {
+        self.complete(&mut object, aside, Context::canonicalize_sent);
         Ok(self.cx.track_update(live, object, self.options))
+    }
+
+    /// Defaults and canonical form. What was set aside has its form and comes back.
+    fn complete(&self, object: &mut Value, aside: Vec<(Str, Value)>, canonicalize: fn(&Context, &mut Value)) {
+        let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
+        object.make_object().put_back(aside);
+        self.cx.default_object(object);
+        let take_out = |name: Str| object.make_object().remove(&name).map(|value| (name, value));
+        let aside = names.into_iter().filter_map(take_out).collect();
+        canonicalize(self.cx, object);
+        object.make_object().put_back(aside);
     }
 
     fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {
@@ -276,7 +302,8 @@ impl Patch<'_> {
         };
         let force = if self.options.force == Some(true) { Force::Yes } else { Force::No };
         let by = self.cx.by(&self.options.field_manager);
-        let merged = fields.apply(&by, live, &patch, force)?;
+        let mut merged = fields.apply(&by, live, &patch, force)?;
+        let aside = live.map(|live| self.set_aside(&mut merged, live)).unwrap_or_default();
         // The merged object is decoded like any body: nulls go, types are checked.
         let taken = self.cx.endpoint.decoder.take(merged, Strictness::Lenient);
         let mut object = taken
@@ -301,8 +328,7 @@ impl Patch<'_> {
                 }
             }
         }
-        self.cx.default_object(&mut object);
-        self.cx.canonicalize(&mut object);
+        self.complete(&mut object, aside, Context::canonicalize);
         Ok(object)
     }
 

@@ -89,11 +89,29 @@ fn decode(
             return Ok(Decoded { object: typed_object(object, kind), strict });
         }
     };
+    if let Some(object) = decode_flawless(text, strictness, kind, schema) {
+        return Ok(Decoded { object, strict });
+    }
     let given = json::type_meta(text).and_then(|m| m.with_defaults(kind)).map_err(|e| unrecognized(&e))?;
     check_kind(&given, kind)?;
     let decoded = typed::decode(text, schema, strictness).map_err(|e| cannot_handle(&given, kind, &e))?;
     strict.extend(decoded.strict.iter().map(ToString::to_string));
     Ok(Decoded { object: typed_object(decoded.value, kind), strict })
+}
+
+/// A document that has nothing unknown or twice in it and says to be of `kind`. What it says need not be read ahead of the
+/// rest then: nothing was passed over that could say something else.
+fn decode_flawless(
+    text: &[u8],
+    strictness: Strictness,
+    kind: &GroupVersionKind,
+    schema: &TypedSchema,
+) -> Option<Value> {
+    if strictness != Strictness::Report {
+        return None;
+    }
+    let decoded = typed::decode(text, schema, strictness).ok()?;
+    (decoded.strict.is_empty() && decoded.value.is_of(kind)).then_some(decoded.value)
 }
 
 /// apiVersion and kind as the endpoint says them, whatever the client left out.

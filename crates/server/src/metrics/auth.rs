@@ -1,8 +1,8 @@
 //! Counts of authentication and authorization, by outcome.
 
-use super::pulled::PulledCounter;
+use super::pulled::{PulledCounter, PulledFamilies, gauge_family, histogram_family};
 use super::{counters, histograms, register};
-use kubelith_auth::stats::{Count, TokenStats};
+use kubelith_auth::stats::{CACHE_BOUNDS, CERTIFICATE_BOUNDS, Count, TokenStats};
 use kubelith_auth::{Authentication, Decision, Verdict};
 use prometheus::{HistogramVec, IntCounterVec, Opts, Registry, exponential_buckets};
 use std::sync::Arc;
@@ -87,6 +87,7 @@ pub fn watch_tokens(registry: &Registry, stats: &Arc<TokenStats>) {
     cache(requests, "Tokens asked of the cache, by whether it knew them.", "miss", |s| &s.cache_misses);
     cache(looked_up, "Tokens looked up by the cache, by outcome.", "ok", |s| &s.lookups);
     cache(looked_up, "Tokens looked up by the cache, by outcome.", "error", |s| &s.failed_lookups);
+    spreads(registry, stats);
     let accounts = |name: &str, help: &str, read: Read| {
         add(registry, stats, Opts::new(format!("serviceaccount_{name}_total"), help), read);
     };
@@ -96,6 +97,32 @@ pub fn watch_tokens(registry: &Registry, stats: &Arc<TokenStats>) {
     accounts("legacy_auto_token_uses", "Legacy tokens that were made for every account once.", |s| &s.legacy_auto);
     accounts("legacy_manual_token_uses", "Legacy tokens that were made by hand.", |s| &s.legacy_manual);
     accounts("invalid_legacy_auto_token_uses", "Legacy tokens that are marked as unused.", |s| &s.legacy_invalid);
+}
+
+const DURATION: (&str, &str) = (
+    "authentication_token_cache_request_duration_seconds",
+    "Time until the cache answered, by whether it knew the token.",
+);
+const ACTIVE: (&str, &str) =
+    ("authentication_token_cache_active_fetch_count", "Look-ups of tokens under way, and requests that wait for one.");
+const EXPIRATION: (&str, &str) = (
+    "apiserver_client_certificate_expiration_seconds",
+    "Time that clients' certificates had left when they were used.",
+);
+
+fn spreads(registry: &Registry, stats: &Arc<TokenStats>) {
+    let stats = stats.clone();
+    let read = move || {
+        let status = |value: &'static str| Some(("status", value));
+        let times = [(status("hit"), stats.hit_seconds.read()), (status("miss"), stats.miss_seconds.read())];
+        let active = [("blocked", &stats.waiting_for_lookups), ("in_flight", &stats.lookups_under_way)];
+        vec![
+            histogram_family(DURATION, &CACHE_BOUNDS, &times),
+            gauge_family(ACTIVE, &active.map(|(value, count)| (status(value), count.get() as f64))),
+            histogram_family(EXPIRATION, &CERTIFICATE_BOUNDS, &[(None, stats.certificate_seconds.read())]),
+        ]
+    };
+    register(registry, PulledFamilies::new(&[DURATION, ACTIVE, EXPIRATION], read));
 }
 
 fn add(registry: &Registry, stats: &Arc<TokenStats>, opts: Opts, read: Read) {

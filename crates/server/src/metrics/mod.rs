@@ -93,8 +93,8 @@ impl Metrics {
         .set(1);
         let enabled =
             gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
-        for (gate, on) in features.all() {
-            enabled.with_label_values(&[gate.name, gate.stage.name()]).set(on.into());
+        for (gate, stage, on) in features.all() {
+            enabled.with_label_values(&[gate, stage.name()]).set(on.into());
         }
     }
 

@@ -1,8 +1,9 @@
 //! A counter that lives elsewhere and is read when it is asked for: counting costs its owner nothing more.
 
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
+use prometheus::proto::{Bucket, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{IntCounter, Opts};
+use std::collections::HashMap;
 
 pub struct PulledCounter {
     counter: IntCounter,
@@ -14,6 +15,90 @@ impl PulledCounter {
         let counter = IntCounter::with_opts(opts).expect("a well-formed name");
         PulledCounter { counter, read: Box::new(read) }
     }
+}
+
+/// Figures that live elsewhere, made into families when they are asked for.
+pub struct PulledFamilies {
+    desc: Vec<Desc>,
+    read: Box<dyn Fn() -> Vec<MetricFamily> + Send + Sync>,
+}
+
+impl PulledFamilies {
+    /// `names` are those of the families that `read` answers with.
+    pub fn new(names: &[(&str, &str)], read: impl Fn() -> Vec<MetricFamily> + Send + Sync + 'static) -> PulledFamilies {
+        let desc = |(name, help): &(&str, &str)| {
+            let desc = Desc::new((*name).to_owned(), (*help).to_owned(), Vec::new(), HashMap::new());
+            desc.expect("a well-formed name")
+        };
+        PulledFamilies { desc: names.iter().map(desc).collect(), read: Box::new(read) }
+    }
+}
+
+impl Collector for PulledFamilies {
+    fn desc(&self) -> Vec<&Desc> {
+        self.desc.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        (self.read)()
+    }
+}
+
+/// A family of histograms: for each label's value the values up to each bound, all values, and their sum.
+pub fn histogram_family<const BUCKETS: usize>(
+    (name, help): (&str, &str),
+    bounds: &[f64; BUCKETS],
+    series: &[(Option<(&str, &str)>, ([u64; BUCKETS], u64, f64))],
+) -> MetricFamily {
+    let metric = |(label, (counts, all, sum)): &(Option<(&str, &str)>, ([u64; BUCKETS], u64, f64))| {
+        let buckets = bounds.iter().zip(counts).map(|(bound, count)| {
+            let mut bucket = Bucket::default();
+            bucket.set_upper_bound(*bound);
+            bucket.set_cumulative_count(*count);
+            bucket
+        });
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.collect());
+        histogram.set_sample_count(*all);
+        histogram.set_sample_sum(*sum);
+        let mut metric = labelled(*label);
+        metric.set_histogram(histogram);
+        metric
+    };
+    family((name, help), MetricType::HISTOGRAM, series.iter().map(metric).collect())
+}
+
+/// A family of gauges, one for each label's value.
+pub fn gauge_family((name, help): (&str, &str), series: &[(Option<(&str, &str)>, f64)]) -> MetricFamily {
+    let metric = |(label, value): &(Option<(&str, &str)>, f64)| {
+        let mut gauge = Gauge::default();
+        gauge.set_value(*value);
+        let mut metric = labelled(*label);
+        metric.set_gauge(gauge);
+        metric
+    };
+    family((name, help), MetricType::GAUGE, series.iter().map(metric).collect())
+}
+
+fn labelled(label: Option<(&str, &str)>) -> Metric {
+    let mut metric = Metric::default();
+    let pairs = label.map(|(name, value)| {
+        let mut pair = LabelPair::default();
+        pair.set_name(name.to_owned());
+        pair.set_value(value.to_owned());
+        pair
+    });
+    metric.set_label(pairs.into_iter().collect());
+    metric
+}
+
+fn family((name, help): (&str, &str), kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(metrics);
+    family
 }
 
 impl Collector for PulledCounter {

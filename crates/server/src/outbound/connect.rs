@@ -1,6 +1,7 @@
 //! Opens connections for the client: TCP, with TLS for https.
 
 use super::tls::ClientTls;
+use crate::egress::{Connection as Base, Route};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -19,11 +20,12 @@ use tokio_rustls::TlsConnector;
 pub struct Connector {
     tls: Arc<ClientConfig>,
     server_name: Option<String>,
+    route: Route,
 }
 
 impl Connector {
-    pub fn new(tls: &ClientTls) -> Result<Connector, String> {
-        Ok(Connector { tls: Arc::new(tls.config()?), server_name: tls.server_name.clone() })
+    pub fn new(route: &Route, tls: &ClientTls) -> Result<Connector, String> {
+        Ok(Connector { tls: Arc::new(tls.config()?), server_name: tls.server_name.clone(), route: route.clone() })
     }
 
     async fn connect(self, uri: Uri) -> io::Result<TokioIo<Stream>> {
@@ -32,8 +34,14 @@ impl Connector {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let secure = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let tcp = TcpStream::connect((host.as_str(), port)).await?;
-        tcp.set_nodelay(true)?;
+        let tcp = match self.route.connect(&host, port).await {
+            Some(tunnel) => tunnel.map_err(io::Error::other)?,
+            None => {
+                let tcp = TcpStream::connect((host.as_str(), port)).await?;
+                tcp.set_nodelay(true)?;
+                Base::Direct(tcp)
+            }
+        };
         if !secure {
             return Ok(TokioIo::new(Stream(Box::pin(tcp))));
         }

@@ -1,6 +1,7 @@
 //! Reads a kubeconfig file as webhooks use it: one server, whom to trust, who we are.
 
 use super::{ClientTls, Credential, HttpClient};
+use crate::egress::Route;
 use crate::tls::Trust;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -54,8 +55,8 @@ impl Kubeconfig {
         Ok(Kubeconfig { server, tls: ClientTls { trust, server_name, identity }, credential })
     }
 
-    pub fn client(&self, timeout: Duration) -> Result<HttpClient, String> {
-        HttpClient::new(&self.tls, self.credential.clone(), timeout)
+    pub fn client(&self, route: &Route, timeout: Duration) -> Result<HttpClient, String> {
+        HttpClient::by(route, &self.tls, self.credential.clone(), timeout)
     }
 }
 

@@ -10,6 +10,7 @@ mod tls;
 pub use kubeconfig::Kubeconfig;
 pub use tls::ClientTls;
 
+use crate::egress::Route;
 use bytes::{Bytes, BytesMut};
 use connect::Connector;
 use futures::future::BoxFuture;
@@ -50,7 +51,12 @@ pub struct HttpClient {
 
 impl HttpClient {
     pub fn new(tls: &ClientTls, credential: Credential, timeout: Duration) -> Result<HttpClient, String> {
-        let connector = Connector::new(tls)?;
+        HttpClient::by(&Route::Direct, tls, credential, timeout)
+    }
+
+    /// As [`HttpClient::new`], by a route.
+    pub fn by(route: &Route, tls: &ClientTls, credential: Credential, timeout: Duration) -> Result<HttpClient, String> {
+        let connector = Connector::new(route, tls)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(90))

@@ -1,5 +1,6 @@
 //! Connections to other servers, and why there is none, in the words clients know.
 
+use crate::egress::{Connection as Base, Route};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -24,6 +25,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Makes connections.
 #[derive(Clone)]
 pub struct Dialer {
+    pub route: Route,
     pub tls: Option<Tls>,
 }
 
@@ -41,24 +43,32 @@ pub struct DialError(pub String);
 impl Dialer {
     pub async fn dial(&self, host: &str, port: u16) -> Result<Stream, DialError> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let tcp = match tokio::time::timeout(CONNECT_TIMEOUT, connect(bare, port)).await {
+        let base = match tokio::time::timeout(CONNECT_TIMEOUT, self.connect(bare, port)).await {
             Ok(connected) => connected?,
             Err(_) => return Err(DialError(format!("dial tcp {bare}:{port}: i/o timeout"))),
         };
-        // Small requests must not wait for each other's acknowledgement; without it they are only slower.
-        let _ = tcp.set_nodelay(true);
-        let Some(tls) = &self.tls else { return Ok(Stream::Plain(tcp)) };
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(base)) };
         let name = match &tls.server_name {
             Some(name) => name.clone(),
             None => ServerName::try_from(bare.to_owned())
                 .map_err(|_| DialError(format!("tls: invalid server name {bare:?}")))?,
         };
-        let handshake = TlsConnector::from(tls.config.clone()).connect(name, tcp);
+        let handshake = TlsConnector::from(tls.config.clone()).connect(name, base);
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
             Ok(Err(e)) => Err(DialError(handshake_error(&e))),
             Err(_) => Err(DialError("net/http: TLS handshake timeout".to_owned())),
         }
+    }
+
+    async fn connect(&self, host: &str, port: u16) -> Result<Base, DialError> {
+        if let Some(tunnel) = self.route.connect(host, port).await {
+            return tunnel.map_err(DialError);
+        }
+        let tcp = connect(host, port).await?;
+        // Small requests must not wait for each other's acknowledgement; without it they are only slower.
+        let _ = tcp.set_nodelay(true);
+        Ok(Base::Direct(tcp))
     }
 }
 
@@ -153,8 +163,8 @@ impl tower_service::Service<Uri> for Dialer {
 
 /// A connection, encrypted or not.
 pub enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Base),
+    Tls(Box<TlsStream<Base>>),
 }
 
 impl Connection for Stream {
@@ -222,7 +232,7 @@ mod tests {
         let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = taken.local_addr().unwrap().port();
         drop(taken);
-        let error = Dialer { tls: None }.dial("127.0.0.1", port).await.err().unwrap();
+        let error = Dialer { route: Route::Direct, tls: None }.dial("127.0.0.1", port).await.err().unwrap();
         assert_eq!(error.0, format!("dial tcp 127.0.0.1:{port}: connect: connection refused"));
     }
 

@@ -19,7 +19,7 @@ pub struct TlsClient {
 pub struct TlsClientError(String);
 
 impl TlsClient {
-    pub(super) fn config(&self) -> Result<ClientConfig, TlsClientError> {
+    pub(crate) fn config(&self) -> Result<ClientConfig, TlsClientError> {
         let builder = self.trust.client().map_err(TlsClientError)?;
         Ok(builder.with_client_cert_resolver(self.certificate.clone()))
     }

@@ -5,6 +5,7 @@
 
 use super::dial::{DialError, Dialer, Tls};
 use super::{ProxyError, TlsClient, TlsClientError};
+use crate::egress::Route;
 use crate::http::RequestBody;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -37,6 +38,11 @@ pub struct Target {
 impl Transport {
     /// To servers that speak TLS, or plain HTTP without `tls`.
     pub fn new(tls: Option<&TlsClient>) -> Result<Transport, TlsClientError> {
+        Transport::by(&Route::Direct, tls)
+    }
+
+    /// As [`Transport::new`], by a route.
+    pub fn by(route: &Route, tls: Option<&TlsClient>) -> Result<Transport, TlsClientError> {
         let tls = match tls {
             None => None,
             Some(tls) => {
@@ -46,7 +52,7 @@ impl Transport {
                 Some(Tls { config, server_name: name.unwrap_or_default() })
             }
         };
-        let dialer = Dialer { tls };
+        let dialer = Dialer { route: route.clone(), tls };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)

@@ -7,7 +7,7 @@ use crate::handlers::context::accept_of;
 use crate::http::{Request, Response};
 use crate::respond;
 use bytes::Bytes;
-use futures::future::{BoxFuture, Shared};
+use futures::future::BoxFuture;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_auth::service_account::keys::{JWKS_PATH, OPENID_CONFIG_PATH};
@@ -19,13 +19,12 @@ use std::sync::Arc;
 pub struct OpenIdDocuments {
     pub configuration: Bytes,
     pub keys: Bytes,
+    /// Seconds for which clients may keep them.
+    pub max_age: u64,
 }
 
-/// The documents, once the keys are there.
-pub type OpenIdReady = Shared<BoxFuture<'static, Result<OpenIdDocuments, String>>>;
-
-/// An hour, as `keys::DOCUMENT_MAX_AGE` says.
-const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// The documents as they are now, once the keys are there.
+pub type OpenIdReady = Arc<dyn Fn() -> BoxFuture<'static, Result<OpenIdDocuments, String>> + Send + Sync>;
 
 type Select = fn(&OpenIdDocuments) -> Bytes;
 
@@ -52,11 +51,13 @@ async fn answer(request: &Request, ready: OpenIdReady, media_type: &'static str,
     if let Err(error) = negotiate::route_accepts(&accept, &[media_type]) {
         return respond::status(request, &route_error(error));
     }
-    match ready.await {
+    match ready().await {
         Ok(documents) => {
             let mut response =
                 respond::with_type(StatusCode::OK, HeaderValue::from_static(media_type), select(&documents));
-            response.headers_mut().insert(CACHE_CONTROL, CACHED);
+            if let Ok(cached) = HeaderValue::try_from(format!("public, max-age={}", documents.max_age)) {
+                response.headers_mut().insert(CACHE_CONTROL, cached);
+            }
             response
         }
         Err(why) => {

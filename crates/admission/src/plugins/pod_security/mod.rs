@@ -2,16 +2,19 @@
 //! are refused; what is only to be warned of is, for pods and for all that makes pods.
 
 mod checks;
+mod config;
 mod policy;
 
 use super::{done, list};
+use crate::observe::{Decision, Evaluation, Observer, SecurityMode};
+use config::Settings;
 use futures::future::BoxFuture;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::objects::parse;
-use policy::{Level, LevelVersion, Policy};
+use policy::{Level, LevelVersion, Policy, Version};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -21,13 +24,58 @@ const PODS_TO_CHECK: usize = 3000;
 /// Parts of pods that cannot change what is looked at.
 const IGNORED_PARTS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
+/// The newest release that this server knows; later ones are `future` in metrics.
+const THIS_RELEASE: u32 = 36;
+
 pub struct PodSecurity {
     objects: Arc<Objects>,
+    observer: Arc<dyn Observer>,
+    settings: Settings,
 }
 
 impl PodSecurity {
-    pub fn new(objects: Arc<Objects>) -> PodSecurity {
-        PodSecurity { objects }
+    /// `configuration` is a PodSecurityConfiguration.
+    pub fn new(
+        objects: Arc<Objects>,
+        observer: Arc<dyn Observer>,
+        configuration: Option<&[u8]>,
+    ) -> Result<PodSecurity, String> {
+        Ok(PodSecurity { objects, observer, settings: Settings::read(configuration)? })
+    }
+
+    /// Whether the namespace or the user is exempt; that is counted.
+    fn is_exempt(&self, request: Request<'_>) -> bool {
+        let call = request.call;
+        let exempt = self.settings.exempts_namespace(&call.namespace) || self.settings.exempts_user(&call.user.name);
+        if exempt {
+            self.exempted(request);
+        }
+        exempt
+    }
+
+    fn exempted(&self, request: Request<'_>) {
+        self.observer.pod_security_exempted(request.operation, resource_of(request), &request.call.subresource);
+    }
+
+    fn count(&self, request: Request<'_>, policy: LevelVersion, mode: SecurityMode, decision: Decision) {
+        let own;
+        let version = match (policy.level, policy.version) {
+            (Level::Privileged, _) | (_, Version::Latest) => "latest",
+            (_, Version::Minor(minor)) if minor > THIS_RELEASE => "future",
+            (_, Version::Minor(minor)) => {
+                own = format!("v1.{minor}");
+                &own
+            }
+        };
+        self.observer.pod_security_evaluated(Evaluation {
+            decision,
+            mode,
+            level: policy.level.name(),
+            version,
+            operation: request.operation,
+            resource: resource_of(request),
+            subresource: &request.call.subresource,
+        });
     }
 
     async fn policy_of(&self, namespace: &str) -> Result<Policy, Status> {
@@ -36,41 +84,82 @@ impl PodSecurity {
             let shown = Quoted(namespace);
             return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
         };
-        Ok(Policy::of(&namespace).0)
+        Ok(Policy::of(&namespace, &self.settings.defaults).0)
     }
 
     async fn check_pod(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
         if IGNORED_PARTS.contains(&request.call.subresource.as_str()) {
             return Ok(());
         }
+        if self.is_exempt(request) {
+            return Ok(());
+        }
         let policy = self.policy_of(&request.call.namespace).await?;
+        if policy.is_privileged() {
+            self.count(request, policy.enforce, SecurityMode::Enforce, Decision::Allow);
+            return Ok(());
+        }
         if request.old.is_some_and(|old| !changes_images(pod, old)) {
             return Ok(());
         }
-        if let Some(problems) = violations(policy.enforce, pod) {
+        if self.settings.exempts_pod(pod) {
+            self.exempted(request);
+            return Ok(());
+        }
+        let problems = violations(policy.enforce, pod);
+        let decision = if problems.is_some() { Decision::Deny } else { Decision::Allow };
+        self.count(request, policy.enforce, SecurityMode::Enforce, decision);
+        self.audit(request, policy, pod);
+        if let Some(problems) = problems {
             let policy = policy.enforce.to_string();
             return Err(request.forbidden(pod, format!("violates PodSecurity {}: {problems}", Quoted(&policy))));
         }
-        warn(request, policy, pod);
+        self.warn(request, policy, pod);
         Ok(())
     }
 
     async fn check_template(&self, request: Request<'_>, template: &Value) {
-        if let Ok(policy) = self.policy_of(&request.call.namespace).await {
-            warn(request, policy, template);
+        if self.is_exempt(request) {
+            return;
+        }
+        let Ok(policy) = self.policy_of(&request.call.namespace).await else { return };
+        if policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
+            return;
+        }
+        if self.settings.exempts_pod(template) {
+            self.exempted(request);
+            return;
+        }
+        self.audit(request, policy, template);
+        self.warn(request, policy, template);
+    }
+
+    fn audit(&self, request: Request<'_>, policy: Policy, pod: &Value) {
+        if !checks::run(policy.audit, pod).is_empty() {
+            self.count(request, policy.audit, SecurityMode::Audit, Decision::Deny);
         }
     }
 
+    fn warn(&self, request: Request<'_>, policy: Policy, pod: &Value) {
+        let Some(problems) = violations(policy.warn, pod) else { return };
+        self.count(request, policy.warn, SecurityMode::Warn, Decision::Deny);
+        let policy = policy.warn.to_string();
+        request.call.warn(format!("would violate PodSecurity {}: {problems}", Quoted(&policy)));
+    }
+
     fn check_namespace(&self, request: Request<'_>, namespace: &Value) -> Result<(), Status> {
-        let (policy, errors) = Policy::of(namespace);
-        let before = request.old.map(Policy::of);
+        let (policy, errors) = Policy::of(namespace, &self.settings.defaults);
+        let before = request.old.map(|old| Policy::of(old, &self.settings.defaults));
         let new_errors = before.as_ref().is_none_or(|(_, old)| *old != errors);
         if !errors.is_empty() && new_errors {
             return Err(Status::invalid(&request.call.group_kind(), namespace.meta().name(), &errors));
         }
-        if let Some((before, _)) = before
-            && policy.enforce.is_stricter_than(before.enforce)
-        {
+        let stricter = before.as_ref().is_none_or(|(before, _)| policy.enforce.is_stricter_than(before.enforce));
+        if stricter && self.settings.exempts_namespace(namespace.meta().name()) {
+            if let Some(warning) = self.exempt_warning(namespace, policy) {
+                request.call.warn(warning);
+            }
+        } else if stricter && before.is_some() {
             for warning in self.existing_violations(namespace.meta().name(), policy.enforce) {
                 request.call.warn(warning);
             }
@@ -78,9 +167,27 @@ impl PodSecurity {
         Ok(())
     }
 
+    /// Labels of a namespace for which they mean nothing.
+    fn exempt_warning(&self, namespace: &Value, policy: Policy) -> Option<String> {
+        if policy.is_privileged() || policy == self.settings.defaults {
+            return None;
+        }
+        let meta = namespace.meta();
+        let shown = [("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn)]
+            .into_iter()
+            .filter(|(mode, asked)| asked.level != Level::Privileged && policy::has_label(meta, mode))
+            .map(|(mode, asked)| format!("{mode}={asked}"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let name = Quoted(meta.name());
+        Some(format!("namespace {name} is exempt from Pod Security, and the policy ({shown}) will be ignored"))
+    }
+
     /// What the pods that are there already would be refused for.
     fn existing_violations(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let pods = prioritize(self.objects.list("", "pods", namespace));
+        let mut pods = self.objects.list("", "pods", namespace);
+        pods.retain(|pod| !self.settings.exempts_pod(pod));
+        let pods = prioritize(pods);
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for pod in pods.iter().take(PODS_TO_CHECK) {
             let reasons: Vec<String> = checks::run(enforce, pod).into_iter().map(|v| v.reason).collect();
@@ -162,11 +269,8 @@ fn violations(policy: LevelVersion, pod: &Value) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-fn warn(request: Request<'_>, policy: Policy, pod: &Value) {
-    if let Some(problems) = violations(policy.warn, pod) {
-        let policy = policy.warn.to_string();
-        request.call.warn(format!("would violate PodSecurity {}: {problems}", Quoted(&policy)));
-    }
+fn resource_of(request: Request<'_>) -> &'static str {
+    if request.is_for_any_part("", "pods") { "pod" } else { "controller" }
 }
 
 /// Updates of pods can change little; only another image, or another container, makes them worth a look.

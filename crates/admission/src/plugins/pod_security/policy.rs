@@ -2,6 +2,7 @@
 
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::object::ObjectMeta;
 use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,16 +29,13 @@ pub struct LevelVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     pub enforce: LevelVersion,
+    pub audit: LevelVersion,
     pub warn: LevelVersion,
 }
 
 impl fmt::Display for LevelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
-        };
+        let level = self.level.name();
         match self.version {
             Version::Latest => write!(f, "{level}:latest"),
             Version::Minor(minor) => write!(f, "{level}:v1.{minor}"),
@@ -46,7 +44,15 @@ impl fmt::Display for LevelVersion {
 }
 
 impl Level {
-    fn parse(text: &str) -> Option<Level> {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Level> {
         match text {
             "privileged" => Some(Level::Privileged),
             "baseline" => Some(Level::Baseline),
@@ -57,7 +63,7 @@ impl Level {
 }
 
 impl Version {
-    fn parse(text: &str) -> Option<Version> {
+    pub fn parse(text: &str) -> Option<Version> {
         if text == "latest" {
             return Some(Version::Latest);
         }
@@ -68,13 +74,23 @@ impl Version {
 }
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
-const BAD_LEVEL: &str = "must be one of privileged, baseline, restricted";
-const BAD_VERSION: &str = "must be \"latest\" or \"v1.x\"";
+pub const BAD_LEVEL: &str = "must be one of privileged, baseline, restricted";
+pub const BAD_VERSION: &str = "must be \"latest\" or \"v1.x\"";
 
 impl Policy {
-    /// The namespace's policy and what is wrong with its labels. A level that cannot be read is the strictest where it
-    /// is enforced and the laxest where it is not.
-    pub fn of(namespace: &Value) -> (Policy, ErrorList) {
+    pub const PRIVILEGED: Policy = {
+        let all = LevelVersion { level: Level::Privileged, version: Version::Latest };
+        Policy { enforce: all, audit: all, warn: all }
+    };
+
+    /// Whether nothing is looked at.
+    pub fn is_privileged(&self) -> bool {
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+    }
+
+    /// The namespace's policy and what is wrong with its labels; `defaults` hold where there are none. A level that
+    /// cannot be read is the strictest where it is enforced and the laxest where it is not.
+    pub fn of(namespace: &Value, defaults: &Policy) -> (Policy, ErrorList) {
         let mut errors = ErrorList::default();
         let labels = Path::of(&["metadata", "labels"]);
         let meta = namespace.meta();
@@ -103,15 +119,19 @@ impl Policy {
             (level.map(|level| level.ok_or(fallback)), version)
         };
         let (enforce_level, enforce_version) = mode("enforce", Level::Restricted);
-        let _audit = mode("audit", Level::Privileged);
+        let (audit_level, audit_version) = mode("audit", Level::Privileged);
         let (warn_level, warn_version) = mode("warn", Level::Privileged);
 
-        let level = |given: Option<Result<Level, Level>>| match given {
-            Some(Ok(level) | Err(level)) => level,
-            None => Level::Privileged,
+        let asked = |given: Option<Result<Level, Level>>, version: Option<Version>, default: LevelVersion| {
+            let level = match given {
+                Some(Ok(level) | Err(level)) => level,
+                None => default.level,
+            };
+            LevelVersion { level, version: version.unwrap_or(default.version) }
         };
-        let enforce = LevelVersion { level: level(enforce_level), version: enforce_version.unwrap_or(Version::Latest) };
-        let mut warn = LevelVersion { level: level(warn_level), version: warn_version.unwrap_or(Version::Latest) };
+        let enforce = asked(enforce_level, enforce_version, defaults.enforce);
+        let audit = asked(audit_level, audit_version, defaults.audit);
+        let mut warn = asked(warn_level, warn_version, defaults.warn);
         // What is enforced is warned of as well, so that templates show it.
         if let (None, Some(Ok(enforced))) = (warn_level, enforce_level)
             && enforced > warn.level
@@ -119,8 +139,13 @@ impl Policy {
             warn.level = enforced;
             warn.version = warn_version.unwrap_or(enforce.version);
         }
-        (Policy { enforce, warn }, errors)
+        (Policy { enforce, audit, warn }, errors)
     }
+}
+
+/// Whether a label says something of this mode.
+pub fn has_label(meta: ObjectMeta<'_>, mode: &str) -> bool {
+    meta.label(&format!("{PREFIX}{mode}")).is_some() || meta.label(&format!("{PREFIX}{mode}-version")).is_some()
 }
 
 #[cfg(test)]
@@ -132,7 +157,7 @@ mod tests {
         for (key, value) in labels {
             namespace.meta_mut().set_label(&format!("{PREFIX}{key}"), value);
         }
-        let (policy, errors) = Policy::of(&namespace);
+        let (policy, errors) = Policy::of(&namespace, &Policy::PRIVILEGED);
         (policy.enforce.to_string(), policy.warn.to_string(), errors.len())
     }
 
@@ -150,5 +175,9 @@ mod tests {
         for (labels, (enforce, warn, errors)) in cases {
             assert_eq!(policy(labels), (enforce.into(), warn.into(), errors), "{labels:?}");
         }
+        let strict = LevelVersion { level: Level::Baseline, version: Version::Minor(30) };
+        let defaults = Policy { enforce: strict, ..Policy::PRIVILEGED };
+        let (policy, _) = Policy::of(&Value::object(), &defaults);
+        assert_eq!(policy, defaults, "what is enforced by default is not warned of");
     }
 }

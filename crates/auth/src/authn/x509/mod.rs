@@ -11,6 +11,7 @@ pub mod testing;
 mod verify;
 
 use crate::error::AuthError;
+use crate::stats::{CERTIFICATE_BOUNDS, TokenStats};
 use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator, CertificateDer};
 use crate::user::{EXTRA_CREDENTIAL_ID, User};
 use arc_swap::ArcSwapOption;
@@ -44,6 +45,7 @@ pub struct Verified {
     not_before: Time,
     /// The earliest end in the chain; after it the chain is looked at anew.
     not_after: Time,
+    leaf_not_after: Time,
 }
 
 impl CaPool {
@@ -105,9 +107,9 @@ fn verify_chain(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time) -> 
     let intermediates: Vec<Certificate> = rest.iter().filter_map(|c| Certificate::parse(c).ok()).collect();
     let not_after = verify::verify(&leaf, &intermediates, &pool.0.roots, now)
         .map_err(|e| AuthError::new(format!("verifying certificate {} failed: {e}", leaf.identifier())))?;
-    let not_before = leaf.not_before;
+    let (not_before, leaf_not_after) = (leaf.not_before, leaf.not_after);
     let user = user_of(&leaf.name, &leaf.der).map(|u| u.map(Arc::new));
-    Ok(Verified { common_name: leaf.name.common_name, user, not_before, not_after })
+    Ok(Verified { common_name: leaf.name.common_name, user, not_before, not_after, leaf_not_after })
 }
 
 fn user_of(name: &SubjectName, der: &[u8]) -> Result<Option<User>, AuthError> {
@@ -138,17 +140,34 @@ fn user_of(name: &SubjectName, der: &[u8]) -> Result<Option<User>, AuthError> {
 pub struct ClientCertificate {
     pool: Arc<ArcSwapOption<CaPool>>,
     clock: Arc<dyn Clock>,
+    stats: Arc<TokenStats>,
 }
 
 impl ClientCertificate {
     pub fn new(pool: Arc<ArcSwapOption<CaPool>>, clock: Arc<dyn Clock>) -> ClientCertificate {
-        ClientCertificate { pool, clock }
+        ClientCertificate { pool, clock, stats: Arc::default() }
+    }
+
+    /// Counts in `stats` from now on.
+    pub fn counted_in(mut self, stats: Arc<TokenStats>) -> ClientCertificate {
+        self.stats = stats;
+        self
     }
 
     fn check(&self, request: AuthRequest<'_>) -> Authentication {
         let pool = self.pool.load();
         let Some(pool) = pool.as_deref().filter(|_| !request.peer_certificates.is_empty()) else { return Ok(None) };
-        let verified = verify_cached(pool, request.peer_certificates, self.clock.now())?;
+        let now = self.clock.now();
+        let verified = verify_cached(pool, request.peer_certificates, now);
+        let ends = match &verified {
+            Ok(verified) => Some(verified.leaf_not_after),
+            Err(_) => request.peer_certificates.first().and_then(|leaf| Some(Certificate::parse(leaf).ok()?.not_after)),
+        };
+        if let Some(ends) = ends {
+            let left = ends.unix_seconds().saturating_sub(now.unix_seconds());
+            self.stats.certificate_seconds.add(&CERTIFICATE_BOUNDS, left as f64);
+        }
+        let verified = verified?;
         Ok(verified.user.clone()?.map(AuthResponse::user))
     }
 }

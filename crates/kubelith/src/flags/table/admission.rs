@@ -1,7 +1,7 @@
 //! Flags of API enablement, egress and admission.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later};
+use super::{deprecated, flag};
 
 pub const API_ENABLEMENT: &[Flag] = &[flag(
     "runtime-config",
@@ -11,16 +11,14 @@ pub const API_ENABLEMENT: &[Flag] = &[flag(
 )];
 
 pub const EGRESS: &[Flag] =
-    &[later("egress-selector-config-file", Text, "", "File that says by which proxies other networks are reached.")];
+    &[flag("egress-selector-config-file", Text, "", "File that says by which proxies other networks are reached.")];
 
 pub const ADMISSION: &[Flag] = &[
-    later(
-        "admission-control",
-        List,
-        "",
-        "Deprecated: plugins to run, and no others. Use --enable-admission-plugins and --disable-admission-plugins.",
+    deprecated(
+        flag("admission-control", List, "", "Plugins to run, and no others. The order does not matter."),
+        "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
     ),
-    later("admission-control-config-file", Text, "", "File with the configuration of admission plugins."),
+    flag("admission-control-config-file", Text, "", "AdmissionConfiguration: a file with what plugins are told."),
     flag(
         "default-not-ready-toleration-seconds",
         Int,

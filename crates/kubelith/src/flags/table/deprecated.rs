@@ -1,11 +1,7 @@
 //! Flags that the reference takes and does not show any more.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, no_use};
-
-const fn deprecated(flag: Flag, message: &'static str) -> Flag {
-    Flag { deprecated: Some(message), ..flag }
-}
+use super::{deprecated, flag, no_use};
 
 pub const FLAGS: &[Flag] = &[
     deprecated(
@@ -13,11 +9,15 @@ pub const FLAGS: &[Flag] = &[
         "apiserver-count is deprecated and will be removed in a future version.",
     ),
     deprecated(
-        flag("enable-logs-handler", Bool, "", "Serve /var/log under /logs."),
-        "Log handler functionality is deprecated",
+        flag("audit-webhook-batch-initial-backoff", Duration, "10s", "Time before the first retry."),
+        "Deprecated, use --audit-webhook-initial-backoff instead.",
     ),
     deprecated(
-        no_use("kubelet-port", Int, "10250", "Port of kubelets that do not tell it."),
+        no_use("default-watch-cache-size", Int, "100", "Size of watch caches; they size themselves here."),
+        "watch caches are sized automatically and this flag will be removed in a future version",
+    ),
+    deprecated(
+        flag("kubelet-port", Int, "10250", "Port of kubelets that do not tell it."),
         "kubelet-port is deprecated and will be removed.",
     ),
     deprecated(

@@ -1,11 +1,10 @@
 //! Flags of storage.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later, no_use};
+use super::{flag, no_use};
 
 pub const FLAGS: &[Flag] = &[
     flag("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
-    no_use("default-watch-cache-size", Int, "100", "Size of watch caches; they size themselves here."),
     flag(
         "enable-garbage-collector",
         Bool,
@@ -38,11 +37,12 @@ pub const FLAGS: &[Flag] = &[
         "Where objects are kept: embedded (in --data-dir, the default), memory (lost at the end), or etcd3 (the \
          default if --etcd-servers is given).",
     ),
-    later(
+    flag(
         "storage-media-type",
         Text,
         "application/vnd.kubernetes.protobuf",
-        "Form in which built-in objects are stored: application/json or application/vnd.kubernetes.protobuf.",
+        "Form in which built-in objects are stored: application/vnd.kubernetes.protobuf, application/json or \
+         application/yaml (for which JSON is written, as that is YAML). Objects in any of these forms are read.",
     ),
     no_use("watch-cache", Bool, "true", "Serve reads and watches from memory."),
     no_use("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; they size themselves here."),

@@ -22,15 +22,10 @@ pub const FLAGS: &[Flag] = &[
         "emulated-version",
         List,
         "",
-        "Earlier minor release to report as the emulated one: kube=1.35. APIs and features of later releases stay \
-         available.",
+        "Earlier minor release to behave as: kube=1.35. Its feature gates and their defaults count, and APIs that it did \
+         not have are not served.",
     ),
-    no_use(
-        "emulation-forward-compatible",
-        Bool,
-        "",
-        "Serve APIs that are newer than the emulated release, too; always so.",
-    ),
+    flag("emulation-forward-compatible", Bool, "", "Serve newer versions of the APIs of the emulated release, too."),
     flag("external-hostname", Text, "", "Host name for URLs that point to this server, as in OpenID discovery."),
     flag(
         "feature-gates",
@@ -66,7 +61,7 @@ pub const FLAGS: &[Flag] = &[
         "Seconds that a watch lasts at least; each ends at a random time up to twice of it.",
     ),
     flag("request-timeout", Duration, "1m0s", "Time to answer a request that is not long-running."),
-    no_use(
+    flag(
         "runtime-config-emulation-forward-compatible",
         Bool,
         "",

@@ -1,24 +1,28 @@
 //! The rest.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, later, no_use};
+use super::{deprecated, flag, later, no_use};
 
 pub const FLAGS: &[Flag] = &[
     flag("aggregator-reject-forwarding-redirect", Bool, "true", "Refuse redirects of aggregated APIs."),
     flag("allow-privileged", Bool, "", "Let pods ask for privileged containers."),
-    later(
+    flag(
         "coordinated-leadership-lease-duration",
         Duration,
         "15s",
-        "Life of leases that the server elects leaders for.",
+        "Life of the lease of the server that elects leaders, with the feature gate CoordinatedLeaderElection.",
     ),
-    later("coordinated-leadership-renew-deadline", Duration, "10s", "Time for a leader to renew such a lease."),
-    later("coordinated-leadership-retry-period", Duration, "2s", "Time between tries."),
+    flag("coordinated-leadership-renew-deadline", Duration, "10s", "Time for that server to renew its lease."),
+    flag("coordinated-leadership-retry-period", Duration, "2s", "Time between tries to get or renew that lease."),
     flag(
         "enable-aggregator-routing",
         Bool,
         "",
         "Call aggregated APIs at their endpoints instead of their cluster address.",
+    ),
+    deprecated(
+        flag("enable-logs-handler", Bool, "", "Serve /var/log under /logs."),
+        "Log handler functionality is deprecated",
     ),
     flag(
         "endpoint-reconciler-type",
@@ -36,12 +40,17 @@ pub const FLAGS: &[Flag] = &[
         "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",
         "Kinds of node addresses to reach kubelets by, best first.",
     ),
-    later("kubelet-timeout", Duration, "5s", "Time for requests to kubelets."),
+    no_use("kubelet-timeout", Duration, "5s", "Time for requests to kubelets; kube-apiserver does not heed it either."),
     flag("kubernetes-service-node-port", Int, "", "Node port of the kubernetes service; 0 makes it of type ClusterIP."),
     no_use("max-connection-bytes-per-sec", Int, "", "Bandwidth of a client's connection."),
     flag("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
     flag("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
-    later("peer-ca-file", Text, "", "Authorities of other API servers' certificates."),
+    later(
+        "peer-ca-file",
+        Text,
+        "",
+        "Authorities of other API servers' certificates, for requests for APIs that only those servers know.",
+    ),
     flag(
         "proxy-client-cert-file",
         Text,
@@ -49,7 +58,7 @@ pub const FLAGS: &[Flag] = &[
         "Client certificate by which aggregated APIs and webhooks know this server.",
     ),
     flag("proxy-client-key-file", Text, "", "Key of that certificate."),
-    later("service-account-signing-endpoint", Text, "", "Socket of an external signer of service account tokens."),
+    flag("service-account-signing-endpoint", Text, "", "Socket of an external signer of service account tokens."),
     flag("service-account-signing-key-file", Text, "", "Key that signs service account tokens. Ours without it."),
     flag(
         "service-cluster-ip-range",

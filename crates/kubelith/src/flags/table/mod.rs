@@ -15,6 +15,7 @@ use super::{Effect, Flag, Kind};
 
 /// A part of the help.
 pub struct Section {
+    /// Empty: the section is not in the help.
     pub title: &'static str,
     pub flags: &'static [Flag],
 }
@@ -36,7 +37,7 @@ pub const SECTIONS: &[Section] = &[
     Section { title: "Logs flags", flags: observe::LOGS },
     Section { title: "Traces flags", flags: observe::TRACES },
     Section { title: "Misc flags", flags: misc::FLAGS },
-    Section { title: "Deprecated flags", flags: deprecated::FLAGS },
+    Section { title: "", flags: deprecated::FLAGS },
     Section { title: "Global flags", flags: own::GLOBAL },
 ];
 
@@ -52,6 +53,11 @@ pub fn find(name: &str) -> Option<&'static Flag> {
 /// A flag that does what its help says.
 const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
     Flag { name, kind, default, effect: Effect::Applies, help, deprecated: None }
+}
+
+/// A flag on its way out.
+const fn deprecated(flag: Flag, message: &'static str) -> Flag {
+    Flag { deprecated: Some(message), ..flag }
 }
 
 /// A flag without effect in this release.

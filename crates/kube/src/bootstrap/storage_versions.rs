@@ -1,0 +1,154 @@
+//! StorageVersion objects: in which version each server writes each resource, and which versions it reads. Only with the
+//! feature gates StorageVersionAPI and APIServerIdentity, and if internal.apiserver.k8s.io/v1alpha1 is served.
+
+use super::{Bootstrap, find};
+use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_schema::Descriptor;
+use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::loopback::ResourceRef;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Against what others change.
+const AGAIN: Duration = Duration::from_secs(10 * 60);
+const RETRIES: usize = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+
+fn storage_versions() -> GroupVersionResource {
+    GroupVersionResource::new("internal.apiserver.k8s.io", "v1alpha1", "storageversions")
+}
+
+pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
+    let config = config.clone();
+    PostStartHook::new("built-in-resources-storage-version-updater", |context| async move {
+        update(&config).await;
+        context.tasks.spawn_until_stopped("storage-versions", async move {
+            loop {
+                tokio::time::sleep(AGAIN).await;
+                update(&config).await;
+            }
+        });
+        Ok(())
+    })
+}
+
+async fn update(config: &Bootstrap) {
+    let mut stored: Vec<&Arc<Descriptor>> = config.resources.values().map(|resource| &resource.descriptor).collect();
+    stored.sort_by(|a, b| (&a.group, &a.plural).cmp(&(&b.group, &b.plural)));
+    for descriptor in stored {
+        let mut tries = 0;
+        while let Err(why) = update_one(config, descriptor).await {
+            let meanwhile = why.is_already_exists() || why.is_conflict();
+            tries += usize::from(!meanwhile);
+            if tries == RETRIES {
+                let (group, resource) = (&descriptor.group, &descriptor.plural);
+                tracing::error!(err = %why, %group, %resource, "failed to update storage version");
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn update_one(config: &Bootstrap, descriptor: &Descriptor) -> Result<(), Status> {
+    let group = if descriptor.group.is_empty() { "core" } else { descriptor.group.as_str() };
+    let name = format!("{group}.{}", descriptor.plural);
+    let (client, resource) = (&config.client, storage_versions());
+    let collection = ResourceRef::new(&resource);
+    let mut object = match find(client, &collection.clone().name(&name)).await? {
+        Some(object) => object,
+        None => {
+            let mut object = Value::object();
+            object.meta_mut().set_name(&name);
+            object.set_at(&["spec"], Value::object());
+            client.create(&collection, &object).await?
+        }
+    };
+    set_version(&mut object, own_version(&config.identity.id, descriptor), &config.clock.now().rfc3339());
+    client.update(&collection.clone().name(&name).subresource("status"), &object).await.map(drop)
+}
+
+fn own_version(server: &str, descriptor: &Descriptor) -> Value {
+    let version_of = |version: &str| match descriptor.group.as_str() {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    let versions: Vec<Value> = descriptor.versions.iter().map(|v| version_of(&v.name).into()).collect();
+    Value::from([
+        ("apiServerID", server.into()),
+        ("encodingVersion", Value::from(descriptor.storage.kind.api_version())),
+        ("decodableVersions", Value::Array(versions.clone())),
+        ("servedVersions", Value::Array(versions)),
+    ])
+}
+
+/// Puts a server's version among those of all, and says whether all write the same one.
+fn set_version(object: &mut Value, own: Value, now: &str) {
+    let mut all = object.at(&["status", "storageVersions"]).and_then(Value::as_array).unwrap_or(&[]).to_vec();
+    let server = own.str_at(&["apiServerID"]).to_owned();
+    match all.iter_mut().find(|version| version.str_at(&["apiServerID"]) == server) {
+        Some(version) => *version = own,
+        None => all.push(own),
+    }
+    let before = object.str_at(&["status", "commonEncodingVersion"]).to_owned();
+    let first = all[0].str_at(&["encodingVersion"]).to_owned();
+    let common = all.iter().all(|version| version.str_at(&["encodingVersion"]) == first).then_some(first);
+    object.set_at(&["status", "storageVersions"], Value::Array(all));
+    match &common {
+        Some(version) => object.set_at(&["status", "commonEncodingVersion"], version.as_str().into()),
+        None => drop(object.remove_at(&["status", "commonEncodingVersion"])),
+    }
+    let moved = common.as_ref().is_some_and(|version| !before.is_empty() && before != *version);
+    set_condition(object, common.is_some(), moved, now);
+}
+
+fn set_condition(object: &mut Value, common: bool, moved: bool, now: &str) {
+    const KIND: &str = "AllEncodingVersionsEqual";
+    let (status, reason, message) = match common {
+        true => ("True", "CommonEncodingVersionSet", "Common encoding version set"),
+        false => ("False", "CommonEncodingVersionUnset", "Common encoding version unset"),
+    };
+    let generation = object.meta().generation();
+    let mut conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or(&[]).to_vec();
+    let known = conditions.iter().position(|condition| condition.str_at(&["type"]) == KIND);
+    let since = known.map(|i| &conditions[i]).filter(|old| !moved && old.str_at(&["status"]) == status);
+    let since = since.map_or(now, |old| old.str_at(&["lastTransitionTime"])).to_owned();
+    let mut condition = Value::from([("type", KIND), ("status", status), ("reason", reason), ("message", message)]);
+    condition.set_at(&["lastTransitionTime"], since.into());
+    condition.set_at(&["observedGeneration"], Value::Int(generation));
+    match known {
+        Some(i) => conditions[i] = condition,
+        None => conditions.push(condition),
+    }
+    object.set_at(&["status", "conditions"], Value::Array(conditions));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(server: &str, encoding: &str) -> Value {
+        Value::from([("apiServerID", server), ("encodingVersion", encoding)])
+    }
+
+    #[test]
+    fn servers_agree_or_do_not() {
+        let mut object = Value::object();
+        let condition = |object: &Value| {
+            let condition = &object.at(&["status", "conditions"]).unwrap().as_array().unwrap()[0];
+            (condition.str_at(&["status"]).to_owned(), condition.str_at(&["lastTransitionTime"]).to_owned())
+        };
+        set_version(&mut object, version("a", "apps/v1"), "1");
+        assert_eq!(object.str_at(&["status", "commonEncodingVersion"]), "apps/v1");
+        assert_eq!(condition(&object), ("True".into(), "1".into()));
+        set_version(&mut object, version("b", "apps/v2"), "2");
+        assert_eq!(object.at(&["status", "commonEncodingVersion"]), None);
+        assert_eq!(condition(&object), ("False".into(), "2".into()));
+        set_version(&mut object, version("a", "apps/v2"), "3");
+        set_version(&mut object, version("a", "apps/v2"), "4");
+        assert_eq!(condition(&object), ("True".into(), "3".into()), "since it is so");
+        assert_eq!(object.at(&["status", "storageVersions"]).unwrap().as_array().unwrap().len(), 2);
+        let pods = kubelith_catalog::builtin().descriptor("", "pods").unwrap();
+        assert_eq!(own_version("s", pods).str_at(&["encodingVersion"]), "v1");
+    }
+}

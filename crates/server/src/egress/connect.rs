@@ -1,0 +1,204 @@
+//! Connections by a route: straight to the address, or through a proxy.
+
+use super::konnectivity;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+/// What a proxy may say before the tunnel begins.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// How a destination is reached.
+#[derive(Debug, Clone, Default)]
+pub enum Route {
+    #[default]
+    Direct,
+    Through(Arc<Proxy>),
+}
+
+/// A server that opens connections for others.
+#[derive(Debug)]
+pub enum Proxy {
+    /// Asked by packets of a gRPC stream.
+    Konnectivity(PathBuf),
+    /// Asked with CONNECT, as the next one.
+    Unix(PathBuf),
+    /// With TLS, and the name in its certificate if that is not the host's.
+    Tcp { host: String, port: u16, tls: Option<(ClientConfig, Option<String>)> },
+}
+
+impl Route {
+    pub(super) fn through(proxy: Proxy) -> Route {
+        Route::Through(Arc::new(proxy))
+    }
+
+    /// `None`: go there straight.
+    pub async fn connect(&self, host: &str, port: u16) -> Option<Result<Connection, String>> {
+        match self {
+            Route::Direct => None,
+            Route::Through(proxy) => Some(proxy.connect(host, port).await.map(Connection::Tunnel)),
+        }
+    }
+}
+
+impl Proxy {
+    async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, String> {
+        let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        if let Proxy::Konnectivity(socket) = self {
+            return Ok(Box::new(konnectivity::connect(socket, &target).await?));
+        }
+        let (mut stream, named) = self.open().await?;
+        tunnel(&mut stream, &named, &target).await?;
+        Ok(stream)
+    }
+
+    async fn open(&self) -> Result<(Box<dyn Duplex>, String), String> {
+        match self {
+            Proxy::Unix(path) | Proxy::Konnectivity(path) => {
+                let named = path.display().to_string();
+                let stream = UnixStream::connect(path).await.map_err(|e| format!("dial unix {named}: connect: {e}"))?;
+                Ok((Box::new(stream), named))
+            }
+            Proxy::Tcp { host, port, tls } => {
+                let named = format!("{host}:{port}");
+                let failed = |e: io::Error| format!("dial tcp {named}: connect: {e}");
+                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+                let _ = stream.set_nodelay(true);
+                let Some((config, server_name)) = tls else { return Ok((Box::new(stream), named)) };
+                let name = ServerName::try_from(server_name.clone().unwrap_or_else(|| host.clone()))
+                    .map_err(|_| format!("tls: invalid server name {host:?}"))?;
+                let tls = TlsConnector::from(Arc::new(config.clone())).connect(name, stream).await;
+                Ok((Box::new(tls.map_err(failed)?), named))
+            }
+        }
+    }
+}
+
+/// Asks for a tunnel; behind the head of the answer, the other end speaks.
+async fn tunnel(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), proxy: &str, target: &str) -> Result<(), String> {
+    let failed = |why: &dyn std::fmt::Display| {
+        format!("reading HTTP response from CONNECT to {target} via proxy {proxy} failed: {why}")
+    };
+    let request = format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(|e| failed(&e))?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() == MAX_ANSWER {
+            return Err(failed(&"the answer is too long"));
+        }
+        // Byte by byte: what follows belongs to the tunnel.
+        head.push(stream.read_u8().await.map_err(|_| failed(&"unexpected EOF"))?);
+    }
+    let line = head.split(|b| *b == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line).into_owned();
+    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split_once(' ')).map(|(_, status)| status);
+    let status = status.ok_or_else(|| failed(&format!("malformed HTTP response {line:?}")))?;
+    match status.split(' ').next().unwrap_or_default() {
+        "200" => Ok(()),
+        code => Err(format!("proxy error from {proxy} while dialing {target}, code {code}: {status}")),
+    }
+}
+
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A connection before TLS.
+pub enum Connection {
+    Direct(TcpStream),
+    Tunnel(Box<dyn Duplex>),
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Direct(s) => Pin::new(s).poll_read(cx, buf),
+            Connection::Tunnel(s) => Pin::new(s).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Connection::Direct(s) => Pin::new(s).poll_write(cx, buf),
+            Connection::Tunnel(s) => Pin::new(s).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Connection::Direct(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Connection::Tunnel(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Connection::Direct(s) => s.is_write_vectored(),
+            Connection::Tunnel(s) => s.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Direct(s) => Pin::new(s).poll_flush(cx),
+            Connection::Tunnel(s) => Pin::new(s).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Direct(s) => Pin::new(s).poll_shutdown(cx),
+            Connection::Tunnel(s) => Pin::new(s).poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A proxy that answers one request with `answer`, and what it was asked.
+    async fn asked(answer: &str) -> (Result<String, String>, String) {
+        let (mut ours, mut theirs) = tokio::io::duplex(4096);
+        let (answer, whole) = (answer.to_owned(), "GET me HTTP/1.1".len());
+        let proxy = async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(theirs.read_u8().await.unwrap());
+            }
+            theirs.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap()
+        };
+        let client = async {
+            tunnel(&mut ours, "proxy:8", "10.0.0.1:443").await?;
+            let mut rest = vec![0; whole.min(5)];
+            ours.read_exact(&mut rest).await.map_err(|e| e.to_string())?;
+            Ok(String::from_utf8(rest).unwrap())
+        };
+        tokio::join!(client, proxy)
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_begins_behind_the_answer() {
+        let (rest, request) = asked("HTTP/1.1 200 OK\r\nX: y\r\n\r\nhello").await;
+        assert_eq!(rest.unwrap(), "hello");
+        assert_eq!(request, "CONNECT 10.0.0.1:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let (refused, _) = asked("HTTP/1.1 403 Forbidden\r\n\r\n").await;
+        let want = "proxy error from proxy:8 while dialing 10.0.0.1:443, code 403: 403 Forbidden";
+        assert_eq!(refused.unwrap_err(), want);
+        let (odd, _) = asked("what\r\n\r\n").await;
+        assert!(odd.unwrap_err().contains("malformed HTTP response \"what\""));
+    }
+}

@@ -1,7 +1,8 @@
 //! Wants an APIService for each group version that a CustomResourceDefinition serves.
 
-use crate::api_service::{Managed, group_version_of, value_of};
+use crate::api_service::{Managed, group_version_of};
 use crate::autoregister::{AutoRegister, Local};
+use kubelith_codec::json;
 use kubelith_meta::{Str, Value};
 use kubelith_server::controller::{Change, Next};
 use kubelith_store::cache::CachedObject;
@@ -78,7 +79,9 @@ impl CrdRegistration {
 
 /// The APIServices of the versions that a definition serves.
 fn served_names(crd: &CachedObject) -> BTreeSet<Str> {
-    let Some(value) = value_of(crd) else { return BTreeSet::new() };
+    // Nothing of the schemas, which are almost all of it.
+    let skipped = &["schema", "managedFields"];
+    let Ok(value) = json::parse_stored_without(&crd.json(), skipped) else { return BTreeSet::new() };
     let group = value.str_at(&["spec", "group"]);
     let versions = value.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]);
     let served = |v: &&Value| v.get("served").and_then(Value::as_bool).unwrap_or(false);

@@ -35,6 +35,8 @@ impl FetchRequest {
 pub struct FetchResponse {
     pub status: u16,
     pub body: Bytes,
+    /// The header `Content-Type`; empty if there is none.
+    pub content_type: String,
     /// The header `Retry-After`, in seconds.
     pub retry_after_seconds: Option<i32>,
     /// The header `Cache-Control: max-age`, in seconds.

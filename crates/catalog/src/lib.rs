@@ -21,5 +21,5 @@ mod wire;
 
 pub use api::{Api, Serve};
 pub use catalog::{Catalog, Gate, builtin};
-pub use convert::{ConvertError, convert, is_same_kind, normalize, stored_label};
+pub use convert::{ConvertError, convert, definition_from_v1, is_same_kind, normalize, stored_label};
 pub use runtime_config::RuntimeConfig;

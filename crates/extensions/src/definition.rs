@@ -1,18 +1,16 @@
 //! A CustomResourceDefinition, read: the parts that serving and the controllers look at.
 
 use kubelith_codec::json;
-use kubelith_meta::{GroupVersionKind, Str, Value};
+use kubelith_meta::{Str, Value};
 use kubelith_schema::{ScalePaths, Scope};
 use kubelith_store::cache::CachedObject;
 
-/// A stored definition at v1, whatever version it is stored in.
+/// A stored definition at v1, in which they are cached.
 pub fn read(object: &CachedObject) -> Result<Value, String> {
     if let Some(why) = &object.broken {
         return Err(why.why.to_string());
     }
-    let object = json::parse_stored(&object.json()).map_err(|e| e.to_string())?;
-    let (from, to) = (object.gvk(), GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"));
-    kubelith_catalog::convert(object, &from, &to).map_err(|e| e.to_string())
+    json::parse_stored(&object.json()).map_err(|e| e.to_string())
 }
 
 /// A borrowed view of a stored definition. What is absent reads as empty.

@@ -14,6 +14,11 @@ pub struct DefinitionStrategy {
 }
 
 impl Strategy for DefinitionStrategy {
+    /// They are stored as v1beta1, in which nobody asks for them.
+    fn working_version(&self) -> Option<&'static str> {
+        Some("v1")
+    }
+
     fn default_object(&self, version: &str, object: &mut Value) {
         self.defaults.default_object(version, object);
     }
@@ -37,13 +42,13 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn validate(&self, _call: &Call, object: &Value) -> ErrorList {
-        validation::create(object)
+        validation::create(&as_stored(object))
     }
 
     fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
         match part {
             Part::Status => validation::status(object),
-            _ => validation::update(object, old),
+            _ => validation::update(&as_stored(object), &as_stored(old)),
         }
     }
 
@@ -62,11 +67,6 @@ impl Strategy for DefinitionStrategy {
 
     fn generation(&self) -> Generation {
         Generation::Spec
-    }
-
-    /// Also at the version they are stored in, of which no subresources are known.
-    fn owns_status(&self, _has_status_subresource: bool) -> bool {
-        true
     }
 
     fn updates_unconditionally(&self) -> bool {
@@ -96,6 +96,13 @@ impl Strategy for DefinitionStrategy {
             Part::Other(_) => Vec::new(),
         }
     }
+}
+
+/// The form in which definitions are judged.
+fn as_stored(object: &Value) -> Value {
+    let mut object = object.clone();
+    kubelith_catalog::definition_from_v1(&mut object);
+    object
 }
 
 fn format_warning(format: &str) -> String {

@@ -142,7 +142,19 @@ async fn objects_are_converted_both_ways() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_webhook_fails_requests_and_damages_nothing() {
     type Spoil = fn(&mut Value);
-    let cases: [(&str, Spoil); 9] = [
+    let cases: [(&str, Spoil); 13] = [
+        ("failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion", |a| {
+            a.set_at(&["apiVersion"], "apiextensions.k8s.io/v1beta1".into());
+        }),
+        ("returned invalid metadata: metadata.labels[l] must be a string, but is int64 in converted object", |a| {
+            first(a).set_at(&["metadata", "labels", "l"], Value::Int(1));
+        }),
+        ("returned invalid metadata: invalid metadata.labels of type string in converted object", |a| {
+            first(a).set_at(&["metadata", "labels"], "l".into());
+        }),
+        ("returned invalid metadata: invalid metadata.annotations of type bool in converted object", |a| {
+            first(a).set_at(&["metadata", "annotations"], true.into());
+        }),
         ("expected response.uid=", |a| a.set_at(&["response", "uid"], "another".into())),
         ("no response provided", |a| drop(a.remove_at(&["response"]))),
         ("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview", |a| {
@@ -177,9 +189,25 @@ async fn a_bad_webhook_fails_requests_and_damages_nothing() {
         assert!(server.create("v2", object).await.is_err(), "{wanted}");
         assert_eq!(server.get("v1", "n").await.unwrap_err().code, 404, "{wanted}");
     }
-    hook.behave(|_| b"no JSON".to_vec());
-    let refused = server.get("v2", "a").await.unwrap_err();
-    assert!(refused.message.contains("couldn't get version/kind; json parse error"), "{}", refused.message);
+    let unreadable: [(&[u8], &str); 5] = [
+        (b"", "0-length response with status code: 200 and content type: "),
+        (
+            b"{no",
+            "couldn't get version/kind; json parse error: invalid character 'n' looking for beginning of object key",
+        ),
+        (
+            b"no JSON",
+            "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type",
+        ),
+        (b"[]", "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type"),
+        (b"\0", "yaml: control characters are not allowed"),
+    ];
+    for (body, wanted) in unreadable {
+        hook.behave(move |_| body.to_vec());
+        let refused = server.get("v2", "a").await.unwrap_err();
+        let wanted = format!("conversion webhook for example.com/v1, Kind=Thing failed: {wanted}");
+        assert!(refused.message.starts_with(&wanted), "{wanted}: {}", refused.message);
+    }
     assert_eq!(server.get("v1", "a").await.unwrap(), before);
 }
 

@@ -175,7 +175,11 @@ async fn resource(
         }
         (group, plural) => strategies::of(group, plural),
     });
-    let codec = TypedCodec::new(config.catalog, descriptor, strategy.clone());
+    let working = match strategy.working_version() {
+        Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
+        None => descriptor.storage.kind.clone(),
+    };
+    let codec = TypedCodec::new(config.catalog, descriptor, &working, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
     let indexed = codec.selectable_index("spec.nodeName");
     let hub = config.hub.of(&descriptor.storage.prefix);
@@ -190,7 +194,7 @@ async fn resource(
         hub,
         cache,
         clock: config.clock.clone(),
-        working: Working::Storage,
+        working: Working::One(working),
         garbage_collection: config.garbage_collection,
     }))
 }

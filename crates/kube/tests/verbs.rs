@@ -140,3 +140,56 @@ async fn writes_that_change_nothing_are_none() {
     let revision = |v: &Value| v.str_at(&["metadata", "resourceVersion"]).to_owned();
     assert_eq!(revision(&list), revision(&made), "the store was written to");
 }
+
+/// Who owns what is kept as text and unfolded only for patches that speak of it, however they spell it.
+#[tokio::test]
+async fn patches_reach_into_managed_fields() {
+    let server = Server::start().await;
+    let uri = "/api/v1/namespaces/default/configmaps/a";
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    let (code, made) = server.send(Method::POST, "/api/v1/namespaces/default/configmaps?fieldManager=m", body).await;
+    assert_eq!(code, 201, "{made:?}");
+    for path in ["/metadata/managedFields", r"/metadata/m\u0061nagedFields"] {
+        let test = |value: &str| format!(r#"[{{"op":"test","path":"{path}/0/fieldsV1/f:data/f:k","value":{value}}}]"#);
+        let (code, got) = server.send_as(Method::PATCH, uri, "application/json-patch+json", &test("{}")).await;
+        assert_eq!((code, got.str_at(&["message"])), (200, ""), "{path}");
+        let (code, _) = server.send_as(Method::PATCH, uri, "application/json-patch+json", &test(r#"{"x":1}"#)).await;
+        assert_eq!(code, 422, "{path}");
+    }
+}
+
+/// What a patch does not touch is not looked at again; the outcome is the same as that of sending all of it.
+#[tokio::test]
+async fn patches_leave_the_rest_as_it_is() {
+    let server = Server::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}"}},
+            "spec":{{"containers":[{{"name":"c","image":"i","env":[{{"name":"E","value":""}}]}}],"volumes":[]}}}}"#
+        )
+    };
+    for name in ["patched", "put"] {
+        let (code, made) = server.send(Method::POST, &format!("{pods}?fieldManager=m"), &pod(name)).await;
+        assert_eq!(code, 201, "{made:?}");
+    }
+    let kinds = ["application/merge-patch+json", "application/strategic-merge-patch+json"];
+    for (kind, label) in kinds.into_iter().zip(["a", "b"]) {
+        let patch = format!(r#"{{"metadata":{{"labels":{{"l":"{label}"}}}}}}"#);
+        let (code, patched) =
+            server.send_as(Method::PATCH, &format!("{pods}/patched?fieldManager=m"), kind, &patch).await;
+        assert_eq!(code, 200, "{patched:?}");
+        let (_, mut sent) = server.send(Method::GET, &format!("{pods}/put"), "").await;
+        sent.set_at(&["metadata", "labels", "l"], label.into());
+        let (code, put) =
+            server.send(Method::PUT, &format!("{pods}/put?fieldManager=m"), &kubelith_meta::text::json(&sent)).await;
+        assert_eq!(code, 200, "{put:?}");
+        for key in ["spec", "status"] {
+            assert_eq!(patched.get(key), put.get(key), "{kind} {key}");
+        }
+        let fields = |v: &Value| v.at(&["metadata", "managedFields"]).map(kubelith_meta::text::json);
+        assert_eq!(fields(&patched), fields(&put), "{kind}");
+        let (_, read) = server.send(Method::GET, &format!("{pods}/patched"), "").await;
+        assert_eq!(read, patched, "{kind}");
+    }
+}

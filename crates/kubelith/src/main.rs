@@ -6,6 +6,7 @@ mod audit;
 mod chain;
 mod flags;
 mod flow_control;
+mod limits;
 mod options;
 mod run;
 mod storage;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         println!("{text}");
         return ExitCode::SUCCESS;
     }
+    limits::raise_open_files();
     let outcome = Options::from_flags(&flags).map_err(|e| e.to_string()).and_then(|options| run::run(options, &flags));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

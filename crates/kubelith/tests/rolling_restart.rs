@@ -1,5 +1,5 @@
-//! Two servers on one etcd are restarted one after the other while clients of three kinds work on them behind a load
-//! balancer. Nothing may fail but what says that it can be tried again, and no watch may miss anything.
+//! Two servers on one etcd are restarted one after the other, or one with its own store, while clients of three kinds
+//! work on them behind a load balancer. Nothing may fail but what says that it can be tried again, and no watch may miss anything.
 
 mod support;
 
@@ -11,6 +11,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use support::client::{Connection, Failed, Protocol};
 use support::{LIMIT, Server};
+use tokio::task::JoinHandle;
 
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 const FLAGS: [&str; 3] =
@@ -22,6 +23,8 @@ const WRITERS: usize = 3;
 struct Balancer {
     ready: Arc<RwLock<Vec<SocketAddr>>>,
     turn: Arc<AtomicUsize>,
+    /// There is but one server, and none while it is restarted.
+    may_be_away: bool,
 }
 
 impl Balancer {
@@ -29,14 +32,16 @@ impl Balancer {
         loop {
             let address = {
                 let ready = self.ready.read().unwrap();
-                assert!(!ready.is_empty(), "one of two servers is always ready");
-                ready[self.turn.fetch_add(1, Ordering::Relaxed) % ready.len()]
+                assert!(!ready.is_empty() || self.may_be_away, "one of two servers is always ready");
+                ready.get(self.turn.fetch_add(1, Ordering::Relaxed) % ready.len().max(1)).copied()
             };
             // A connection that cannot be made has sent nothing.
-            if let Ok(connection) = Connection::open(address, protocol).await {
+            if let Some(address) = address
+                && let Ok(connection) = Connection::open(address, protocol).await
+            {
                 return connection;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
@@ -133,6 +138,55 @@ async fn version(server: &Server) -> String {
     list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
 }
 
+/// Clients of all kinds at work.
+struct Load {
+    balancer: Balancer,
+    stop: Arc<AtomicBool>,
+    workers: Vec<(String, JoinHandle<usize>)>,
+    watchers: Vec<(JoinHandle<()>, Arc<RwLock<BTreeMap<String, usize>>>)>,
+}
+
+impl Load {
+    async fn start(servers: &[&Server], may_be_away: bool) -> Load {
+        let (balancer, stop) = (Balancer { may_be_away, ..Balancer::default() }, Arc::new(AtomicBool::new(false)));
+        balancer.ready.write().unwrap().extend(servers.iter().map(|server| server.address()));
+        for server in servers {
+            tokio::spawn(balancer.clone().watch(server.address(), stop.clone()));
+        }
+        let from = version(servers[0]).await;
+        let mut watchers = Vec::new();
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            let seen = Arc::new(RwLock::default());
+            let task = tokio::spawn(follow(balancer.clone(), protocol, from.clone(), seen.clone()));
+            watchers.push((task, seen));
+        }
+        let mut workers = Vec::new();
+        for (kind, protocol) in [("plain", Protocol::Http1), ("h2", Protocol::Http2)] {
+            for n in 0..WRITERS {
+                let name = format!("{kind}-{n}");
+                workers.push((name.clone(), tokio::spawn(work(balancer.clone(), protocol, name, stop.clone()))));
+            }
+        }
+        Load { balancer, stop, workers, watchers }
+    }
+
+    /// All requests were answered, and every object was seen by every watcher, once.
+    async fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut made = BTreeMap::new();
+        for (name, worker) in self.workers {
+            let count = worker.await.unwrap();
+            assert!(count > 10, "{name} made only {count}");
+            made.extend((0..count).map(|n| (format!("{name}-{n}"), 1)));
+        }
+        for (task, seen) in self.watchers {
+            wait_until("everything is seen", || seen.read().unwrap().len() >= made.len() || task.is_finished()).await;
+            assert_eq!(*seen.read().unwrap(), made, "each object once");
+            task.abort();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_notices() {
     let etcd = support::etcd();
@@ -144,30 +198,13 @@ async fn nobody_notices() {
         tokio::task::spawn_blocking(started).await.unwrap()
     };
     let mut servers = vec![start().await, start().await];
-    let (balancer, stop) = (Balancer::default(), Arc::new(AtomicBool::new(false)));
-    balancer.ready.write().unwrap().extend(servers.iter().map(Server::address));
-    for server in &servers {
-        tokio::spawn(balancer.clone().watch(server.address(), stop.clone()));
-    }
-    let from = version(&servers[0]).await;
-    let mut watchers = Vec::new();
-    for protocol in [Protocol::Http1, Protocol::Http2] {
-        let seen = Arc::new(RwLock::default());
-        let task = tokio::spawn(follow(balancer.clone(), protocol, from.clone(), seen.clone()));
-        watchers.push((task, seen));
-    }
-    let mut workers = Vec::new();
-    for (kind, protocol) in [("plain", Protocol::Http1), ("h2", Protocol::Http2)] {
-        for n in 0..WRITERS {
-            let name = format!("{kind}-{n}");
-            workers.push((name.clone(), tokio::spawn(work(balancer.clone(), protocol, name, stop.clone()))));
-        }
-    }
+    let load = Load::start(&servers.iter().collect::<Vec<_>>(), false).await;
     for old in &mut servers {
         let new = start().await;
         let address = new.address();
-        tokio::spawn(balancer.clone().watch(address, stop.clone()));
-        wait_until("the new server gets requests", || balancer.ready.read().unwrap().contains(&address)).await;
+        tokio::spawn(load.balancer.clone().watch(address, load.stop.clone()));
+        let is_ready = || load.balancer.ready.read().unwrap().contains(&address);
+        wait_until("the new server gets requests", is_ready).await;
         let mut leaving = std::mem::replace(old, new);
         let status = tokio::task::spawn_blocking(move || {
             leaving.signal("TERM");
@@ -177,18 +214,28 @@ async fn nobody_notices() {
         let (status, log) = status.await.unwrap();
         assert_eq!(status.code(), Some(0), "{log}");
     }
-    stop.store(true, Ordering::Relaxed);
-    let mut made = BTreeMap::new();
-    for (name, worker) in workers {
-        let count = worker.await.unwrap();
-        assert!(count > 10, "{name} made only {count}");
-        made.extend((0..count).map(|n| (format!("{name}-{n}"), 1)));
+    load.end().await;
+}
+
+/// One server with its own store: clients wait for it, and nothing that it took is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_server_comes_back() {
+    let flags: Vec<&str> = FLAGS.into_iter().chain(["--storage-backend=embedded"]).collect();
+    let mut server = Server::start(&flags);
+    let load = Load::start(&[&server], true).await;
+    let address = server.address();
+    for _ in 0..2 {
+        let seen = || load.watchers[0].1.read().unwrap().len();
+        let before = seen();
+        wait_until("work goes on", || seen() > before + 50).await;
+        tokio::task::block_in_place(|| {
+            server.signal("TERM");
+            assert_eq!(server.ended().code(), Some(0), "{}", server.log());
+            server.restart(&flags);
+        });
+        wait_until("it gets requests", || load.balancer.ready.read().unwrap().contains(&address)).await;
     }
-    for (task, seen) in watchers {
-        wait_until("everything is seen", || seen.read().unwrap().len() >= made.len() || task.is_finished()).await;
-        assert_eq!(*seen.read().unwrap(), made, "each object once");
-        task.abort();
-    }
+    load.end().await;
 }
 
 async fn wait_until(what: &str, condition: impl Fn() -> bool) {

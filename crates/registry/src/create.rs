@@ -160,8 +160,8 @@ impl Resource {
     /// what a default fills.
     /// `old` is what was stored before.
     pub(crate) fn complete(&self, call: &Call, object: &mut Value, old: Option<&Value>) {
-        if self.working == Working::Storage {
-            self.strategy.default_object(&self.descriptor.storage.kind.version, object);
+        if let Working::One(kind) = &self.working {
+            self.strategy.default_object(&kind.version, object);
             match old {
                 Some(old) => self.normalize_changed(call, object, old, self.empties()),
                 None => self.normalize(call, object, self.empties()),
@@ -205,7 +205,7 @@ impl Resource {
 
     /// As `normalize`, but for what is as it was in `old`, the stored object: that has the form already.
     pub(crate) fn normalize_changed(&self, call: &Call, object: &mut Value, old: &Value, empties: Empties) {
-        let (Value::Object(members), Value::Object(before), Working::Storage) = (&mut *object, old, self.working)
+        let (Value::Object(members), Value::Object(before), Working::One(_)) = (&mut *object, old, &self.working)
         else {
             return self.normalize(call, object, empties);
         };
@@ -230,8 +230,8 @@ impl Resource {
 
     /// The kind that errors about an object name: custom resources may say that they are something else.
     pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
-        match self.working {
-            Working::Storage => self.stored_kind(),
+        match &self.working {
+            Working::One(_) => self.stored_kind(),
             Working::Request => object.gvk().group_kind(),
         }
     }

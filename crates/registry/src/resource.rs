@@ -42,10 +42,10 @@ pub(crate) struct Encoded {
 }
 
 /// The version at which strategies and admission see objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Working {
-    /// One version for all requests: built-in kinds.
-    Storage,
+    /// One version for all requests, in which objects are cached, too: built-in kinds.
+    One(GroupVersionKind),
     /// Each request's own: custom resources, whose schemas differ by version.
     Request,
 }
@@ -86,8 +86,8 @@ impl Resource {
 
     /// The version strategies see for a call.
     pub fn working_kind(&self, call: &Call) -> GroupVersionKind {
-        match self.working {
-            Working::Storage => self.descriptor.storage.kind.clone(),
+        match &self.working {
+            Working::One(kind) => kind.clone(),
             Working::Request => self.descriptor.gvk(&call.kind.version),
         }
     }
@@ -154,13 +154,22 @@ impl Resource {
     pub(crate) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         object.remove_at(&["metadata", "selfLink"]);
         let stored = &self.descriptor.storage.kind;
-        if !object.is_of(stored) {
+        if self.working == Working::Request && !object.is_of(stored) {
             let mut object = self.convert(object.clone(), stored).await?;
             object.remove_at(&["metadata", "resourceVersion"]);
             return Ok(Encoded { bytes: self.encoder.encode(&object)?, rendered: None });
         }
         let version = object.remove_at(&["metadata", "resourceVersion"]);
-        let bytes = self.encoder.encode(object);
+        let bytes = match &self.working {
+            // There and back: what the stored version cannot say, no reader will see.
+            Working::One(working) if working != stored => {
+                let there = self.convert(std::mem::take(object), stored).await?;
+                let bytes = self.encoder.encode(&there);
+                *object = self.convert(there, working).await?;
+                bytes
+            }
+            _ => self.encoder.encode(object),
+        };
         let is_new = version.is_none();
         object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
         let rendered = self.encoder.rendered(object);
@@ -192,7 +201,7 @@ impl Resource {
     /// What was written, as a reader finds it: a version that the object is not stored in shows what is left of it there.
     pub(crate) async fn as_stored(&self, call: &Call, object: Value) -> Result<Value, Status> {
         let working = self.working_kind(call);
-        if working == self.descriptor.storage.kind || self.working == Working::Storage {
+        if working == self.descriptor.storage.kind || self.working != Working::Request {
             return Ok(object);
         }
         let stored = self.convert(object, &self.descriptor.storage.kind).await?;

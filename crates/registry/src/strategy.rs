@@ -1,6 +1,6 @@
 //! What data cannot say about a kind. Every hook has a default; most kinds override none.
 //!
-//! Hooks see objects at the resource's working version: the storage version for built-in kinds, the
+//! Hooks see objects at the resource's working version: one for all requests for built-in kinds, the
 //! request's version for custom ones. The order in which they run is fixed in `create.rs`, `update.rs` and `delete.rs`.
 
 use crate::call::Call;
@@ -52,6 +52,11 @@ pub trait Reservation: Send {
 pub type Begun = Option<Box<dyn Reservation>>;
 
 pub trait Strategy: Send + Sync + 'static {
+    /// The version in which objects are cached and all hooks see them, if it is not the one they are stored in.
+    fn working_version(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Fills in what the client left out, at the version it speaks. Also runs on objects read in that version.
     fn default_object(&self, _version: &str, _object: &mut Value) {}
 

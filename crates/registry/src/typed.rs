@@ -17,23 +17,40 @@ use std::sync::Arc;
 /// Encodes and renders the objects of one built-in resource.
 pub struct TypedCodec {
     catalog: &'static Catalog,
+    /// In which objects are stored.
     kind: GroupVersionKind,
     schema: TypedSchema,
+    /// In which they are cached.
+    working: GroupVersionKind,
+    working_schema: TypedSchema,
     encoding: Encoding,
     selectable: Vec<SelectableField>,
     strategy: Arc<dyn Strategy>,
 }
 
 impl TypedCodec {
-    /// `None` if the storage version has no type in the catalogue.
-    pub fn new(catalog: &'static Catalog, descriptor: &Descriptor, strategy: Arc<dyn Strategy>) -> Option<TypedCodec> {
+    /// `None` if the versions in which objects are stored and cached have no type in the catalogue.
+    pub fn new(
+        catalog: &'static Catalog,
+        descriptor: &Descriptor,
+        working: &GroupVersionKind,
+        strategy: Arc<dyn Strategy>,
+    ) -> Option<TypedCodec> {
         let kind = descriptor.storage.kind.clone();
         // The fields of the stored version; a group that stores as another's kind selects by that one's.
         let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
         let selectable =
             stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
-        let schema = catalog.kind_schema(&kind)?;
-        Some(TypedCodec { catalog, kind, schema, encoding: descriptor.storage.encoding, selectable, strategy })
+        Some(TypedCodec {
+            catalog,
+            schema: catalog.kind_schema(&kind)?,
+            working_schema: catalog.kind_schema(working)?,
+            working: working.clone(),
+            kind,
+            encoding: descriptor.storage.encoding,
+            selectable,
+            strategy,
+        })
     }
 
     /// Where a selectable field stands among the fields that the cache keeps.
@@ -41,7 +58,7 @@ impl TypedCodec {
         self.selectable.iter().position(|f| f.name == name)
     }
 
-    /// The object at the storage version, as it would be written today.
+    /// The object at the working version, as it would be written today.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let object = if stored.starts_with(proto::PREFIX) {
             let envelope = proto::Envelope::read(stored).map_err(|e| e.to_string())?;
@@ -56,13 +73,13 @@ impl TypedCodec {
             let decoded = typed::decode(stored, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;
             typed_object(decoded.value, &kind)
         };
-        let mut object = self.to_storage_version(object)?;
-        self.strategy.default_object(&self.kind.version, &mut object);
+        let mut object = self.to_working_version(object)?;
+        self.strategy.default_object(&self.working.version, &mut object);
         let empties = match self.encoding {
             Encoding::Protobuf => Empties::Absent,
             Encoding::Json => Empties::Distinct,
         };
-        canonicalize(&self.schema.table, &self.schema.root, &mut object, empties);
+        canonicalize(&self.working_schema.table, &self.working_schema.root, &mut object, empties);
         Ok(object)
     }
 
@@ -75,13 +92,17 @@ impl TypedCodec {
             .ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
     }
 
-    fn to_storage_version(&self, object: Value) -> Result<Value, String> {
-        if object.str_at(&["apiVersion"]) == self.kind.api_version() {
+    fn to_working_version(&self, mut object: Value) -> Result<Value, String> {
+        if object.str_at(&["apiVersion"]) == self.working.api_version() {
             return Ok(object);
         }
         let from =
             GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
-        kubelith_catalog::convert(object, &from, &self.kind).map_err(|e| e.to_string())
+        if from == self.kind {
+            // The working version may mean something else by what is not there.
+            self.strategy.default_object(&from.version, &mut object);
+        }
+        kubelith_catalog::convert(object, &from, &self.working).map_err(|e| e.to_string())
     }
 }
 
@@ -111,8 +132,9 @@ impl Renderer for TypedCodec {
 
 impl Encoder for TypedCodec {
     fn rendered(&self, object: &Value) -> Option<Rendered> {
-        // What is read from JSON has the empty fields of Go's structs.
-        (self.encoding == Encoding::Protobuf).then(|| render(object, &self.selectable))
+        // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
+        let complete = self.encoding == Encoding::Protobuf || self.working != self.kind;
+        complete.then(|| render(object, &self.selectable))
     }
 
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {

@@ -20,6 +20,9 @@ pub enum Empties {
     Absent,
 }
 
+/// With this many fields for each key it pays to search: schemas have forty fields, and most say three things.
+const SPARSE: usize = 4;
+
 /// Brings `value`, of the shape `schema`, to the form in which it is printed.
 pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) {
     Walk { table, empties }.value(schema, value);
@@ -91,22 +94,28 @@ impl Walk<'_> {
 
     /// Keys and fields are both sorted, so one pass finds what is there, what is unknown and what is missing.
     fn go_struct(&self, t: &StructType, map: &mut Map) {
-        let mut fields = t.fields.iter().peekable();
+        let mut fields = t.fields.as_slice();
+        let sparse = fields.len() > SPARSE * map.len();
         let mut missing: Vec<&Field> = Vec::new();
         map.retain(|key, value| {
-            while let Some(skipped) = fields.next_if(|f| keys::order(&f.name, key).is_lt()) {
-                missing.extend(is_always_printed(skipped).then_some(skipped));
-            }
-            match fields.next_if(|f| keys::same(&f.name, key)) {
+            let before = |f: &Field| keys::order(&f.name, key).is_lt();
+            let skipped = match sparse {
+                true => fields.partition_point(before),
+                false => fields.iter().take_while(|f| before(f)).count(),
+            };
+            missing.extend(fields[..skipped].iter().filter(|f| is_always_printed(f)));
+            fields = &fields[skipped..];
+            match fields.split_first().filter(|(f, _)| keys::same(&f.name, key)) {
                 None => t.unknown == Unknown::Preserve,
-                Some(field) => {
+                Some((field, rest)) => {
+                    fields = rest;
                     let keep = self.field(field, value);
                     missing.extend((!keep && is_always_printed(field)).then_some(field));
                     keep
                 }
             }
         });
-        missing.extend(fields.filter(|f| is_always_printed(f)));
+        missing.extend(fields.iter().filter(|f| is_always_printed(f)));
         for field in missing {
             map.insert(field.name.clone(), self.zero_field(field));
         }

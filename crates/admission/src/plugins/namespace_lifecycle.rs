@@ -30,8 +30,7 @@ impl NamespaceLifecycle {
             return Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace));
         };
         // Bytes first: only a namespace that mentions it can be terminating, and few do.
-        let json = found.json();
-        let mentions = json.windows(TERMINATING.len()).any(|w| w == TERMINATING);
+        let mentions = memchr::memmem::find(&found.json(), TERMINATING).is_some();
         Ok(!mentions || parse(&found).is_none_or(|ns| ns.str_at(&["status", "phase"]) != "Terminating"))
     }
 }

@@ -22,9 +22,13 @@ pub fn to_v1(crd: &mut Value) {
         spec.insert("versions", vec![Value::from(version)]);
     }
     for (per_version, common) in SHARED {
-        let Some(shared) = spec.remove(common) else { continue };
+        let Some(mut shared) = spec.remove(common) else { continue };
+        let mut left = versions(spec).count();
         for version in versions(spec) {
-            version.insert(per_version, shared.clone());
+            left -= 1;
+            // Schemas are large, and most definitions have one version.
+            let own = if left == 0 { std::mem::take(&mut shared) } else { shared.clone() };
+            version.insert(per_version, own);
         }
     }
     for version in versions(spec) {
@@ -49,21 +53,17 @@ pub fn from_v1(crd: &mut Value) {
     for version in versions(spec) {
         columns(version, "jsonPath", "JSONPath");
     }
-    let first = versions(spec).next().map(|v| (v.get("name").cloned(), SHARED.map(|(key, _)| v.get(key).cloned())));
-    if let Some((name, shared)) = first {
+    let first = versions(spec).next().map(|v| v.get("name").cloned());
+    if let Some(name) = first {
         put(spec, "version", name);
-        for ((per_version, common), value) in SHARED.into_iter().zip(shared) {
-            let is_absent = |v: Option<&Value>| v.is_none_or(Value::is_empty);
-            let value = value.filter(|v| !matches!(v, Value::Array(items) if items.is_empty()));
-            let same = versions(spec).all(|v| {
-                let own = v.get(per_version);
-                own == value.as_ref()
-                    || value.is_none() && own.is_none_or(|o| o.is_null() || o.as_array().is_some() && is_absent(own))
-            });
-            if same {
-                versions(spec).for_each(|v| drop(v.remove(per_version)));
-                put(spec, common, value);
+        for (per_version, common) in SHARED {
+            if !all_same(spec, per_version) {
+                continue;
             }
+            let mut values = versions(spec).map(|v| v.remove(per_version));
+            let value = values.next().flatten();
+            values.for_each(drop);
+            put(spec, common, value.filter(|v| !is_nothing(v)));
         }
     }
     if let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut)
@@ -72,6 +72,19 @@ pub fn from_v1(crd: &mut Value) {
         put(conversion, "webhookClientConfig", webhook.remove("clientConfig"));
         put(conversion, "conversionReviewVersions", webhook.remove("conversionReviewVersions"));
     }
+}
+
+/// Whether all versions say the same, or nothing.
+fn all_same(spec: &Map, key: &str) -> bool {
+    let versions = spec.get("versions").and_then(Value::as_array).unwrap_or(&[]);
+    let mut values =
+        versions.iter().filter_map(Value::as_object).map(|version| version.get(key).filter(|v| !is_nothing(v)));
+    let first = values.next().flatten();
+    values.all(|value| value == first)
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(<[_]>::is_empty)
 }
 
 fn versions(spec: &mut Map) -> impl Iterator<Item = &mut Map> {

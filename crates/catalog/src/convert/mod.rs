@@ -17,6 +17,7 @@ mod removed;
 mod tests;
 mod values;
 
+pub use custom_resource_definition::from_v1 as definition_from_v1;
 pub use event::stored_label;
 pub use normal::normalize;
 

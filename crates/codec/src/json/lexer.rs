@@ -167,11 +167,28 @@ impl<'a> Lexer<'a> {
 
     /// Reads over a value that stands inside `depth` containers.
     pub fn skip_value(&mut self, depth: usize) -> Result<()> {
+        self.skip(depth, |_| None)
+    }
+
+    /// As `skip_value`, for what we wrote: it has trees of fields in it, which are skipped whole.
+    pub fn skip_stored(&mut self, depth: usize) -> Result<()> {
+        self.skip(depth, super::fields::tree_len)
+    }
+
+    /// `whole` may tell the length of a value that there is no need to look into.
+    fn skip(&mut self, depth: usize, whole: impl Fn(&[u8]) -> Option<usize>) -> Result<()> {
         // One bit would do; a byte per open container is the shape of the text and cheap enough.
         let mut open: Vec<u8> = Vec::new();
         loop {
             if self.peek() == Some(b'"') {
                 self.skip_string()?;
+                if !self.after_skipped(&mut open)? {
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Some(length) = whole(&self.data[self.pos..]) {
+                self.pos += length;
                 if !self.after_skipped(&mut open)? {
                     return Ok(());
                 }

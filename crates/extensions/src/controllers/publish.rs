@@ -48,7 +48,9 @@ fn entry(group: &[Known], gv: &GroupVersion) -> Entry {
     let resources = group.iter().filter_map(|known| {
         let descriptor = known.published.as_ref()?;
         let index = descriptor.versions.iter().position(|v| v.name == gv.version && v.served)?;
-        Some(Resource::of(descriptor, index))
+        let mut resource = Resource::of(descriptor, index);
+        resource.subresources.sort_by_key(|s| s.name != "status");
+        Some(resource)
     });
     Entry {
         group: gv.group.clone(),

@@ -6,9 +6,9 @@ use super::publish::Publisher;
 use crate::Config;
 use crate::definition::{self, Definition};
 use crate::serving::Table;
-use kubelith_meta::{GroupVersionResource, Str};
+use kubelith_meta::{GroupVersionResource, Str, Value};
 use kubelith_server::controller::{Change, Controller, Next, Running};
-use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef};
 use std::sync::Arc;
 
 pub struct StatusController {
@@ -68,6 +68,7 @@ impl StatusController {
             self.publisher.publish(&self.index, &name, &touched);
             return Ok(Next::Done);
         };
+        let patch = patch(definition, &status);
         object.set_at(&["status"], status);
         // Published before it is said to be established: whoever waits for that finds it.
         let wanted = Arc::new(object);
@@ -75,7 +76,7 @@ impl StatusController {
         self.publisher.publish(&self.index, &name, &touched);
         let resource = definitions();
         let target = ResourceRef::new(&resource).name(&name).subresource("status");
-        match self.client.update(&target, &wanted).await {
+        match self.client.patch_large(&target, PatchType::Json, &patch).await {
             Ok(written) => {
                 // With all its names it waits for no other definition, so that it is as it should be.
                 let wanted = Definition(&wanted);
@@ -89,6 +90,13 @@ impl StatusController {
             Err(status) => Err(status.message),
         }
     }
+}
+
+/// Puts the status in its place, unless the definition changed: schemas are large and need not be sent.
+fn patch(definition: Definition<'_>, status: &Value) -> Value {
+    let add = |path: &str, value: Value| Value::from([("op", "add".into()), ("path", path.into()), ("value", value)]);
+    let version = Value::from(definition.0.meta().resource_version());
+    Value::Array(vec![add("/metadata/resourceVersion", version), add("/status", status.clone())])
 }
 
 pub fn definitions() -> GroupVersionResource {

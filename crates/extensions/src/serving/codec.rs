@@ -5,6 +5,7 @@ use bytes::Bytes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::yaml;
+use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::{Encoder, render, set_resource_version};
 use kubelith_schema::SelectableField;
@@ -40,11 +41,14 @@ impl Decoder for CustomDecoder {
                 document.value
             }
             _ => {
-                let decoded = json::parse_document(body, strictness).map_err(|e| unrecognized(&e))?;
+                let decoded = json::parse_document(body, strictness).map_err(|e| unrecognized(&untyped(&e)))?;
                 strict.extend(decoded.strict.iter().map(ToString::to_string));
                 decoded.value
             }
         };
+        if !matches!(object, Value::Object(_) | Value::Null) {
+            return Err(unrecognized(&untyped(&no_type(&object))));
+        }
         if object.str_at(&["kind"]).is_empty() {
             let shown = String::from_utf8_lossy(body);
             return Err(unrecognized(&format!("Object 'Kind' is missing in '{}'", shown.trim_end())));
@@ -78,6 +82,20 @@ impl Decoder for CustomDecoder {
             "the API version in the data ({given}) does not match the expected API version ({wanted})"
         )))
     }
+}
+
+/// What Go says of a document whose type cannot be read.
+pub fn untyped(why: &dyn std::fmt::Display) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// Why a document that is no object has no type.
+pub fn no_type(document: &Value) -> String {
+    format!(
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        json_kind(document)
+    )
 }
 
 /// Encodes and renders the objects of one custom resource.

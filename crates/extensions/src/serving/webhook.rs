@@ -1,17 +1,19 @@
 //! `strategy: Webhook`: another server converts objects. It is believed as little as possible: the object that comes
 //! back must be the one that was sent, and of its metadata only labels and annotations count.
 
+use super::codec::{no_type, untyped};
 use super::schemas::Schemas;
 use crate::metrics::{ExtensionsMetrics, Failure};
 use crate::{Config, Resolve};
 use futures::future::BoxFuture;
-use kubelith_auth::remote::{FetchRequest, HttpFetch};
+use kubelith_auth::remote::{FetchRequest, FetchResponse, HttpFetch};
 use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::yaml;
 use kubelith_meta::field::Path;
 use kubelith_meta::object::validate_annotations;
 use kubelith_meta::selector::validate_labels;
 use kubelith_meta::status::ForeignResponse;
-use kubelith_meta::text::quote;
+use kubelith_meta::text::{go_type, json_kind, quote};
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
 use kubelith_registry::Conversion;
 use kubelith_server::outbound::{ClientTls, Credential, HttpClient};
@@ -123,6 +125,7 @@ impl Webhook {
         let about = format!("conversion webhook for {}", object.gvk());
         let failed = |failure: Failure, why: String| (failure, format!("{about} failed: {why}"));
         let answer = self.post(&review(version, &uid, object, to)).await.map_err(|why| failed(Failure::Call, why))?;
+        is_review(&answer, version).map_err(|why| failed(Failure::Call, why))?;
         let objects = converted(&answer, version, &uid).map_err(|why| failed(Failure::MalformedResponse, why))?;
         let [converted] = objects else {
             let why = format!("{about} returned {} objects, expected 1", objects.len());
@@ -136,20 +139,7 @@ impl Webhook {
         let (url, shown) = self.url()?;
         let request = FetchRequest { url: url.clone(), json_body: Some(json::to_string(review)), bearer_token: None };
         let response = client.fetch(request).await.map_err(|e| e.to_string().replace(&url, &shown))?;
-        let body = String::from_utf8_lossy(&response.body);
-        if !(200..300).contains(&response.status) {
-            let status = Status::from(ForeignResponse {
-                code: response.status,
-                method: "POST",
-                resource: GroupResource::default(),
-                name: "",
-                body: &body,
-                retry_after_seconds: response.retry_after_seconds.unwrap_or_default(),
-                unexpected: true,
-            });
-            return Err(status.message);
-        }
-        json::parse(&response.body).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))
+        if (200..300).contains(&response.status) { answer(&response) } else { Err(refusal(&response)) }
     }
 
     /// Where to send to, and how that is called in errors.
@@ -183,6 +173,45 @@ impl Conversion for Webhook {
     }
 }
 
+/// The document that was answered.
+fn answer(response: &FetchResponse) -> Result<Value, String> {
+    let FetchResponse { status, body, content_type, .. } = response;
+    if body.is_empty() {
+        return Err(format!("0-length response with status code: {status} and content type: {content_type}"));
+    }
+    // What does not begin like JSON is taken for YAML.
+    let value = match body.trim_ascii_start().first() {
+        Some(b'{') => json::parse(body).map_err(|e| untyped(&e))?,
+        _ => yaml::read(body).map_err(|e| e.to_string())?.value,
+    };
+    match value {
+        Value::Object(_) | Value::Null => Ok(value),
+        other => Err(untyped(&no_type(&other))),
+    }
+}
+
+/// Why the webhook did not convert: in its own words if it answers a Status.
+fn refusal(response: &FetchResponse) -> String {
+    if let Ok(status) = json::parse(&response.body)
+        && (status.str_at(&["kind"]), status.str_at(&["apiVersion"])) == ("Status", "v1")
+        && status.str_at(&["status"]) != "Success"
+    {
+        return status.str_at(&["message"]).to_owned();
+    }
+    let is_text = response.content_type.is_empty() || response.content_type.starts_with("text/");
+    let body = if is_text { String::from_utf8_lossy(&response.body) } else { "unknown".into() };
+    let status = Status::from(ForeignResponse {
+        code: response.status,
+        method: "POST",
+        resource: GroupResource::default(),
+        name: "",
+        body: body.trim(),
+        retry_after_seconds: response.retry_after_seconds.unwrap_or_default(),
+        unexpected: true,
+    });
+    status.message
+}
+
 fn review(version: &str, uid: &str, object: &Value, to: &GroupVersionKind) -> Value {
     let request = Value::from([
         ("desiredAPIVersion", Value::from(to.api_version())),
@@ -194,6 +223,17 @@ fn review(version: &str, uid: &str, object: &Value, to: &GroupVersionKind) -> Va
         ("kind", Value::from("ConversionReview")),
         ("request", request),
     ])
+}
+
+/// Reviews of one version are not taken for those of the other.
+fn is_review(answer: &Value, version: &str) -> Result<(), String> {
+    let other = if version == "v1" { "v1beta1" } else { "v1" };
+    if answer.is_of(&GroupVersionKind::new("apiextensions.k8s.io", other, "ConversionReview")) {
+        return Err(format!(
+            "converting ({other}.ConversionReview) to ({version}.ConversionReview): unknown conversion"
+        ));
+    }
+    Ok(())
 }
 
 /// The objects of an answer that is one.
@@ -220,7 +260,11 @@ fn converted<'a>(answer: &'a Value, version: &str, uid: &str) -> Result<&'a [Val
 
 /// The object that came back, if it is the one that was sent, with the metadata it may have.
 fn check(sent: &Value, mut got: Value, to: &GroupVersionKind, about: &str) -> Result<Value, String> {
-    if got.as_object().is_none() || got.str_at(&["kind"]).is_empty() {
+    if got.as_object().is_none() {
+        let kind = json_kind(&got);
+        return Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"));
+    }
+    if got.str_at(&["kind"]).is_empty() {
         return Err(format!("Object 'Kind' is missing in '{}'", kubelith_meta::text::json(&got)));
     }
     let given: GroupVersion = got.gvk().group_version();
@@ -252,7 +296,7 @@ fn restored(sent: &Value, got: &Value) -> Result<Value, String> {
     let given = match got.get("metadata") {
         None => return Err("missing metadata in converted object".into()),
         Some(Value::Object(map)) => map,
-        Some(_) => return Err("invalid metadata in converted object".into()),
+        Some(other) => return Err(format!("invalid metadata of type {} in converted object", go_type(other))),
     };
     let mut metadata = sent.get("metadata").cloned().unwrap_or_else(Value::object);
     for key in ["labels", "annotations"] {
@@ -261,10 +305,11 @@ fn restored(sent: &Value, got: &Value) -> Result<Value, String> {
             continue;
         };
         let Some(map) = value.as_object() else {
-            return Err(format!("invalid metadata.{key} in converted object"));
+            return Err(format!("invalid metadata.{key} of type {} in converted object", go_type(value)));
         };
-        if let Some((name, _)) = map.iter().find(|(_, v)| v.as_str().is_none()) {
-            return Err(format!("metadata.{key}[{name}] must be a string in converted object"));
+        if let Some((name, other)) = map.iter().find(|(_, v)| v.as_str().is_none()) {
+            let is = go_type(other);
+            return Err(format!("metadata.{key}[{name}] must be a string, but is {is} in converted object"));
         }
         if metadata.get(key) != Some(value) {
             validate(key, map)?;

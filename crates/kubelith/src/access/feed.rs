@@ -1,7 +1,7 @@
 //! Keeps what authorizers know as the stored objects are: roles and bindings for RBAC, pods and what belongs to
 //! nodes for the node authorizer.
 
-use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, UNREAD_OF_PODS};
+use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, unread_of_pod};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacIndex, RbacKind};
 use kubelith_codec::json;
 use kubelith_kube::Resources;
@@ -20,8 +20,8 @@ trait Learns: Send + Sync + 'static {
     /// Namespaces and names of what was learned.
     fn known(&self) -> Vec<(Str, Str)>;
 
-    /// Members of objects that are never looked at.
-    fn unread(&self) -> &'static [&'static str] {
+    /// Members of an object with this JSON that are not looked at.
+    fn unread(&self, _json: &[u8]) -> &'static [&'static str] {
         &[]
     }
 
@@ -73,9 +73,9 @@ impl Learns for Nodes {
         self.0.put(self.1, object);
     }
 
-    fn unread(&self) -> &'static [&'static str] {
+    fn unread(&self, json: &[u8]) -> &'static [&'static str] {
         match self.1 {
-            NodeGraphKind::Pod => &UNREAD_OF_PODS,
+            NodeGraphKind::Pod => unread_of_pod(json),
             _ => &[],
         }
     }
@@ -233,9 +233,11 @@ async fn follow_events(
 }
 
 fn put(learner: &impl Learns, change: &Changed<'_>) {
-    if learner.is_concerned(change)
-        && let Ok(value) = json::parse_stored_without(&change.object.json(), learner.unread())
-    {
+    if !learner.is_concerned(change) {
+        return;
+    }
+    let json = change.object.json();
+    if let Ok(value) = json::parse_stored_without(&json, learner.unread(&json)) {
         learner.put(&value);
     }
 }

@@ -20,6 +20,9 @@ pub enum Protocol {
     Http2,
 }
 
+/// Of RFC 9113.
+const FIRST_WINDOW: u32 = 65_535;
+
 /// One connection.
 pub enum Connection {
     Http1(http1::SendRequest<Full<Bytes>>),
@@ -51,6 +54,18 @@ impl Connection {
                 Ok(Connection::Http2(sender))
             }
         }
+    }
+
+    /// HTTP/2 of a client that never opens the connection's window beyond what each begins with.
+    pub async fn open_with_first_window(address: SocketAddr) -> std::io::Result<Connection> {
+        let io = TokioIo::new(tls(address, Protocol::Http2).await?);
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_connection_window_size(FIRST_WINDOW)
+            .handshake(io)
+            .await
+            .map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        Ok(Connection::Http2(sender))
     }
 
     /// The answer with its body still to come.

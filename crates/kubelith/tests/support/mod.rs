@@ -6,7 +6,7 @@ pub mod client;
 
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -38,22 +38,15 @@ impl Server {
         let dir = TempDir::new().unwrap();
         std::fs::write(dir.path().join("tokens.csv"), format!("{TOKEN},admin,u,\"system:masters\"\n")).unwrap();
         let (port, reserved) = reserve();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubelith"));
-        command
-            .arg(format!("--data-dir={}", dir.path().join("data").display()))
-            .arg(format!("--token-auth-file={}", dir.path().join("tokens.csv").display()))
-            .args(["--bind-address=127.0.0.1", "--permit-port-sharing"])
-            .arg(format!("--secure-port={port}"));
-        if !flags.iter().any(|f| f.starts_with("--etcd-servers") || f.starts_with("--storage-backend")) {
-            command.arg("--storage-backend=memory");
-        }
-        if !flags.iter().any(|f| f.starts_with("--authorization-")) {
-            command.arg("--authorization-mode=Node,RBAC");
-        }
-        let log = std::fs::File::create(dir.path().join("log")).unwrap();
-        command.args(flags).envs(environment.iter().copied());
-        command.stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
-        Server { child: command.spawn().unwrap(), port, dir, _reserved: reserved }
+        let child = spawn(dir.path(), port, flags, environment);
+        Server { child, port, dir, _reserved: reserved }
+    }
+
+    /// Starts the program again where it was, once it has ended, and waits until it is ready.
+    pub fn restart(&mut self, flags: &[&str]) {
+        self.ended();
+        self.child = spawn(self.dir.path(), self.port, flags, &[]);
+        self.wait_for("ready", || self.get("/readyz").is_ok_and(|r| r.status == 200));
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -127,6 +120,30 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn spawn(dir: &Path, port: u16, flags: &[&str], environment: &[(&str, &str)]) -> Child {
+    let mut command = Command::new(program());
+    command
+        .arg(format!("--data-dir={}", dir.join("data").display()))
+        .arg(format!("--token-auth-file={}", dir.join("tokens.csv").display()))
+        .args(["--bind-address=127.0.0.1", "--permit-port-sharing"])
+        .arg(format!("--secure-port={port}"));
+    if !flags.iter().any(|f| f.starts_with("--etcd-servers") || f.starts_with("--storage-backend")) {
+        command.arg("--storage-backend=memory");
+    }
+    if !flags.iter().any(|f| f.starts_with("--authorization-")) {
+        command.arg("--authorization-mode=Node,RBAC");
+    }
+    let log = std::fs::File::create(dir.join("log")).unwrap();
+    command.args(flags).envs(environment.iter().copied());
+    command.stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// The one that was just built, or another build that `KUBELITH_PROGRAM` names: an optimised one, for what is measured.
+fn program() -> PathBuf {
+    std::env::var_os("KUBELITH_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_kubelith").into(), PathBuf::from)
 }
 
 /// A port that nobody else gets while the socket lives, and that a server may share.

@@ -5,6 +5,7 @@ use super::{Group, aggregated, documents};
 use crate::handlers::context::accept_of;
 use crate::handlers::output;
 use crate::http::{Body, BoxHandler, Handler, Request, Response};
+use crate::request_info::RequestInfo;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -157,7 +158,9 @@ struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let Some(parts) = Parts::of(request.uri().path()) else { return self.next.handle(request) };
+        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        let path = info.as_ref().map_or(request.uri().path(), |info| info.path.as_str());
+        let Some(parts) = Parts::of(path) else { return self.next.handle(request) };
         let merged = self.discovery.merged();
         let group = |name: &str| merged.groups.iter().find(|g| g.name == name);
         let version = |name: &str, version: &str| {
@@ -213,7 +216,7 @@ impl Parts<'_> {
             ("apis", None, None) => Parts::Groups,
             ("api", Some(version), None) => Parts::Version("", version),
             ("apis", Some(name), None) if !name.is_empty() => Parts::Group(name),
-            ("apis", Some(name), Some(version)) => Parts::Version(name, version),
+            ("apis", Some(name), Some(version)) if !name.is_empty() => Parts::Version(name, version),
             _ => return None,
         };
         parts.next().is_none().then_some(found)
@@ -279,13 +282,12 @@ fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOn
             return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
         }
     };
-    let mut response = if output.convert.is_none() {
-        encoded(request, &output, &old())
-    } else {
-        match aggregated_response(request, merged, which, &output) {
-            Ok(response) => response,
-            Err(status) => output::status(request.headers(), pretty(request), &status),
-        }
+    if output.convert.is_none() {
+        return encoded(request, &output, &old());
+    }
+    let mut response = match aggregated_response(request, merged, which, &output) {
+        Ok(response) => response,
+        Err(status) => output::status(request.headers(), pretty(request), &status),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     response

@@ -52,7 +52,11 @@ impl Shared {
         let wanted = match wanted_user(request.headers()) {
             Ok(Some(wanted)) => wanted,
             Ok(None) => return self.next.handle(request).await,
-            Err(status) => return respond::status(&request, &status),
+            Err(status) => {
+                let mut response = respond::status(&request, &status);
+                response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
+                return response;
+            }
         };
         let attributes = attributes(&request);
         match self.impersonation.impersonate(&*self.authorizer, &attributes, &wanted).await {

@@ -10,6 +10,7 @@ use super::{output, views};
 use crate::http::{Body, BoxError, Response};
 use crate::table;
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::gzip;
@@ -21,6 +22,9 @@ use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Snapshot};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Objects of a list that are converted at a time.
+const CONVERSIONS: usize = 16;
 
 /// Objects whose bytes are queued at a time while a list is sent.
 const BATCH: usize = 64;
@@ -356,10 +360,10 @@ fn protobuf_chunks(
 
 /// Lists that are built as a value first: other versions, tables, metadata only, YAML, indented.
 async fn built(cx: &Context, negotiated: &Output, page: Page) -> Result<Response, Status> {
-    let mut objects = Vec::new();
-    for object in page.objects() {
-        objects.push(views::value_of(cx, &object).await?);
-    }
+    // A webhook may have to convert each of them.
+    let read = |object: Arc<CachedObject>| async move { views::value_of(cx, &object).await };
+    let read = futures::stream::iter(page.objects()).map(read).buffered(CONVERSIONS);
+    let objects = read.try_collect().await?;
     let list = list_value(cx, negotiated, objects, page.meta(cx))?;
     let body = output::encode(negotiated.format, &list, cx.pretty() || negotiated.pretty)?;
     Ok(output::bytes(cx, StatusCode::OK, negotiated.format, body))

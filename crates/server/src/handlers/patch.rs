@@ -218,6 +218,12 @@ impl Patch<'_> {
             let decoded = json::parse_strict(&self.bytes)
                 .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
             strict.extend(decoded.strict.iter().map(ToString::to_string));
+            if self.kind == Kind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
+                let kind = json_kind(&decoded.value);
+                return Err(Status::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+                )));
+            }
             return Ok(decoded.value);
         }
         json::parse(&self.bytes).map_err(|_| match self.kind {

@@ -17,7 +17,12 @@ const QUIET_AFTER: Duration = Duration::from_secs(2);
 /// How often a busy connection is looked at.
 const BUSY_CHECK: Duration = Duration::from_secs(16);
 
-/// `Never` in `head_since`.
+/// For a client to take some of an answer that is all there: as long as the reference lets a request take.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
+/// To take some of a watch or a log, which people read at leisure.
+const STREAM_PATIENCE: Duration = Duration::from_secs(600);
+
+/// `Never` in `head_since` and `blocked_since`.
 const NOT_BEGUN: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -28,10 +33,15 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// When the first byte of a head that is not whole yet came.
     head_since: AtomicU64,
+    wrote_at: AtomicU64,
     /// Something was written that may not be on its way yet.
     unflushed: AtomicBool,
     /// Bytes between requests say nothing: they may be pings and window updates of HTTP/2.
-    multiplexed: bool,
+    multiplexed: AtomicBool,
+    /// When the socket began to take nothing more of what is sent.
+    blocked_since: AtomicU64,
+    /// Requests whose answers may take as long as they like.
+    streaming: AtomicU32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +57,18 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct ActiveRequest {
     activity: Arc<Activity>,
+    is_streaming: bool,
+}
+
+impl ActiveRequest {
+    /// The answer is not all there: a client may read it as it comes.
+    pub fn streams(mut self) -> ActiveRequest {
+        if !self.is_streaming {
+            self.activity.streaming.fetch_add(1, Ordering::AcqRel);
+        }
+        self.is_streaming = true;
+        self
+    }
 }
 
 /// Of a connection that begins now.
@@ -57,27 +79,33 @@ impl Default for Activity {
             requests: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(NOT_BEGUN),
+            wrote_at: AtomicU64::new(0),
             unflushed: AtomicBool::new(false),
-            multiplexed: false,
+            multiplexed: AtomicBool::new(false),
+            blocked_since: AtomicU64::new(NOT_BEGUN),
+            streaming: AtomicU32::new(0),
         }
     }
 }
 
 impl Activity {
-    /// Of an HTTP/2 connection.
-    pub fn multiplexed() -> Activity {
-        Activity { multiplexed: true, ..Activity::default() }
+    /// It is an HTTP/2 connection.
+    pub fn multiplex(&self) {
+        self.multiplexed.store(true, Ordering::Release);
     }
 
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(NOT_BEGUN, Ordering::Release);
-        ActiveRequest { activity: self.clone() }
+        ActiveRequest { activity: self.clone(), is_streaming: false }
     }
 
     /// What to do with the connection. `leaving_since`: when we said goodbye.
     pub fn judge(&self, leaving_since: Option<Instant>) -> Verdict {
         let now = Instant::now();
+        if self.is_stalled(now) {
+            return Verdict::TooSlow;
+        }
         if self.requests.load(Ordering::Acquire) > 0 {
             return Verdict::LookAgainAt(now + if leaving_since.is_some() { FAREWELL } else { BUSY_CHECK });
         }
@@ -94,6 +122,28 @@ impl Activity {
         if end <= now { verdict } else { Verdict::LookAgainAt(end.min(now + HEAD_TIMEOUT)) }
     }
 
+    /// How long a client may take nothing of what is sent to it.
+    pub fn patience(&self) -> Duration {
+        if self.streaming.load(Ordering::Acquire) > 0 { STREAM_PATIENCE } else { ANSWER_PATIENCE }
+    }
+
+    fn is_stalled(&self, now: Instant) -> bool {
+        match self.blocked_since.load(Ordering::Acquire) {
+            NOT_BEGUN => false,
+            since => self.epoch + Duration::from_millis(since) + self.patience() <= now,
+        }
+    }
+
+    /// The socket takes nothing more.
+    pub fn is_blocked(&self) {
+        let _ = self.blocked_since.compare_exchange(NOT_BEGUN, self.now(), Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The socket takes something.
+    pub fn is_unblocked(&self) {
+        self.blocked_since.store(NOT_BEGUN, Ordering::Release);
+    }
+
     /// True if a request is under way.
     pub fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Acquire) > 0
@@ -103,12 +153,22 @@ impl Activity {
     pub fn is_quiet(&self) -> bool {
         self.requests.load(Ordering::Acquire) == 0
             && self.head_since.load(Ordering::Acquire) == NOT_BEGUN
-            && !self.unflushed.load(Ordering::Acquire)
+            && !self.has_unflushed()
             && self.now() >= self.idle_since.load(Ordering::Acquire) + QUIET_AFTER.as_millis() as u64
+    }
+
+    /// True if nothing was sent for a moment, and all that was is on its way. Requests may be under way.
+    pub fn is_still(&self) -> bool {
+        !self.has_unflushed() && self.now() >= self.wrote_at.load(Ordering::Acquire) + QUIET_AFTER.as_millis() as u64
+    }
+
+    pub fn has_unflushed(&self) -> bool {
+        self.unflushed.load(Ordering::Acquire)
     }
 
     /// Bytes are handed to the socket.
     pub fn writes(&self) {
+        self.wrote_at.store(self.now(), Ordering::Release);
         self.unflushed.store(true, Ordering::Release);
     }
 
@@ -123,7 +183,7 @@ impl Activity {
 
     /// Bytes came from the client.
     pub fn saw_bytes(&self) {
-        if !self.multiplexed && self.requests.load(Ordering::Acquire) == 0 {
+        if !self.multiplexed.load(Ordering::Acquire) && self.requests.load(Ordering::Acquire) == 0 {
             let _ = self.head_since.compare_exchange(NOT_BEGUN, self.now(), Ordering::AcqRel, Ordering::Acquire);
         }
     }
@@ -132,6 +192,7 @@ impl Activity {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let activity = &self.activity;
+        activity.streaming.fetch_sub(u32::from(self.is_streaming), Ordering::AcqRel);
         activity.idle_since.store(activity.now(), Ordering::Release);
         activity.requests.fetch_sub(1, Ordering::AcqRel);
     }
@@ -159,6 +220,28 @@ mod tests {
         assert!(matches!(activity.judge(Some(leaving)), Verdict::LookAgainAt(_)));
         advance(FAREWELL).await;
         assert_eq!(activity.judge(Some(leaving)), Verdict::TooSlow);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_must_take_what_is_sent() {
+        let activity = Arc::new(Activity::default());
+        let request = activity.begin_request();
+        for _ in 0..3 {
+            activity.is_blocked();
+            advance(ANSWER_PATIENCE - Duration::from_secs(1)).await;
+            activity.is_blocked();
+            assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)));
+            activity.is_unblocked();
+        }
+        activity.is_blocked();
+        advance(ANSWER_PATIENCE).await;
+        assert_eq!(activity.judge(None), Verdict::TooSlow);
+        let request = request.streams();
+        assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)), "it is read at leisure");
+        advance(STREAM_PATIENCE).await;
+        assert_eq!(activity.judge(None), Verdict::TooSlow);
+        drop(request);
+        assert_eq!(activity.patience(), ANSWER_PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use super::control::Connections;
 use super::driver::Driver;
 use super::protocol::{Http1, Http2};
 use super::service::{ConnectionInfo, ConnectionService};
+use super::socket::Socket;
 use super::stream::ClientStream;
 use super::{HttpOptions, ListenStats};
 use crate::http::BoxHandler;
@@ -31,12 +32,14 @@ pub(super) struct Shared {
 
 /// Shakes hands, then starts the connection as a task of its own: the handshake's memory goes with its task.
 pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Shared>) {
+    let activity = Arc::new(Activity::default());
+    let stream = Socket::new(stream, activity.clone());
     let Ok(local) = stream.local_addr() else { return };
     let config = shared.tls.config_for(local.ip());
     let handshake = tokio::time::timeout(HEAD_TIMEOUT, TlsAcceptor::from(config).accept(stream));
     let Some(handshake) = shared.stop.run_until_cancelled(handshake).await else { return };
     let why = match handshake {
-        Ok(Ok(stream)) => return start(Box::new(stream), remote, local, shared),
+        Ok(Ok(stream)) => return start(Box::new(stream), activity, remote, local, shared),
         Ok(Err(e)) => e.to_string(),
         Err(_) => "timeout".to_owned(),
     };
@@ -44,7 +47,13 @@ pub(super) async fn accept(stream: TcpStream, remote: SocketAddr, shared: Arc<Sh
     tracing::debug!("http: TLS handshake error from {remote}: {why}");
 }
 
-fn start(stream: Box<TlsStream<TcpStream>>, remote: SocketAddr, local: SocketAddr, shared: Arc<Shared>) {
+fn start(
+    stream: Box<TlsStream<Socket>>,
+    activity: Arc<Activity>,
+    remote: SocketAddr,
+    local: SocketAddr,
+    shared: Arc<Shared>,
+) {
     let session = stream.get_ref().1;
     let is_h2 = session.alpn_protocol() == Some(b"h2");
     let peer_certificates = session
@@ -58,7 +67,9 @@ fn start(stream: Box<TlsStream<TcpStream>>, remote: SocketAddr, local: SocketAdd
         peer_certificates,
         control: entry.control.clone(),
     });
-    let activity = Arc::new(if is_h2 { Activity::multiplexed() } else { Activity::default() });
+    if is_h2 {
+        activity.multiplex();
+    }
     let stream = ClientStream::new(stream, activity.clone());
     let service = ConnectionService::new(shared.handler.clone(), connection, activity);
     let tasks = shared.tasks.clone();

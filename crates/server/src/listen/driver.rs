@@ -42,6 +42,8 @@ pub(super) struct Driver<P: Protocol> {
     entry: Entry,
     activity: Arc<Activity>,
     leaving_since: Option<Instant>,
+    /// How much was sent when the client's windows were seen to be closed, and since when they are.
+    stopped: Option<(u64, Instant)>,
     look: Pin<Box<Sleep>>,
 }
 
@@ -49,14 +51,31 @@ impl<P: Protocol> Driver<P> {
     pub fn new(stream: ClientStream, service: ConnectionService, shared: Arc<Shared>, entry: Entry) -> Driver<P> {
         let activity = service.activity.clone();
         let look = Box::pin(tokio::time::sleep_until(Instant::now() + HEAD_TIMEOUT));
-        Driver { state: State::Waiting(stream, None), service, shared, entry, activity, leaving_since: None, look }
+        Driver {
+            state: State::Waiting(stream, None),
+            service,
+            shared,
+            entry,
+            activity,
+            leaving_since: None,
+            stopped: None,
+            look,
+        }
     }
 
     /// Does what the state allows. Ready when the state has changed, or the connection has ended.
     fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Waiting(stream, _) => {
-                let spoke = ready!(stream.poll_first_bytes(cx));
+            State::Waiting(stream, parked) => {
+                let stirs = parked.as_mut().is_some_and(|parked| P::poll_stirs(parked, cx).is_ready());
+                if !stirs && self.activity.has_unflushed() {
+                    // A failure shows at the next read.
+                    let _ = Pin::new(&mut *stream).poll_flush(cx);
+                }
+                let spoke = if stirs { Ok(true) } else { ready!(stream.poll_first_bytes(cx)) };
+                if parked.is_some() && !stirs && matches!(spoke, Ok(true)) && P::answers_aside(stream, cx) {
+                    return Poll::Ready(());
+                }
                 if let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
                     && matches!(spoke, Ok(true))
                 {
@@ -93,6 +112,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn serve(&mut self, stream: ClientStream, parked: Option<P::Parked>) {
+        self.shared.stats.resumed.fetch_add(u64::from(parked.is_some()), Ordering::Relaxed);
         self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
         self.look.as_mut().reset(Instant::now() + PARK_CHECK);
     }
@@ -100,6 +120,9 @@ impl<P: Protocol> Driver<P> {
     /// Looks at the clock. True if the connection should leave; `Err` if it must end now.
     fn judge(&mut self, cx: &mut Context<'_>) -> Result<bool, ()> {
         while self.look.as_mut().poll(cx).is_ready() {
+            if self.is_starved() {
+                return Err(());
+            }
             match self.activity.judge(self.leaving_since) {
                 Verdict::TooSlow => return Err(()),
                 Verdict::Idle => return Ok(true),
@@ -112,15 +135,30 @@ impl<P: Protocol> Driver<P> {
         Ok(false)
     }
 
+    /// Whether the client has let us send nothing for too long.
+    fn is_starved(&mut self) -> bool {
+        let now = Instant::now();
+        let sent = if let State::Serving(conn) = &self.state { P::sent_before_stop(conn) } else { None };
+        self.stopped = sent.map(|sent| match self.stopped {
+            Some((before, since)) if before == sent => (sent, since),
+            _ => (sent, now),
+        });
+        self.activity.is_busy() && self.stopped.is_some_and(|(_, since)| since + self.activity.patience() <= now)
+    }
+
     fn next_look(&self, when: Instant) -> Instant {
         let may_park = matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
-        if may_park && !self.activity.is_busy() { when.min(Instant::now() + PARK_CHECK) } else { when }
+        if may_park && (P::PARKS_BUSY || !self.activity.is_busy()) {
+            when.min(Instant::now() + PARK_CHECK)
+        } else {
+            when
+        }
     }
 
     /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
     fn park(&mut self, cx: &mut Context<'_>) -> bool {
         let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
-        if self.leaving_since.is_some() || !self.activity.is_quiet() {
+        if self.leaving_since.is_some() || !P::is_quiet(&self.activity) {
             return false;
         }
         let Some(parked) = P::poll_park(conn, cx) else { return false };

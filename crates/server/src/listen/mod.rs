@@ -8,7 +8,11 @@ mod debug_socket;
 mod driver;
 mod parking;
 mod protocol;
+mod refusal;
 pub mod service;
+#[cfg(test)]
+mod slow_tests;
+mod socket;
 mod stream;
 
 pub use bind::{BindOptions, Sharing, bind};
@@ -52,6 +56,8 @@ pub struct ListenStats {
     pub tls_handshake_errors: AtomicU64,
     /// How often a silent connection was put aside.
     pub parked: AtomicU64,
+    /// How often one was taken up again.
+    pub resumed: AtomicU64,
 }
 
 /// When to stop, and how.

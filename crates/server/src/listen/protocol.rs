@@ -1,7 +1,8 @@
 //! HTTP/1.1 and HTTP/2 as the driver sees them: hyper's connections have no common trait.
 
 use super::HttpOptions;
-use super::parking::{Parked, Tap, TapIo};
+use super::activity::Activity;
+use super::parking::{Parked, Streams, Tap, TapIo, answer_ping};
 use super::service::ConnectionService;
 use super::stream::ClientStream;
 use hyper::server::conn::{http1, http2};
@@ -9,11 +10,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
 
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
 const UPLOAD_WINDOW: u32 = 256 * 1024;
 /// Of one request, as the reference.
 const MAX_HEADER_BYTES: u32 = 1 << 20;
+/// A front proxy sends each group of a user as one.
+const MAX_HEADERS: usize = 1000;
 /// Per stream: what is made ahead of a slow reader.
 const MAX_SEND_BUFFER: usize = 128 * 1024;
 
@@ -39,8 +43,29 @@ pub(super) trait Protocol: Send + 'static {
     /// The stream without the protocol's state and buffers; `None` if the protocol cannot be picked up again.
     fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream>;
 
+    /// If the protocol lets us send nothing more: how much was sent until now.
+    fn sent_before_stop(_: &Self::Connection) -> Option<u64> {
+        None
+    }
+
+    /// Whether so little goes on that the connection may be put aside.
+    fn is_quiet(activity: &Activity) -> bool;
+
+    /// Ready when a connection that was put aside has something to send.
+    fn poll_stirs(_: &mut Self::Parked, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// The client has said something to a connection that was put aside: true if that was all, and an answer was given.
+    fn answers_aside(_: &mut ClientStream, _: &mut Context<'_>) -> bool {
+        false
+    }
+
     /// What to keep of a silent connection if it can do without its state now. If it cannot, what that takes is begun.
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Self::Parked>;
+
+    /// Whether a connection with requests under way may be put aside.
+    const PARKS_BUSY: bool;
 
     /// Whether a client has to be told that a connection ends, also one that was put aside.
     const BIDS_FAREWELL: bool;
@@ -52,6 +77,7 @@ impl Protocol for Http1 {
     type Connection = http1::Connection<TokioIo<ClientStream>, ConnectionService>;
     type Parked = ();
     const BIDS_FAREWELL: bool = false;
+    const PARKS_BUSY: bool = false;
 
     fn serve(
         stream: ClientStream,
@@ -64,6 +90,7 @@ impl Protocol for Http1 {
             // `Activity` tells idle connections from slow ones, which this timeout does not.
             .header_read_timeout(None)
             .max_buf_size(MAX_HEADER_BYTES as usize)
+            .max_headers(MAX_HEADERS)
             .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service)
     }
@@ -85,6 +112,10 @@ impl Protocol for Http1 {
         Some(stream)
     }
 
+    fn is_quiet(activity: &Activity) -> bool {
+        activity.is_quiet()
+    }
+
     /// Nothing is left of a request once it was answered.
     fn poll_park(_: &mut Pin<Box<Self::Connection>>, _: &mut Context<'_>) -> Option<()> {
         Some(())
@@ -97,6 +128,7 @@ pub(super) struct Http2;
 pub(super) struct Http2Connection {
     conn: http2::Connection<TokioIo<TapIo>, ConnectionService, TokioExecutor>,
     tap: Arc<Mutex<Tap>>,
+    streams: Arc<Streams>,
 }
 
 impl Protocol for Http2 {
@@ -104,6 +136,7 @@ impl Protocol for Http2 {
     type Parked = Parked;
     /// Or a request that is on its way might be lost.
     const BIDS_FAREWELL: bool = true;
+    const PARKS_BUSY: bool = true;
 
     fn serve(
         stream: ClientStream,
@@ -111,22 +144,23 @@ impl Protocol for Http2 {
         options: &HttpOptions,
         parked: Option<Parked>,
     ) -> Self::Connection {
-        let streams = options.max_streams_per_connection;
-        let window = UPLOAD_WINDOW.saturating_mul(streams).min(i32::MAX as u32);
-        let tap = Arc::new(Mutex::new(match parked {
-            Some(parked) => Tap::resume(stream, &parked, window),
-            None => Tap::new(stream),
-        }));
+        let most = options.max_streams_per_connection;
+        let window = UPLOAD_WINDOW.saturating_mul(most).min(i32::MAX as u32);
+        let (tap, streams) = match parked {
+            Some(parked) => (Tap::resume(stream, &parked, window), Streams::again(parked.into_answers())),
+            None => (Tap::new(stream), Streams::default()),
+        };
+        let (tap, streams) = (Arc::new(Mutex::new(tap)), Arc::new(streams));
         let conn = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
-            .max_concurrent_streams(streams)
+            .max_concurrent_streams(most)
             .initial_stream_window_size(UPLOAD_WINDOW)
             .initial_connection_window_size(window)
             .max_frame_size(UPLOAD_WINDOW)
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_send_buf_size(MAX_SEND_BUFFER)
-            .serve_connection(TokioIo::new(TapIo(tap.clone())), service);
-        Http2Connection { conn, tap }
+            .serve_connection(TokioIo::new(TapIo(tap.clone())), service.with_streams(streams.clone()));
+        Http2Connection { conn, tap, streams }
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
@@ -138,12 +172,38 @@ impl Protocol for Http2 {
     }
 
     fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream> {
-        let Http2Connection { conn, tap } = *Pin::into_inner(conn);
+        let Http2Connection { conn, tap, .. } = *Pin::into_inner(conn);
         drop(conn);
         tap.lock().unwrap_or_else(PoisonError::into_inner).take_stream()
     }
 
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Parked> {
-        conn.tap.lock().unwrap_or_else(PoisonError::into_inner).poll_park(cx)
+        let Http2Connection { tap, streams, .. } = &**conn;
+        tap.lock().unwrap_or_else(PoisonError::into_inner).poll_park(cx, streams)
+    }
+
+    fn is_quiet(activity: &Activity) -> bool {
+        activity.is_still()
+    }
+
+    fn sent_before_stop(conn: &Self::Connection) -> Option<u64> {
+        conn.tap.lock().unwrap_or_else(PoisonError::into_inner).sent_before_stop()
+    }
+
+    fn poll_stirs(parked: &mut Parked, cx: &mut Context<'_>) -> Poll<()> {
+        parked.poll_stirs(cx)
+    }
+
+    /// Clients ask whether we are there when they have not heard of us for a while.
+    fn answers_aside(stream: &mut ClientStream, cx: &mut Context<'_>) -> bool {
+        let Some((length, answer)) = answer_ping(stream.unread_bytes()) else { return false };
+        if stream.unread_bytes().len() > length {
+            return false;
+        }
+        // An answer that is not taken as a whole is given by hyper.
+        let Poll::Ready(Ok(written)) = Pin::new(&mut *stream).poll_write(cx, &answer) else { return false };
+        debug_assert_eq!(written, answer.len());
+        stream.unread_bytes().clear();
+        true
     }
 }

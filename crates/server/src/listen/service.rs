@@ -3,14 +3,16 @@
 
 use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
+use super::parking::{Answer, Begun, Held, Streams};
+use super::refusal;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
 use crate::tls::PeerCertificates;
 use crate::upgrade::UpgradeSlot;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{CONNECTION, UPGRADE};
-use http::{Method, StatusCode, Version};
+use http::header::{CONNECTION, DATE, UPGRADE};
+use http::{HeaderValue, Method, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use std::convert::Infallible;
@@ -35,11 +37,18 @@ pub struct ConnectionService {
     pub(super) activity: Arc<Activity>,
     /// Of the request that asks for an upgrade; HTTP/1.1 has one request at a time.
     upgrade: Arc<Mutex<Option<UpgradeSlot>>>,
+    /// Of HTTP/2.
+    streams: Option<Arc<Streams>>,
 }
 
 impl ConnectionService {
     pub fn new(handler: BoxHandler, connection: Arc<ConnectionInfo>, activity: Arc<Activity>) -> ConnectionService {
-        ConnectionService { handler, connection, activity, upgrade: Arc::default() }
+        ConnectionService { handler, connection, activity, upgrade: Arc::default(), streams: None }
+    }
+
+    /// For a life of an HTTP/2 connection.
+    pub(super) fn with_streams(self, streams: Arc<Streams>) -> ConnectionService {
+        ConnectionService { streams: Some(streams), ..self }
     }
 
     /// Whoever wants the connection, now that HTTP is done with it.
@@ -62,7 +71,17 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        let streams = match self.streams.as_ref().map(|streams| (streams, streams.begin())) {
+            Some((_, Begun::Again(held))) => return Box::pin(std::future::ready(Ok(go_on(held)))),
+            Some((streams, Begun::New(nth))) => Some((streams.clone(), nth)),
+            None => None,
+        };
         let active = self.activity.begin_request();
+        if request.version() < Version::HTTP_2
+            && let Some(response) = refusal::of(&request)
+        {
+            return Box::pin(std::future::ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))));
+        }
         let connection = self.connection.clone();
         let mut request = request.map(RequestBody::Incoming);
         request.extensions_mut().insert(connection.clone());
@@ -79,11 +98,19 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
             }
             if version == Version::HTTP_2 {
                 close_like_http1(&mut response, &connection);
+            } else {
+                refusal::name_status(&mut response);
             }
             if is_head {
                 response = respond::without_body(response);
             }
-            Ok(response.map(|body| CountedBody { body, _active: active }))
+            Ok(response.map(|body| match streams {
+                Some((streams, nth)) if !body.is_complete() => {
+                    CountedBody::Held(streams.hold(nth, Answer::new(body, active.streams())))
+                }
+                _ if body.is_complete() => CountedBody::Own { body, _active: active },
+                _ => CountedBody::Own { body, _active: active.streams() },
+            }))
         })
     }
 }
@@ -101,10 +128,23 @@ fn close_like_http1(response: &mut Response, connection: &ConnectionInfo) {
     }
 }
 
+/// An answer whose head the client has seen; what goes with this one must not enter the table of header compression.
+fn go_on(held: Arc<Held>) -> http::Response<CountedBody> {
+    let mut response = http::Response::new(CountedBody::Held(held));
+    let mut date = HeaderValue::from_static("-");
+    date.set_sensitive(true);
+    response.headers_mut().insert(DATE, date);
+    response
+}
+
 /// A body that keeps its connection busy until it was sent.
-pub struct CountedBody {
-    body: Body,
-    _active: ActiveRequest,
+pub enum CountedBody {
+    Own {
+        body: Body,
+        _active: ActiveRequest,
+    },
+    /// It may take long, and outlive the connection's state.
+    Held(Arc<Held>),
 }
 
 impl http_body::Body for CountedBody {
@@ -112,14 +152,23 @@ impl http_body::Body for CountedBody {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        match &mut *self {
+            CountedBody::Own { body, .. } => Pin::new(body).poll_frame(cx),
+            CountedBody::Held(held) => held.poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match self {
+            CountedBody::Own { body, .. } => body.is_end_stream(),
+            CountedBody::Held(held) => held.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self {
+            CountedBody::Own { body, .. } => body.size_hint(),
+            CountedBody::Held(held) => held.size_hint(),
+        }
     }
 }

@@ -1,24 +1,24 @@
 //! A client's bytes: TLS, with what was read ahead put back in front, and notes for [`Activity`].
 
 use super::activity::Activity;
+use super::socket::Socket;
 use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// Boxed, so that it moves between the stages of a connection without leaving holes of its size.
 pub struct ClientStream {
-    tls: Box<TlsStream<TcpStream>>,
+    tls: Box<TlsStream<Socket>>,
     ahead: Bytes,
     activity: Arc<Activity>,
 }
 
 impl ClientStream {
-    pub fn new(tls: Box<TlsStream<TcpStream>>, activity: Arc<Activity>) -> ClientStream {
+    pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>) -> ClientStream {
         ClientStream { tls, ahead: Bytes::new(), activity }
     }
 
@@ -26,6 +26,11 @@ impl ClientStream {
     pub fn unread(&mut self, bytes: Bytes) {
         debug_assert!(self.ahead.is_empty());
         self.ahead = bytes;
+    }
+
+    /// What was put back.
+    pub fn unread_bytes(&mut self) -> &mut Bytes {
+        &mut self.ahead
     }
 
     pub fn has_unread(&self) -> bool {

@@ -24,6 +24,7 @@ use std::time::Instant;
 /// Names the field manager of what we write ourselves, as in the reference.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver/v1.36.4");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const METADATA: HeaderValue = HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 
 /// Who a request without a socket is from. Only this crate can put it into a request's extensions, so the
 /// authentication filter trusts it.
@@ -107,6 +108,14 @@ impl LoopbackClient {
     pub async fn patch(&self, target: &ResourceRef<'_>, kind: PatchType, patch: &Value) -> Result<Value, Status> {
         let media_type = HeaderValue::from_static(kind.media_type());
         self.call(Method::PATCH, target, Some(json::to_vec(patch).into()), media_type).await
+    }
+
+    /// As `patch`, for large objects: what is answered is their metadata.
+    pub async fn patch_large(&self, target: &ResourceRef<'_>, kind: PatchType, patch: &Value) -> Result<Value, Status> {
+        let media_type = HeaderValue::from_static(kind.media_type());
+        let mut request = request(Method::PATCH, &target.path(), Some(json::to_vec(patch).into()), media_type)?;
+        request.headers_mut().insert(ACCEPT, METADATA);
+        read(self.send(request).await).await
     }
 
     /// `options` is a DeleteOptions.

@@ -5,10 +5,9 @@ use super::{Dialect, meta};
 use kubelith_codec::negotiate::{BUILT_IN, Format, media_types, stream_media_types};
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Version};
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The schema of a custom resource, made when a document needs it.
+/// The schema of a custom resource, made when a document needs it. It refers to ObjectMeta and to nothing else.
 pub type Written = Arc<dyn Fn(Dialect) -> Value + Send + Sync>;
 
 /// A resource in one of its versions.
@@ -89,20 +88,43 @@ impl Published {
     }
 }
 
-/// The schemas that come with resources instead of from the catalogue, by name: objects and their lists.
-pub(super) fn written(published: &[Published], dialect: Dialect) -> HashMap<Str, Value> {
-    let mut schemas = HashMap::new();
-    for resource in published {
-        let Some(written) = &resource.written else { continue };
-        let item = Value::from([("$ref", dialect.reference(&resource.model()))]);
-        schemas.insert(resource.list_model(), list(resource, item, dialect));
-        schemas.insert(resource.model(), written(dialect));
-    }
-    schemas
+/// Where a schema that is no type of the catalogue comes from. It is written when its turn comes: those of all
+/// custom resources together may be too much.
+pub(super) enum Source {
+    Object(Str, Written),
+    List(Published),
 }
 
-fn list(resource: &Published, item: Value, dialect: Dialect) -> Value {
+impl Source {
+    pub fn write(&self, dialect: Dialect) -> Value {
+        match self {
+            Source::Object(_, written) => written(dialect),
+            Source::List(resource) => list(resource, dialect),
+        }
+    }
+
+    /// The names of other schemas that stand in it.
+    pub fn refers_to(&self) -> [Str; 2] {
+        match self {
+            Source::Object(name, _) => [name.clone(), meta::OBJECT_META.into()],
+            Source::List(resource) => [resource.model(), meta::LIST_META.into()],
+        }
+    }
+}
+
+/// The schemas that come with resources instead of from the catalogue, by name: objects and their lists.
+pub(super) fn written(published: &[Published]) -> impl Iterator<Item = (Str, Source)> {
+    published.iter().filter_map(|resource| Some((resource, resource.written.clone()?))).flat_map(
+        |(resource, written)| {
+            let object = Source::Object(resource.model(), written);
+            [(resource.list_model(), Source::List(resource.clone())), (resource.model(), object)]
+        },
+    )
+}
+
+fn list(resource: &Published, dialect: Dialect) -> Value {
     let descriptor = &resource.descriptor;
+    let item = Value::from([("$ref", dialect.reference(&resource.model()))]);
     let kind =
         GroupVersionKind::new(descriptor.group.clone(), resource.version().name.clone(), descriptor.list_kind.clone());
     let text = |description: &str| Value::from([("description", description), ("type", "string")]);

@@ -3,6 +3,7 @@
 use super::foreign::{Joined, Own};
 use super::model::{self, Body, Content, Operation, Parameter, PathItem, Paths, Place};
 use super::parameters::Parameters;
+use super::published::Source;
 use super::schemas::{Kinds, Schemas, gvk, reachable};
 use super::v3::{bearer_token, info, members, piece};
 use super::words::Words;
@@ -19,7 +20,7 @@ pub struct Document<'a> {
     words: &'a Words,
     kinds: Kinds,
     paths: Paths,
-    written: HashMap<Str, Value>,
+    written: HashMap<Str, Source>,
     models: BTreeSet<Str>,
     shared: Shared,
     joined: Joined,
@@ -34,7 +35,7 @@ impl Own for Document<'_> {
         let name = self.models.get(name)?;
         let schemas =
             Schemas { table: &self.library.catalog.table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
-        self.written.get(name).cloned().or_else(|| schemas.named(name))
+        self.written.get(name).map(|s| s.write(Dialect::V2)).or_else(|| schemas.named(name))
     }
 
     fn parameter(&self, name: &str) -> Option<Value> {
@@ -65,7 +66,7 @@ impl<'a> Document<'a> {
         for subject in subjects {
             paths.append(&mut subject.paths(&parameters));
             if let Subject::Version(_, published) = subject.as_ref() {
-                written.extend(super::published::written(published, Dialect::V2));
+                written.extend(super::published::written(published));
             }
         }
         let models = reachable(model::models(&paths), table, &written);
@@ -101,7 +102,8 @@ impl<'a> Document<'a> {
         let table = &self.library.catalog.table;
         let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
         let ours = self.models.iter().filter_map(move |name| {
-            let mut schema = self.written.get(name).cloned().or_else(|| schemas.named(name))?;
+            let own = self.written.get(name).map(|source| source.write(Dialect::V2));
+            let mut schema = own.or_else(|| schemas.named(name))?;
             if let Some(more) = self.joined.kinds.get(name.as_str()) {
                 let known = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array).unwrap_or(&[]);
                 let all = known.iter().chain(more).cloned().collect();

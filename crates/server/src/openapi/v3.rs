@@ -2,6 +2,7 @@
 
 use super::model::{self, Body, Content, Operation, Parameter, PathItem, Paths, Place};
 use super::parameters::Parameters;
+use super::published::Source;
 use super::schemas::{Kinds, Schemas, gvk, reachable};
 use super::words::Words;
 use super::{Dialect, Library, Subject};
@@ -16,7 +17,7 @@ pub struct Document<'a> {
     words: &'a Words,
     kinds: Kinds,
     paths: Paths,
-    written: HashMap<Str, Value>,
+    written: HashMap<Str, Source>,
     models: BTreeSet<Str>,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Document<'a> {
         let table = &library.catalog.table;
         let paths = subject.paths(&Parameters { table, words });
         let (scope, written) = match subject {
-            Subject::Version(gv, published) => (Some(gv), super::published::written(published, Dialect::V3)),
+            Subject::Version(gv, published) => (Some(gv), super::published::written(published).collect()),
             _ => (None, HashMap::new()),
         };
         let models = reachable(model::models(&paths), table, &written);
@@ -49,7 +50,7 @@ impl<'a> Document<'a> {
         let table = &self.library.catalog.table;
         let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V3 };
         self.models.iter().filter_map(move |name| {
-            let schema = self.written.get(name).cloned().or_else(|| schemas.named(name))?;
+            let schema = self.written.get(name).map(|s| s.write(Dialect::V3)).or_else(|| schemas.named(name))?;
             Some((name.as_str(), schema))
         })
     }

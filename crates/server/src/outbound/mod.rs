@@ -122,6 +122,7 @@ impl HttpClient {
         Ok(FetchResponse {
             status: parts.status.as_u16(),
             body: bytes.freeze(),
+            content_type: text(&parts.headers, CONTENT_TYPE).unwrap_or_default().to_owned(),
             retry_after_seconds: text(&parts.headers, RETRY_AFTER).and_then(|v| v.parse().ok()),
             max_age_seconds: text(&parts.headers, CACHE_CONTROL).and_then(max_age),
         })

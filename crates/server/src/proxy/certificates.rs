@@ -1,10 +1,9 @@
 //! The certificate by which we say who we are to other servers, from files that may be replaced while we run.
 
+use crate::tls::pair::certified_key;
 use arc_swap::ArcSwapOption;
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +43,8 @@ impl ClientCertificate {
         if self.current.load().as_ref().is_some_and(|now| now.contents == contents) {
             return Ok(false);
         }
-        let key = certified(&contents.0, &contents.1)?;
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let key = certified_key(&contents.0, &contents.1, &provider)?;
         self.current.store(Some(Arc::new(Loaded { contents, key: Arc::new(key) })));
         self.generation.fetch_add(1, Ordering::Release);
         Ok(true)
@@ -53,20 +53,6 @@ impl ClientCertificate {
     /// Grows with every change: connections made with an older certificate are to be left.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
-    }
-}
-
-fn certified(cert: &[u8], key: &[u8]) -> Result<CertifiedKey, String> {
-    let chain = CertificateDer::pem_slice_iter(cert).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-    if chain.is_empty() {
-        return Err("tls: failed to find any PEM data in certificate input".to_owned());
-    }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| e.to_string())?;
-    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|e| e.to_string())?;
-    let certified = CertifiedKey::new(chain, signer);
-    match certified.keys_match() {
-        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(certified),
-        Err(_) => Err("tls: private key does not match public key".to_owned()),
     }
 }
 

@@ -49,7 +49,8 @@ async fn set_level(request: Request) -> Response {
     }
 }
 
-fn plain(code: StatusCode, text: String) -> Response {
+fn plain(code: StatusCode, mut text: String) -> Response {
+    text.push('\n');
     let mut response = respond::with_type(code, HeaderValue::from_static("text/plain"), text);
     response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
     response

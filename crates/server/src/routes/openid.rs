@@ -4,7 +4,7 @@ use super::{Listing, Routes};
 use crate::api::{no_such_method, route_error};
 use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
-use crate::http::{Request, Response};
+use crate::http::{BoxHandler, Request, Response};
 use crate::respond;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -39,7 +39,9 @@ pub fn install(routes: &mut Routes, ready: OpenIdReady) {
             let ready = ready.clone();
             Box::pin(async move { answer(&request, ready, media_type, select).await })
         };
-        routes.exact(path, Listing::Listed, Arc::new(serve));
+        let serve: BoxHandler = Arc::new(serve);
+        routes.exact(path, Listing::Listed, serve.clone());
+        routes.exact(format!("{path}/"), Listing::Unlisted, serve);
     }
 }
 

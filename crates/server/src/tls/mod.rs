@@ -6,6 +6,7 @@ pub mod client_certs;
 pub mod files;
 pub mod kubeconfig;
 pub mod local_names;
+pub mod pair;
 pub mod pki;
 pub mod policy;
 pub mod resolver;

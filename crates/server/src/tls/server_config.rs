@@ -2,12 +2,13 @@
 //! Connections keep the configuration they began with.
 
 use super::client_certs::AnyClientCert;
+use super::pair::certified_key;
 use super::policy::TlsPolicy;
 use super::resolver::CertResolver;
 use arc_swap::ArcSwap;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{DistinguishedName, ServerConfig};
 use std::collections::HashMap;
@@ -44,14 +45,11 @@ pub struct TlsOptions {
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{what}: {why}")]
-pub struct TlsError {
-    what: String,
-    why: String,
-}
+#[error("{0}")]
+pub struct TlsError(String);
 
 fn error(what: impl Into<String>, why: impl ToString) -> TlsError {
-    TlsError { what: what.into(), why: why.to_string() }
+    TlsError(format!("{}: {}", what.into(), why.to_string()))
 }
 
 /// The configurations of one state of the files.
@@ -113,10 +111,15 @@ struct Contents {
 
 impl Contents {
     fn read(options: &TlsOptions) -> Result<Contents, TlsError> {
+        let is_named = |path: &Path| !path.as_os_str().is_empty();
+        if !is_named(&options.serving.cert) || !is_named(&options.serving.key) {
+            return Err(TlsError("missing filename for serving cert".to_owned()));
+        }
+        let of_sni = |TlsError(why)| error("failed to load SNI cert and key", why);
         let pair = |files: &CertKeyFiles| Ok(PemPair { cert: read(&files.cert)?, key: read(&files.key)? });
         Ok(Contents {
             serving: pair(&options.serving)?,
-            sni: options.sni.iter().map(|s| pair(&s.files)).collect::<Result<_, _>>()?,
+            sni: options.sni.iter().map(|s| pair(&s.files)).collect::<Result<_, _>>().map_err(of_sni)?,
             client_cas: options.client_ca_files.iter().map(|p| read(p)).collect::<Result<_, _>>()?,
         })
     }
@@ -124,7 +127,8 @@ impl Contents {
     fn build(&self, options: &TlsOptions) -> Result<Loaded, TlsError> {
         let provider = Arc::new(options.policy.provider());
         let serving = Arc::new(
-            certified_key(&self.serving, &provider).map_err(|why| error("invalid serving cert keypair", why))?,
+            certified_key(&self.serving.cert, &self.serving.key, &provider)
+                .map_err(|why| error("invalid serving cert keypair", why))?,
         );
         let by_name = Arc::new(self.named(options, &provider)?);
         let mut authorities = Vec::new();
@@ -162,7 +166,7 @@ impl Contents {
         let mut inherent = HashMap::new();
         for (i, (pem, sni)) in self.sni.iter().zip(&options.sni).enumerate() {
             let what = || format!("invalid SNI cert keypair [{i}/{}]", sni.files.cert.display());
-            let key = Arc::new(certified_key(pem, provider).map_err(|why| error(what(), why))?);
+            let key = Arc::new(certified_key(&pem.cert, &pem.key, provider).map_err(|why| error(what(), why))?);
             if sni.names.is_empty() {
                 for name in names_in(&key.cert[0]) {
                     inherent.entry(name.to_ascii_lowercase()).or_insert_with(|| key.clone());
@@ -178,17 +182,14 @@ impl Contents {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|why| error(path.display().to_string(), why))
-}
-
-fn certified_key(pem: &PemPair, provider: &Arc<CryptoProvider>) -> Result<CertifiedKey, String> {
-    let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(&pem.cert).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-    if chain.is_empty() {
-        return Err("failed to find any PEM data in certificate input".into());
-    }
-    let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|e| e.to_string())?;
-    CertifiedKey::from_der(chain, key, provider).map_err(|e| e.to_string())
+    std::fs::read(path).map_err(|why| {
+        let why = match why.kind() {
+            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => why.to_string(),
+        };
+        error(format!("open {}", path.display()), why)
+    })
 }
 
 fn subjects(pem: &[u8]) -> Result<Vec<DistinguishedName>, String> {

@@ -13,7 +13,6 @@ use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::objects::parse;
 use policy::{Level, LevelVersion, Policy, Version};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -80,11 +79,12 @@ impl PodSecurity {
 
     async fn policy_of(&self, namespace: &str) -> Result<Policy, Status> {
         let found = self.objects.find("", "namespaces", "", namespace).await?;
-        let Some(namespace) = found.and_then(|namespace| parse(&namespace)) else {
+        let Some(found) = found.filter(|found| found.broken.is_none()) else {
             let shown = Quoted(namespace);
             return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
         };
-        Ok(Policy::of(&namespace, &self.settings.defaults).0)
+        let label = |key: &str| found.labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
+        Ok(Policy::of(label, &self.settings.defaults).0)
     }
 
     async fn check_pod(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
@@ -148,8 +148,8 @@ impl PodSecurity {
     }
 
     fn check_namespace(&self, request: Request<'_>, namespace: &Value) -> Result<(), Status> {
-        let (policy, errors) = Policy::of(namespace, &self.settings.defaults);
-        let before = request.old.map(|old| Policy::of(old, &self.settings.defaults));
+        let (policy, errors) = Policy::of(|key| namespace.meta().label(key), &self.settings.defaults);
+        let before = request.old.map(|old| Policy::of(|key| old.meta().label(key), &self.settings.defaults));
         let new_errors = before.as_ref().is_none_or(|(_, old)| *old != errors);
         if !errors.is_empty() && new_errors {
             return Err(Status::invalid(&request.call.group_kind(), namespace.meta().name(), &errors));

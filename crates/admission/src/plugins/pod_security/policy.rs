@@ -1,6 +1,5 @@
 //! What the labels of a namespace ask for.
 
-use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::ObjectMeta;
 use std::fmt;
@@ -88,17 +87,16 @@ impl Policy {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 
-    /// The namespace's policy and what is wrong with its labels; `defaults` hold where there are none. A level that
+    /// The policy by the labels of a namespace and what is wrong with its labels; `defaults` hold where there are none. A level that
     /// cannot be read is the strictest where it is enforced and the laxest where it is not.
-    pub fn of(namespace: &Value, defaults: &Policy) -> (Policy, ErrorList) {
+    pub fn of<'l>(label: impl Fn(&str) -> Option<&'l str>, defaults: &Policy) -> (Policy, ErrorList) {
         let mut errors = ErrorList::default();
         let labels = Path::of(&["metadata", "labels"]);
-        let meta = namespace.meta();
         let mut bad = |name: &str, value: &str, why: &str| {
             let key = format!("{PREFIX}{name}");
             errors.push(Error::invalid(&labels.key(&key), value, why));
         };
-        let label = |name: &str| meta.label(&format!("{PREFIX}{name}"));
+        let label = |name: &str| label(&format!("{PREFIX}{name}"));
         let mut mode = |name: &str, fallback: Level| {
             let mut level = None;
             if let Some(text) = label(name) {
@@ -151,13 +149,14 @@ pub fn has_label(meta: ObjectMeta<'_>, mode: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kubelith_meta::Value;
 
     fn policy(labels: &[(&str, &str)]) -> (String, String, usize) {
         let mut namespace = Value::object();
         for (key, value) in labels {
             namespace.meta_mut().set_label(&format!("{PREFIX}{key}"), value);
         }
-        let (policy, errors) = Policy::of(&namespace, &Policy::PRIVILEGED);
+        let (policy, errors) = Policy::of(|key| namespace.meta().label(key), &Policy::PRIVILEGED);
         (policy.enforce.to_string(), policy.warn.to_string(), errors.len())
     }
 
@@ -177,7 +176,7 @@ mod tests {
         }
         let strict = LevelVersion { level: Level::Baseline, version: Version::Minor(30) };
         let defaults = Policy { enforce: strict, ..Policy::PRIVILEGED };
-        let (policy, _) = Policy::of(&Value::object(), &defaults);
+        let (policy, _) = Policy::of(|_| None, &defaults);
         assert_eq!(policy, defaults, "what is enforced by default is not warned of");
     }
 }

@@ -4,7 +4,7 @@ mod graph;
 mod references;
 
 pub use graph::{NodeGraph, NodeGraphKind};
-pub use references::UNREAD_OF_PODS;
+pub use references::unread_of_pod;
 
 use super::rbac::{PolicyRule, RbacKind};
 use crate::bootstrap;

@@ -4,7 +4,11 @@ use super::graph::Target;
 use kubelith_meta::{Str, Value};
 
 /// Members that are not read here, wherever they are in a pod. They are the bulk of it, and need not be parsed.
-pub const UNREAD_OF_PODS: [&str; 15] = [
+const UNREAD_OF_PODS: [&str; 18] = [
+    // Only if they refer to nothing.
+    "containers",
+    "ephemeralContainers",
+    "initContainers",
     "affinity",
     "args",
     "command",
@@ -21,6 +25,13 @@ pub const UNREAD_OF_PODS: [&str; 15] = [
     "tolerations",
     "value",
 ];
+
+/// Members of a pod with this JSON that need not be read to know what it refers to.
+pub fn unread_of_pod(json: &[u8]) -> &'static [&'static str] {
+    // Containers refer by variables: secretKeyRef and configMapKeyRef, or envFrom.
+    let refers = |word: &[u8]| memchr::memmem::find(json, word).is_some();
+    if refers(b"KeyRef\"") || refers(b"envFrom\"") { &UNREAD_OF_PODS[3..] } else { &UNREAD_OF_PODS }
+}
 
 fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.at(path).and_then(Value::as_array).unwrap_or_default()

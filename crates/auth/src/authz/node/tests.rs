@@ -23,7 +23,22 @@ fn pod() -> Value {
             {"name":"r3","resourceClaimTemplateName":"t"}]},
         "status":{"resourceClaimStatuses":[{"name":"r2","resourceClaimName":"made"}],
             "extendedResourceClaimStatus":{"resourceClaimName":"extended"}}}"#;
-    kubelith_codec::json::parse_stored_without(json.as_bytes(), &UNREAD_OF_PODS).unwrap()
+    kubelith_codec::json::parse_stored_without(json.as_bytes(), unread_of_pod(json.as_bytes())).unwrap()
+}
+
+/// Containers are read if they may refer to something, and only then.
+#[test]
+fn containers_without_references_are_not_read() {
+    let pod = |env: &str| {
+        let json = format!(
+            r#"{{"spec":{{"containers":[{{"name":"c","env":[{env}]}}],"nodeName":"n","serviceAccountName":"s"}}}}"#
+        );
+        kubelith_codec::json::parse_stored_without(json.as_bytes(), unread_of_pod(json.as_bytes())).unwrap()
+    };
+    let plain = pod(r#"{"name":"A","value":"b"}"#);
+    assert_eq!((plain.at(&["spec", "containers"]), references::of_pod(&plain).len()), (None, 1));
+    let secret = r#"{"name":"A","valueFrom":{"secretKeyRef":{"key":"k","name":"secret"}}}"#;
+    assert_eq!(references::of_pod(&pod(secret)).len(), 2);
 }
 
 fn volume() -> Value {

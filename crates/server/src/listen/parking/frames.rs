@@ -9,11 +9,12 @@ pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
+pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
-/// Of SETTINGS.
+/// Of SETTINGS and PING.
 pub const ACK: u8 = 1;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
@@ -21,6 +22,7 @@ pub const PADDED: u8 = 8;
 pub const PRIORITY: u8 = 0x20;
 
 pub const HEADER_TABLE_SIZE: u16 = 1;
+pub const INITIAL_WINDOW_SIZE: u16 = 4;
 /// What a peer has until it is told otherwise.
 pub const DEFAULT_HEADER_TABLE: u32 = 4096;
 
@@ -74,9 +76,17 @@ pub fn settings_ack() -> Vec<u8> {
     frame(SETTINGS, ACK, 0, &[])
 }
 
-/// Of the connection.
-pub fn window_update(more: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, 0, &more.to_be_bytes())
+/// Stream 0 is the connection.
+pub fn window_update(stream: u32, more: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
+}
+
+/// The length of a whole PING that `bytes` begin with, and its answer.
+pub fn answer_ping(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let payload = rest.first_chunk::<8>()?;
+    let is_ping = Head::read(*head) == Head { length: payload.len(), kind: PING, flags: 0, stream: 0 };
+    is_ping.then(|| (HEAD + payload.len(), frame(PING, ACK, 0, payload)))
 }
 
 /// Without an error: streams after `last` were not begun.

@@ -17,15 +17,23 @@
 //!   SETTINGS(header table 4096), window ────────►
 //! ```
 //!
+//! Answers that are not at their end, as those of watches, are taken out of hyper's hands ([`held`]) and asked for more
+//! while the connection is aside. When one has something, or the client, the new state is told of a request for each of
+//! them, its answer is what was held, and the head that hyper sends with it is kept back. Windows from which more was
+//! taken than was given since are brought down by sending filler, which is kept back too.
+//!
 //! A client that does not empty its table is noticed by what its headers refer to ([`hpack`]) and sent a GOAWAY that
 //! says that its request was not begun: it tries again on another connection.
 
 mod frames;
+mod held;
 mod hpack;
 mod ledger;
 mod tap;
 #[cfg(test)]
 mod tests;
 
+pub(super) use frames::answer_ping;
+pub(super) use held::{Answer, Begun, Held, Streams};
 pub(super) use ledger::Parked;
 pub(super) use tap::{Tap, TapIo};

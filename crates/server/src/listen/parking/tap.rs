@@ -1,8 +1,9 @@
 //! A connection's bytes on their way between the client and hyper, watched frame by frame.
 
 use super::frames::{self, HEAD, Head};
+use super::held::Streams;
 use super::hpack::{TableUse, table_use};
-use super::ledger::{Fate, Ledger, Parked};
+use super::ledger::{Fate, Ledger, Parked, Told};
 use crate::listen::stream::ClientStream;
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -69,11 +70,53 @@ struct Repeated {
     ack: bool,
     /// The window that it opens beyond the first one.
     window: Option<u32>,
+    /// Of answers that go on: their heads, and filler.
+    streams: Vec<Again>,
+}
+
+struct Again {
+    told: Told,
+    head_was_said: bool,
+}
+
+impl Again {
+    /// Whether the client hears what is said from now on.
+    fn is_over(&self) -> bool {
+        self.head_was_said && self.told.filler == 0 && !self.told.is_over
+    }
 }
 
 impl Repeated {
     fn is_over(&self) -> bool {
-        !self.settings && !self.ack && self.window.is_none()
+        !self.settings && !self.ack && self.window.is_none() && self.streams.is_empty()
+    }
+
+    /// Whether the client knows of the frame that begins.
+    fn knows(&mut self, head: Head) -> bool {
+        match head.kind {
+            frames::SETTINGS if head.is_ack() => std::mem::take(&mut self.ack),
+            frames::SETTINGS => std::mem::take(&mut self.settings),
+            frames::WINDOW_UPDATE => head.stream == 0 && self.window.is_some(),
+            frames::HEADERS | frames::DATA | frames::RST_STREAM => self.knows_of_stream(head),
+            _ => false,
+        }
+    }
+
+    fn knows_of_stream(&mut self, head: Head) -> bool {
+        let Some(at) = self.streams.iter().position(|a| a.told.stream == head.stream) else { return false };
+        let again = &mut self.streams[at];
+        match head.kind {
+            frames::HEADERS => again.head_was_said = true,
+            frames::DATA => again.told.filler = again.told.filler.saturating_sub(head.length as u32),
+            _ => {}
+        }
+        let was_over = again.told.is_over;
+        // An answer that fails does so before the client, too.
+        let failed = head.kind == frames::RST_STREAM;
+        if again.is_over() || failed || (was_over && head.has(frames::END_STREAM)) {
+            self.streams.remove(at);
+        }
+        !failed || was_over
     }
 }
 
@@ -118,15 +161,17 @@ impl Tap {
     /// A connection taken up again by a state that lets the client send `window` bytes.
     pub fn resume(stream: ClientStream, parked: &Parked, window: u32) -> Tap {
         let window = i64::from(window);
+        let (introduction, told) = parked.introduction();
         Tap {
-            ledger: Ledger::resumed(parked, window),
+            ledger: Ledger::resumed(parked, &told, window),
             reading: Cursor::default(),
-            feed: BytesMut::from(parked.introduction().as_slice()),
+            feed: BytesMut::from(introduction.as_slice()),
             out: BytesMut::from(parked.greeting(window).as_slice()),
             repeated: Repeated {
                 settings: true,
                 ack: true,
                 window: u32::try_from(window - frames::FIRST_WINDOW).ok().filter(|more| *more > 0),
+                streams: told.into_iter().map(|told| Again { told, head_was_said: false }).collect(),
             },
             check_headers: true,
             ..Tap::new(stream)
@@ -134,21 +179,34 @@ impl Tap {
     }
 
     /// What to keep, if the connection can be put aside now; otherwise what is missing is asked for.
-    pub fn poll_park(&mut self, cx: &mut Context<'_>) -> Option<Parked> {
-        let pending = !self.feed.is_empty() || !self.repeated.is_over() || !self.then.is_empty();
-        if pending || !self.reading.at_boundary() || !self.writing.at_boundary() || !self.ledger.is_settled() {
+    pub fn poll_park(&mut self, cx: &mut Context<'_>, streams: &Streams) -> Option<Parked> {
+        let pending = !self.feed.is_empty() || !self.has_repeated() || !self.then.is_empty();
+        if pending || !self.reading.at_boundary() || !self.writing.at_boundary() || !self.ledger.may_park(streams) {
             return None;
         }
         if let Some(settings) = self.ledger.ask() {
             self.out.extend_from_slice(&settings);
         }
         // A failure shows at hyper's next read.
-        let flushed = self.poll_flush(cx).is_ready();
-        self.ledger.park().filter(|_| flushed)
+        if self.poll_flush(cx).is_pending() {
+            return None;
+        }
+        self.ledger.park(streams)
+    }
+
+    /// If the client lets us send nothing more, on the connection or on a stream: how much was sent until now.
+    pub fn sent_before_stop(&self) -> Option<u64> {
+        self.ledger.sent_before_stop()
     }
 
     pub fn take_stream(&mut self) -> Option<ClientStream> {
         self.stream.take()
+    }
+
+    /// Whether a new state has said all that the client knows.
+    fn has_repeated(&self) -> bool {
+        let within_known = self.writing.fate == Some(Fate::Kept) && self.writing.left > 0;
+        self.repeated.is_over() && !within_known
     }
 
     /// Looks at what the client sent and moves together what is for hyper; answers how much that is.
@@ -256,12 +314,7 @@ impl Tap {
             if writing.left == 0 {
                 let Some(bytes) = writing.take_head(&mut data) else { return };
                 let head = Head::read(bytes);
-                let known = match head.kind {
-                    frames::SETTINGS if head.is_ack() => std::mem::take(&mut self.repeated.ack),
-                    frames::SETTINGS => std::mem::take(&mut self.repeated.settings),
-                    frames::WINDOW_UPDATE => head.stream == 0 && self.repeated.window.is_some(),
-                    _ => false,
-                };
+                let known = self.repeated.knows(head);
                 writing.begin(head, if known { Fate::Kept } else { Fate::Passes });
                 if !known {
                     self.ledger.server_begins(head);
@@ -273,6 +326,9 @@ impl Tap {
             writing.left -= n;
             if writing.fate == Some(Fate::Passes) {
                 self.out.extend_from_slice(&data[..n]);
+            } else if writing.head.is_some_and(|h| h.kind == frames::HEADERS) {
+                // Nothing that later heads could refer to.
+                debug_assert!(matches!(table_use(&data[..n]), TableUse::None | TableUse::Resized));
             }
             if writing.head.is_some_and(|h| h.kind == frames::WINDOW_UPDATE && h.stream == 0) {
                 writing.note(&data[..n]);
@@ -281,7 +337,7 @@ impl Tap {
                     // The client has been given this much; what is beyond it is news.
                     let news = more.saturating_sub(self.repeated.window.take().unwrap_or(0));
                     if writing.fate == Some(Fate::Kept) && news > 0 {
-                        self.out.extend_from_slice(&frames::window_update(news));
+                        self.out.extend_from_slice(&frames::window_update(0, news));
                     }
                     self.ledger.server_allows(news);
                 }
@@ -305,7 +361,7 @@ impl Tap {
                 return self.poll_flush(cx);
             }
             // Before it has opened its window, a new state would take what the client sends for too much.
-            if !self.repeated.is_over() {
+            if !self.has_repeated() {
                 self.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
@@ -352,10 +408,10 @@ impl Tap {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, data: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         ready!(self.poll_own(cx))?;
-        if !self.repeated.is_over() {
+        if !self.has_repeated() {
             let Some(first) = data.iter().find(|d| !d.is_empty()) else { return Poll::Ready(Ok(0)) };
             self.first_words(first);
-            if self.repeated.is_over()
+            if self.has_repeated()
                 && let Some(reader) = self.reader.take()
             {
                 reader.wake();

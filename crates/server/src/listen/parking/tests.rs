@@ -1,5 +1,7 @@
 //! Connections put aside and taken up again, with a real client and with one that counts every frame.
 
+mod watches;
+
 use super::frames::{self, HEAD, Head};
 use crate::http::{Body, BoxHandler, Request, Response};
 use crate::testing::TestServer;
@@ -69,9 +71,14 @@ const FIRST_HEADERS: &[u8] = &[0x82, 0x84, 0x87, 0x41, 0x01, b'x'];
 
 impl Client {
     async fn new(server: &TestServer) -> Client {
+        let mut client = Client::with_first_window(server).await;
+        client.send(&frames::window_update(0, 1 << 20)).await;
+        client
+    }
+
+    async fn with_first_window(server: &TestServer) -> Client {
         let mut client = Client { stream: server.connect(b"h2", true).await.unwrap() };
-        let window = frames::window_update(1 << 20);
-        client.send(&[frames::PREFACE, &frames::settings([(4, 1 << 20)]), &window].concat()).await;
+        client.send(&[frames::PREFACE, &frames::settings([(4, 1 << 20)])].concat()).await;
         client
     }
 

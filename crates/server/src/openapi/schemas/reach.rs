@@ -1,13 +1,14 @@
 //! Which types a document needs: those that its paths name, and what these refer to.
 
+use crate::openapi::published::Source;
 use crate::openapi::scalars;
-use kubelith_meta::{Str, Value};
+use kubelith_meta::Str;
 use kubelith_schema::{Schema, Shape, StructType, TypeTable};
 use std::collections::{BTreeSet, HashMap};
 
 /// Everything that can be reached from `roots`, which stay in it. `written` are the schemas that are not types of
 /// the table, by name.
-pub fn reachable(roots: BTreeSet<Str>, table: &TypeTable, written: &HashMap<Str, Value>) -> BTreeSet<Str> {
+pub fn reachable(roots: BTreeSet<Str>, table: &TypeTable, written: &HashMap<Str, Source>) -> BTreeSet<Str> {
     let mut found = roots.clone();
     let mut open: Vec<Str> = roots.into_iter().collect();
     while let Some(name) = open.pop() {
@@ -18,7 +19,7 @@ pub fn reachable(roots: BTreeSet<Str>, table: &TypeTable, written: &HashMap<Str,
             }
         };
         match written.get(&name) {
-            Some(schema) => references(schema, &mut visit),
+            Some(source) => source.refers_to().into_iter().for_each(&mut visit),
             None => {
                 if let Some(id) = table.find(&name) {
                     of_struct(table.get(id), table, &mut visit);
@@ -45,21 +46,5 @@ fn of_schema(schema: &Schema, table: &TypeTable, visit: &mut dyn FnMut(Str)) {
                 visit(name);
             }
         }
-    }
-}
-
-/// The names that stand behind `$ref` anywhere in a schema.
-fn references(schema: &Value, visit: &mut dyn FnMut(Str)) {
-    match schema {
-        Value::Object(members) => {
-            for (key, value) in members.iter() {
-                match value.as_str() {
-                    Some(target) if key == "$ref" => visit(target.rsplit('/').next().unwrap_or_default().into()),
-                    _ => references(value, visit),
-                }
-            }
-        }
-        Value::Array(elements) => elements.iter().for_each(|e| references(e, visit)),
-        _ => {}
     }
 }

@@ -8,6 +8,7 @@ use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path as FieldPath};
 use kubelith_meta::text::{Quoted, aggregate};
 use std::path::Path;
+use std::sync::Arc;
 
 const FORMAT: Format = {
     const TLS: Shape = Shape::Object(&[
@@ -136,7 +137,7 @@ fn validate(selections: &[Value]) -> ErrorList {
             },
             other => {
                 let known = ["Direct", "HTTPConnect", "GRPC"];
-                errors.push(Error::not_supported(&path.child("protocol"), other, &known));
+                errors.push(Error::not_supported(&path.child("protocol"), other, known));
             }
         }
     }
@@ -145,7 +146,7 @@ fn validate(selections: &[Value]) -> ErrorList {
         if names[..i].contains(name) {
             errors.push(Error::duplicate(&path.index(i), name.as_str()));
         } else if !Destination::ALL.iter().any(|(known, _)| known == name) {
-            errors.push(Error::not_supported(&path, name.as_str(), &Destination::ALL.map(|(known, _)| known)));
+            errors.push(Error::not_supported(&path, name.as_str(), Destination::ALL.map(|(known, _)| known)));
         }
     }
     errors
@@ -215,7 +216,7 @@ fn route(connection: &Value) -> Result<Route, String> {
     Ok(Route::through(Proxy::Tcp { host, port, tls }))
 }
 
-fn tls(connection: &Value) -> Result<(rustls::ClientConfig, Option<String>), String> {
+fn tls(connection: &Value) -> Result<(Arc<rustls::ClientConfig>, Option<String>), String> {
     let text = |field: &str| connection.str_at(&["transport", "tcp", "tlsConfig", field]).to_owned();
     let (cert, key, bundle) = (text("clientCert"), text("clientKey"), text("caBundle"));
     let certificate = ClientCertificate::load(cert.clone().into(), key.clone().into())
@@ -229,7 +230,8 @@ fn tls(connection: &Value) -> Result<(rustls::ClientConfig, Option<String>), Str
     };
     let server_name = Some(text("tlsServerName")).filter(|name| !name.is_empty());
     let client = TlsClient { trust, server_name: server_name.clone(), certificate };
-    Ok((client.config().map_err(|_| "failed to append CA cert to the cert pool".to_owned())?, server_name))
+    let config = client.config().map_err(|_| "failed to append CA cert to the cert pool".to_owned())?;
+    Ok((Arc::new(config), server_name))
 }
 
 #[cfg(test)]

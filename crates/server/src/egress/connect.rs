@@ -31,7 +31,7 @@ pub enum Proxy {
     /// Asked with CONNECT, as the next one.
     Unix(PathBuf),
     /// With TLS, and the name in its certificate if that is not the host's.
-    Tcp { host: String, port: u16, tls: Option<(ClientConfig, Option<String>)> },
+    Tcp { host: String, port: u16, tls: Option<(Arc<ClientConfig>, Option<String>)> },
 }
 
 impl Route {
@@ -74,7 +74,7 @@ impl Proxy {
                 let Some((config, server_name)) = tls else { return Ok((Box::new(stream), named)) };
                 let name = ServerName::try_from(server_name.clone().unwrap_or_else(|| host.clone()))
                     .map_err(|_| format!("tls: invalid server name {host:?}"))?;
-                let tls = TlsConnector::from(Arc::new(config.clone())).connect(name, stream).await;
+                let tls = TlsConnector::from(config.clone()).connect(name, stream).await;
                 Ok((Box::new(tls.map_err(failed)?), named))
             }
         }

@@ -135,14 +135,12 @@ async fn send(mut from: ReadHalf<DuplexStream>, packets: &mpsc::Sender<Packet>, 
 
 async fn receive(incoming: &mut Streaming<Packet>, mut to: WriteHalf<DuplexStream>) {
     while let Some(Ok(packet)) = incoming.next().await {
-        match (packet.kind, packet.data) {
-            (DATA, Some(data)) => {
-                if to.write_all(&data.data).await.is_err() {
-                    return;
-                }
-            }
-            (CLOSE_RESPONSE, _) => break,
-            _ => {}
+        if packet.kind == CLOSE_RESPONSE {
+            break;
+        }
+        let data = packet.data.filter(|_| packet.kind == DATA).unwrap_or_default();
+        if to.write_all(&data.data).await.is_err() {
+            return;
         }
     }
     let _ = to.shutdown().await;

@@ -44,13 +44,18 @@ impl Collector for PulledFamilies {
     }
 }
 
+/// Name and value.
+type Label<'a> = (&'a str, &'a str);
+/// Values up to each bound, all values, and their sum.
+type Counted<const BUCKETS: usize> = ([u64; BUCKETS], u64, f64);
+
 /// A family of histograms: for each label's value the values up to each bound, all values, and their sum.
 pub fn histogram_family<const BUCKETS: usize>(
     (name, help): (&str, &str),
     bounds: &[f64; BUCKETS],
-    series: &[(Option<(&str, &str)>, ([u64; BUCKETS], u64, f64))],
+    series: &[(Option<Label<'_>>, Counted<BUCKETS>)],
 ) -> MetricFamily {
-    let metric = |(label, (counts, all, sum)): &(Option<(&str, &str)>, ([u64; BUCKETS], u64, f64))| {
+    let metric = |(label, (counts, all, sum)): &(Option<Label<'_>>, Counted<BUCKETS>)| {
         let buckets = bounds.iter().zip(counts).map(|(bound, count)| {
             let mut bucket = Bucket::default();
             bucket.set_upper_bound(*bound);

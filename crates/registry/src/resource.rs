@@ -92,6 +92,14 @@ impl Resource {
         }
     }
 
+    /// The version in which objects are cached, unless they were written in another.
+    pub fn cached_kind(&self) -> &GroupVersionKind {
+        match &self.working {
+            Working::One(kind) => kind,
+            Working::Request => &self.descriptor.storage.kind,
+        }
+    }
+
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {
         if object.is_of(to) {
             return Ok(object);

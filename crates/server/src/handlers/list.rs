@@ -181,13 +181,17 @@ impl Page {
 
     /// Whether the cache's JSON is at the version asked for.
     fn is_native(&self, cx: &Context) -> bool {
-        if cx.endpoint.resource.descriptor.storage.kind != cx.endpoint.kind {
+        if *cx.endpoint.resource.cached_kind() != cx.endpoint.kind {
             return false;
         }
         // Custom resources are cached in the version that each was written in.
         let prefix = views::type_prefix(&cx.endpoint.kind);
-        cx.endpoint.items == ListItems::WithoutType
-            || self.snapshot.objects.values().all(|o| o.json().starts_with(prefix.as_bytes()))
+        let is_native = |o: &Arc<CachedObject>| o.json_starts_with(prefix.as_bytes());
+        match &self.items {
+            _ if cx.endpoint.items == ListItems::WithoutType => true,
+            Some(items) => items.iter().all(is_native),
+            None => self.snapshot.objects.values().all(is_native),
+        }
     }
 }
 

@@ -208,6 +208,11 @@ impl CachedObject {
         self.frame.slice(self.kind.frame_start().len()..self.frame.len() - FRAME_END.len())
     }
 
+    /// Whether the JSON begins like this.
+    pub fn json_starts_with(&self, prefix: &[u8]) -> bool {
+        self.frame.get(self.kind.frame_start().len()..).is_some_and(|json| json.starts_with(prefix))
+    }
+
     /// Another encoding of this object, if a reader made it before.
     pub fn form(&self, id: u64) -> Option<Bytes> {
         self.forms.get(id)
@@ -335,6 +340,7 @@ mod tests {
     fn json_is_a_slice_of_the_frame() {
         let o = object(EventKind::Modified);
         assert_eq!(&o.json()[..], b"{\"a\":1}");
+        assert!(o.json_starts_with(b"{\"a\"") && !o.json_starts_with(b"{\"b\""));
         assert_eq!(&o.json_frame(EventKind::Modified)[..], b"{\"type\":\"MODIFIED\",\"object\":{\"a\":1}}\n");
         assert_eq!(&o.json_frame(EventKind::Added)[..], b"{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n");
         assert_eq!((o.namespace(), o.name()), ("ns", "n"));

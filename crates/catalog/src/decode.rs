@@ -69,18 +69,18 @@ fn schema(r: &mut Reader<'_>) -> Schema {
     Schema {
         shape: shape(r),
         nullable: false,
-        default: flag(0).then(|| r.value()),
+        default: flag(0).then(|| Box::new(r.value())),
         default_hidden: flag(1),
         list: match word & 3 {
             0 => ListKind::Atomic,
             1 => ListKind::Set,
-            _ => ListKind::Map(r.texts()),
+            _ => ListKind::Map(r.texts().into()),
         },
         list_declared: flag(2),
         boxed: flag(3),
         atomic: flag(4),
         granular: flag(5),
-        patch: flag(6).then(|| patch_hint(r)),
+        patch: flag(6).then(|| Box::new(patch_hint(r))),
         rules: flag(7).then(|| Box::new(Rules { enumeration: r.list(Reader::value), ..Rules::default() })),
     }
 }

@@ -47,20 +47,23 @@ fn field(line: &str, names: &[&str]) -> Field {
     let mut presence = Presence::default();
     for flag in words {
         let (flag, argument) = flag.split_once('=').map_or((flag, None), |(f, a)| (f, Some(a)));
-        let hint = |s: &mut Schema| s.patch.take().unwrap_or_default();
+        let hint = |s: &mut Schema| s.patch.take().map(|hint| *hint).unwrap_or_default();
         match flag {
             "set" => schema.list = ListKind::Set,
             "map" => schema.list = ListKind::Map(argument.expect("keys").split(',').map(Str::from).collect()),
             "merge" => {
-                schema.patch = Some(PatchHint { merge: true, merge_key: argument.map(Str::from), ..hint(&mut schema) })
+                let hint = PatchHint { merge: true, merge_key: argument.map(Str::from), ..hint(&mut schema) };
+                schema.patch = Some(Box::new(hint));
             }
-            "retainKeys" => schema.patch = Some(PatchHint { retain_keys: true, ..hint(&mut schema) }),
-            "replace" => schema.patch = Some(PatchHint::default()),
+            "retainKeys" => {
+                schema.patch = Some(Box::new(PatchHint { retain_keys: true, ..hint(&mut schema) }));
+            }
+            "replace" => schema.patch = Some(Box::default()),
             "atomic" => schema.atomic = true,
             "nullable" => schema.nullable = true,
             "required" => required = true,
             "value" => presence = Presence { nilable: false, pointer: false, omit: Omit::Empty },
-            "default" => schema.default = Some(parse(argument.expect("JSON")).expect("valid JSON")),
+            "default" => schema.default = Some(Box::new(parse(argument.expect("JSON")).expect("valid JSON"))),
             other => panic!("unknown flag {other}"),
         }
     }

@@ -154,7 +154,7 @@ impl Walk<'_> {
 
 /// The default that is filled in. The zero value of a field that is no pointer is what it has anyway.
 fn own_default(field: &Field) -> Option<&Value> {
-    field.schema.default.as_ref().filter(|d| field.presence.pointer || !d.is_empty())
+    field.schema.default.as_deref().filter(|d| field.presence.pointer || !d.is_empty())
 }
 
 fn fill_field(field: &Field, map: &mut Map) {

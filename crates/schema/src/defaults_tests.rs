@@ -3,7 +3,12 @@ use crate::{Omit, Presence};
 use kubelith_meta::Str;
 
 fn field(name: &str, shape: Shape, presence: Presence, default: Option<Value>) -> Field {
-    Field { name: name.into(), schema: Schema { shape, default, ..Schema::default() }, required: false, presence }
+    Field {
+        name: name.into(),
+        schema: Schema { shape, default: default.map(Box::new), ..Schema::default() },
+        required: false,
+        presence,
+    }
 }
 
 fn check(input: &str, want: &str) {

@@ -26,13 +26,14 @@ pub struct TypedSchema {
     pub root: Arc<Schema>,
 }
 
-/// The shape of one value and what is said about it where it stands (in a field, as an element).
+/// The shape of one value and what is said about it where it stands (in a field, as an element). There are thousands:
+/// what few of them have is boxed.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     pub shape: Shape,
     /// `null` is a value of its own here (custom resources); elsewhere null means absent.
     pub nullable: bool,
-    pub default: Option<Value>,
+    pub default: Option<Box<Value>>,
     /// The server fills `default` in, but OpenAPI does not publish it.
     pub default_hidden: bool,
     /// How lists are merged and owned. Only for `Shape::List`.
@@ -46,7 +47,7 @@ pub struct Schema {
     /// `x-kubernetes-map-type: granular` is said here; it overrides the struct's own `atomic`.
     pub granular: bool,
     /// Strategic merge patch: strategy and merge key, built-in types only.
-    pub patch: Option<PatchHint>,
+    pub patch: Option<Box<PatchHint>>,
     /// Format and values; `None` for most.
     pub rules: Option<Box<Rules>>,
 }
@@ -92,7 +93,7 @@ pub enum ListKind {
     Atomic,
     Set,
     /// Elements are objects identified by these fields.
-    Map(Vec<Str>),
+    Map(Box<[Str]>),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -242,7 +243,7 @@ impl Field {
     /// (Time, Quantity and so on) publish none.
     pub fn published_default(&self) -> Option<Value> {
         match &self.schema.default {
-            Some(value) if !self.schema.default_hidden => return Some(value.clone()),
+            Some(value) if !self.schema.default_hidden => return Some((**value).clone()),
             _ if self.presence.nilable => return None,
             _ => {}
         }

@@ -55,13 +55,13 @@ impl Names {
         };
         let mut schema = self.schema(&text.place, shape)?;
         let nilable = pointer || matches!(schema.shape, Shape::List(_) | Shape::Map(_) | Shape::Bytes);
-        schema.default = text.default.clone();
+        schema.default = text.default.clone().map(Box::new);
         schema.default_hidden = text.default_hidden;
         schema.list_declared = text.list.is_some();
         schema.list = text.list.clone().unwrap_or(ListKind::Atomic);
         schema.atomic = text.atomic;
         schema.granular = text.granular;
-        schema.patch = text.patch.clone();
+        schema.patch = text.patch.clone().map(Box::new);
         let presence = Presence { nilable, pointer, omit: text.omit };
         Ok(Field { name: text.name.clone(), schema, required: text.required, presence })
     }

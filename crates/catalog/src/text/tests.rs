@@ -78,10 +78,10 @@ type B
     assert_eq!(names, ["apiVersion", "bs", "color", "extra", "kind", "metadata", "name", "note", "replicas"]);
     assert!(a.atomic && a.embedded);
     let field = |name: &str| a.field(name).unwrap();
-    assert_eq!(field("replicas").schema.default, Some(Value::Int(1)));
+    assert_eq!(field("replicas").schema.default.as_deref(), Some(&Value::Int(1)));
     assert!(field("replicas").presence.pointer && field("replicas").presence.nilable);
     assert!(field("bs").required && field("bs").presence.omit == Omit::Never && !field("bs").presence.pointer);
-    assert_eq!(field("bs").schema.list, ListKind::Map(vec!["name".into()]));
+    assert_eq!(field("bs").schema.list, ListKind::Map(Box::new(["name".into()])));
     assert_eq!(field("bs").schema.patch.as_ref().unwrap().merge_key.as_deref(), Some("name"));
     assert!(field("color").schema.default_hidden);
     assert_eq!(field("color").schema.rules.as_ref().unwrap().enumeration, ["Blue".into(), "Green".into()]);

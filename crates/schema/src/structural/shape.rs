@@ -30,10 +30,15 @@ fn schema(s: &Structural) -> Schema {
         shape: shape(s),
         nullable: s.nullable,
         // Keys of lists have defaults, which are part of the key. Others are not looked at here.
-        default: s.default.as_deref().filter(|d| !matches!(d, Value::Array(_) | Value::Object(_))).cloned(),
+        default: s
+            .default
+            .as_deref()
+            .filter(|d| !matches!(d, Value::Array(_) | Value::Object(_)))
+            .cloned()
+            .map(Box::new),
         list: match &s.list {
             Some(List::Set) => ListKind::Set,
-            Some(List::Map(keys)) => ListKind::Map(keys.clone()),
+            Some(List::Map(keys)) => ListKind::Map(keys.as_slice().into()),
             Some(List::Atomic) | None => ListKind::Atomic,
         },
         list_declared: s.list.is_some(),

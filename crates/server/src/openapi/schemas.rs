@@ -248,7 +248,7 @@ fn merging(out: &mut Map, schema: &Schema) {
     if schema.atomic || schema.granular {
         out.insert("x-kubernetes-map-type", if schema.atomic { "atomic" } else { "granular" });
     }
-    if let Some(PatchHint { merge, retain_keys, merge_key }) = &schema.patch {
+    if let Some(PatchHint { merge, retain_keys, merge_key }) = schema.patch.as_deref() {
         if let Some(key) = merge_key {
             out.insert("x-kubernetes-patch-merge-key", key.as_str());
         }

@@ -97,7 +97,7 @@ fn idle_connections_and_watches_take_little() {
 
 /// Needs 15,000 file descriptors for a process.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; many HTTP/2 connections opened at once are not below the bound: what they give back stays with the allocator"]
 fn ten_thousand_connections_and_five_thousand_watches_take_little() {
     measure(&[
         (Kind::Watches, 2500),

@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 20 * 1024;
 /// As client-go: many watches share a connection.
 const WATCHES_PER_CONNECTION: usize = 50;
 /// Connections that are opened at the same time.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 2;
 const WATCH: &str = "/api/v1/namespaces/default/pods?watch=1";
 
 #[derive(Debug, Clone, Copy)]

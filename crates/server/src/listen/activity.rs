@@ -115,11 +115,17 @@ impl Activity {
             return if end <= now { Verdict::TooSlow } else { Verdict::LookAgainAt(end) };
         }
         let (end, verdict) = match self.head_since.load(Ordering::Acquire) {
+            NOT_BEGUN if self.has_asked_nothing() => (self.epoch + HEAD_TIMEOUT, Verdict::Idle),
             NOT_BEGUN => (idle_since + IDLE_TIMEOUT, Verdict::Idle),
             begun => (self.epoch + Duration::from_millis(begun) + HEAD_TIMEOUT, Verdict::TooSlow),
         };
         // A head may begin while we wait for the idle time to pass.
         if end <= now { verdict } else { Verdict::LookAgainAt(end.min(now + HEAD_TIMEOUT)) }
+    }
+
+    /// True until the first request of an HTTP/1 connection: that has no more time than its head.
+    fn has_asked_nothing(&self) -> bool {
+        self.idle_since.load(Ordering::Acquire) == 0 && !self.multiplexed.load(Ordering::Acquire)
     }
 
     /// How long a client may take nothing of what is sent to it.
@@ -207,7 +213,8 @@ mod tests {
     async fn an_idle_connection_is_bid_goodbye() {
         let activity = Arc::new(Activity::default());
         assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)));
-        advance(Duration::from_secs(80)).await;
+        advance(HEAD_TIMEOUT - Duration::from_secs(1)).await;
+        assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)), "it has not asked yet");
         let request = activity.begin_request();
         advance(Duration::from_secs(80)).await;
         assert!(matches!(activity.judge(None), Verdict::LookAgainAt(_)), "busy");
@@ -220,6 +227,15 @@ mod tests {
         assert!(matches!(activity.judge(Some(leaving)), Verdict::LookAgainAt(_)));
         advance(FAREWELL).await;
         assert_eq!(activity.judge(Some(leaving)), Verdict::TooSlow);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_must_come_soon() {
+        let (plain, multiplexed) = (Activity::default(), Activity::default());
+        multiplexed.multiplex();
+        advance(HEAD_TIMEOUT).await;
+        assert_eq!(plain.judge(None), Verdict::Idle);
+        assert!(matches!(multiplexed.judge(None), Verdict::LookAgainAt(_)), "as long as between requests");
     }
 
     #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ fn may_be_in_host(byte: u8) -> bool {
 /// The reason is in the status line, too.
 fn bad_request(text: &'static str) -> Response {
     let mut response = plain(StatusCode::BAD_REQUEST, text);
-    response.extensions_mut().insert(ReasonPhrase::from_static(text["400 ".len()..].as_bytes()));
+    response.extensions_mut().insert(ReasonPhrase::from_static(&text.as_bytes()["400 ".len()..]));
     response
 }
 

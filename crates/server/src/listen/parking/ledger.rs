@@ -53,7 +53,10 @@ impl Parked {
     /// Ready when an answer goes on.
     pub fn poll_stirs(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // All of them are asked, so that each wakes us.
-        let stirs = self.open.iter_mut().fold(false, |stirs, o| o.answer.poll_stirs(cx).is_ready() || stirs);
+        let mut stirs = false;
+        for paused in &mut self.open {
+            stirs |= paused.answer.poll_stirs(cx).is_ready();
+        }
         if stirs { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -92,7 +92,8 @@ async fn watches_go_on_and_windows_are_kept() {
     feeds.0.lock().unwrap().remove(0);
     assert_eq!(watches.remove(0).collect().await.unwrap().to_bytes(), "");
     drop(watches);
-    for feed in std::mem::take(&mut *feeds.0.lock().unwrap()) {
+    let feeds = std::mem::take(&mut *feeds.0.lock().unwrap());
+    for feed in feeds {
         ends(&feed).await;
     }
 }

@@ -105,7 +105,7 @@ async fn demand(
 }
 
 /// Follows the collection over all restarts and counts the creation of each object.
-async fn follow(balancer: Balancer, protocol: Protocol, from: String, seen: Arc<RwLock<BTreeMap<String, usize>>>) {
+async fn follow(balancer: Balancer, protocol: Protocol, from: String, seen: Seen) {
     let mut version = from;
     loop {
         let mut connection = balancer.connect(protocol).await;
@@ -138,12 +138,15 @@ async fn version(server: &Server) -> String {
     list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
 }
 
+/// How often a watcher saw each object.
+type Seen = Arc<RwLock<BTreeMap<String, usize>>>;
+
 /// Clients of all kinds at work.
 struct Load {
     balancer: Balancer,
     stop: Arc<AtomicBool>,
     workers: Vec<(String, JoinHandle<usize>)>,
-    watchers: Vec<(JoinHandle<()>, Arc<RwLock<BTreeMap<String, usize>>>)>,
+    watchers: Vec<(JoinHandle<()>, Seen)>,
 }
 
 impl Load {
@@ -156,7 +159,7 @@ impl Load {
         let from = version(servers[0]).await;
         let mut watchers = Vec::new();
         for protocol in [Protocol::Http1, Protocol::Http2] {
-            let seen = Arc::new(RwLock::default());
+            let seen = Seen::default();
             let task = tokio::spawn(follow(balancer.clone(), protocol, from.clone(), seen.clone()));
             watchers.push((task, seen));
         }

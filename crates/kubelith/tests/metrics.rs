@@ -78,17 +78,6 @@ const MISSING: &[(&str, &[&str])] = &[
         "the field manager sees that nothing but times would change while it merges: there is nothing to compare",
         &["apiserver_request_timestamp_comparison_time"],
     ),
-    (
-        "not yet: reads of the caches are not counted one by one",
-        &[
-            "apiserver_cache_list_fetched_objects_total",
-            "apiserver_cache_list_returned_objects_total",
-            "apiserver_cache_list_total",
-            "apiserver_watch_cache_consistent_read_total",
-            "apiserver_watch_cache_read_wait_seconds",
-            "apiserver_watch_list_duration_seconds",
-        ],
-    ),
 ];
 
 #[derive(Default)]

@@ -23,7 +23,7 @@ use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 const WARNING: HeaderName = http::header::WARNING;
@@ -132,17 +132,27 @@ pub struct Routes {
 
 /// Serves `Routes` and passes on the rest.
 pub struct Api {
-    routes: ArcSwap<Routes>,
+    routes: ArcSwap<Known>,
     next: BoxHandler,
 }
 
-impl Routes {
+/// Routes, and the groups that are in them.
+struct Known {
+    routes: Arc<Routes>,
+    groups: HashSet<Str>,
+}
+
+impl Known {
+    fn new(routes: Routes) -> Known {
+        Known { groups: routes.versions.keys().map(|gv| gv.group.clone()).collect(), routes: Arc::new(routes) }
+    }
+
     /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
     fn owns(&self, path: &str) -> bool {
         let mut parts = path.split('/').skip(1);
         match (parts.next(), parts.next()) {
-            (Some("api"), Some(_)) => self.versions.keys().any(|gv| gv.group.is_empty()),
-            (Some("apis"), Some(group)) => !group.is_empty() && self.versions.keys().any(|gv| gv.group == group),
+            (Some("api"), Some(_)) => self.groups.contains(""),
+            (Some("apis"), Some(group)) => !group.is_empty() && self.groups.contains(group),
             _ => false,
         }
     }
@@ -156,29 +166,32 @@ impl Served {
 
 impl Api {
     pub fn new(routes: Routes, next: BoxHandler) -> Arc<Api> {
-        Arc::new(Api { routes: ArcSwap::from_pointee(routes), next })
+        Arc::new(Api { routes: ArcSwap::from_pointee(Known::new(routes)), next })
     }
 
     pub fn routes(&self) -> Arc<Routes> {
-        self.routes.load_full()
+        self.routes.load().routes.clone()
     }
 
     pub fn set_routes(&self, routes: Routes) {
-        self.routes.store(Arc::new(routes));
+        self.routes.store(Arc::new(Known::new(routes)));
     }
 }
 
 impl Handler for Api {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let routes = self.routes.load_full();
-        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
-        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+        let known = self.routes.load();
+        let info = request.extensions().get::<Arc<RequestInfo>>();
+        if let Some(info) = info.filter(|i| i.is_resource_request && known.groups.contains(&i.group))
+            && !info.path.starts_with("//")
+        {
             let version = GroupVersion::new(info.group.clone(), info.version.clone());
-            if routes.versions.contains_key(&version) {
+            if known.routes.versions.contains_key(&version) {
+                let (routes, info) = (known.routes.clone(), info.clone());
                 return Box::pin(async move { serve(&routes, &version, info, request).await });
             }
         }
-        if !routes.owns(request.uri().path()) {
+        if !known.owns(request.uri().path()) {
             return self.next.handle(request);
         }
         let status = no_such_resource();

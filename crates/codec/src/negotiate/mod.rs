@@ -204,6 +204,12 @@ fn choose(accept: &str, supported: &[Format], endpoint: &dyn Endpoint) -> Option
     if accept.is_empty() {
         return supported.first().map(|&f| Output::of(f));
     }
+    // Programs say what they want in plain words.
+    if let Some(&format) = supported.iter().find(|f| f.media_type() == accept)
+        && endpoint.allows_transform(format, None)
+    {
+        return Some(Output::of(format));
+    }
     for clause in parse_accept(accept) {
         for &format in supported {
             let (kind, subkind) = format.parts();

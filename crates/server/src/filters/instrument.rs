@@ -4,6 +4,7 @@ use super::Layer;
 use super::latency::Part;
 use crate::context::{Latency, RequestExt};
 use crate::http::Request;
+use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::{Labels, RequestMetrics};
 use crate::query;
 use http_body::Body as _;
@@ -42,6 +43,9 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             }
             if let Some(api) = response.extensions_mut().remove::<DeprecatedApi>() {
                 metrics.deprecated(&info, &api.removed_release);
+            }
+            if let Some(read) = response.extensions_mut().remove::<CacheRead>() {
+                metrics.read(&labels, read);
             }
             let Some(guard) = long_running else { return response };
             match metrics.watch_events(&labels).filter(|_| code == 200) {

@@ -12,6 +12,7 @@ use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub struct Context {
@@ -33,7 +34,7 @@ impl Context {
     }
 
     /// All Accept headers as one.
-    pub fn accept(&self) -> String {
+    pub fn accept(&self) -> Cow<'_, str> {
         accept_of(&self.headers)
     }
 
@@ -139,9 +140,10 @@ fn prefix_of_user_agent(agent: &str) -> Str {
     if program.chars().all(kubelith_meta::text::is_printable) { program.into() } else { "".into() }
 }
 
-pub fn accept_of(headers: &HeaderMap) -> String {
-    let all: Vec<&str> = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
-    all.join(",")
+pub fn accept_of(headers: &HeaderMap) -> Cow<'_, str> {
+    let mut all = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok());
+    let first = all.next().unwrap_or("");
+    all.fold(Cow::Borrowed(first), |accept, next| Cow::Owned(format!("{accept},{next}")))
 }
 
 pub fn negotiation_error(error: negotiate::NegotiationError) -> Status {

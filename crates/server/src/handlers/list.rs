@@ -8,6 +8,7 @@ use super::options::{ListOptions, VersionMatch, parse_revision};
 use super::selection::Selection;
 use super::{output, views};
 use crate::http::{Body, BoxError, Response};
+use crate::metrics::reads::CacheRead;
 use crate::table;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -22,6 +23,7 @@ use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Snapshot};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Objects of a list that are converted at a time.
 const CONVERSIONS: usize = 16;
@@ -32,6 +34,9 @@ const BATCH: usize = 64;
 /// A page of a list, or all of it.
 pub struct Page {
     pub snapshot: Snapshot,
+    /// Until the cache had it.
+    waited: Duration,
+    is_consistent: bool,
     pub selection: Selection,
     /// The only key that the selection can match, if there is one.
     pub single: Option<String>,
@@ -47,17 +52,21 @@ pub async fn list(cx: &Context, options: ListOptions) -> Result<Response, Status
     let negotiated = cx.negotiate()?;
     let page = find(cx, &options).await?;
     let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;
-    match negotiated.format {
-        Format::Json if plain && page.is_native(cx) => Ok(stream(cx, page)),
-        Format::Protobuf if negotiated.convert.is_none() => protobuf(cx, page).await,
-        _ => built(cx, &negotiated, page).await,
-    }
+    let read = page.read();
+    let mut response = match negotiated.format {
+        Format::Json if plain && page.is_native(cx) => stream(cx, page),
+        Format::Protobuf if negotiated.convert.is_none() => protobuf(cx, page).await?,
+        _ => built(cx, &negotiated, page).await?,
+    };
+    response.extensions_mut().insert(read);
+    Ok(response)
 }
 
 /// Chooses the state to read and cuts the page out of it.
 pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     let selection = Selection::new(cx, options)?;
     let (at, start) = resolve(options)?;
+    let (began, is_consistent) = (Instant::now(), at == ReadAt::Latest);
     let snapshot = match cx.endpoint.resource.snapshot(at).await {
         Err(status) if status.is_expired() && start.is_some() => return Err(expired_continue(status, start)),
         read => read?,
@@ -65,7 +74,17 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     // A list of any age is answered whole, as from the reference's cache.
     let limit = if options.resource_version == "0" { 0 } else { options.limit };
     let single = selection.single_key();
-    let mut page = Page { snapshot, selection, single, start, items: None, continue_token: None, remaining: None };
+    let mut page = Page {
+        snapshot,
+        waited: began.elapsed(),
+        is_consistent,
+        selection,
+        single,
+        start,
+        items: None,
+        continue_token: None,
+        remaining: None,
+    };
     if limit > 0 {
         page.cut(limit);
     }
@@ -133,6 +152,18 @@ impl Page {
             self.remaining = self.selection.is_everything().then_some(more);
         }
         self.items = Some(items);
+    }
+
+    /// What metrics say of the list.
+    fn read(&self) -> CacheRead {
+        let is_whole = self.selection.prefix.is_empty() && self.single.is_none() && self.start.is_none();
+        let fetched = if is_whole { self.snapshot.objects.len() } else { self.in_range().count() };
+        let returned = match &self.items {
+            Some(items) => items.len(),
+            None if self.selection.is_everything() => fetched,
+            None => self.matching().count(),
+        };
+        CacheRead::List { waited: self.waited, is_consistent: self.is_consistent, fetched, returned }
     }
 
     /// The objects of the list in key order, from its start on.

@@ -5,6 +5,7 @@ use super::options::{ListOptions, parse_revision};
 use super::selection::Selection;
 use super::{views, websocket};
 use crate::http::{Body, BoxError, Request, Response};
+use crate::metrics::reads::CacheRead;
 use crate::table;
 use bytes::Bytes;
 use futures::{FutureExt, Stream};
@@ -54,8 +55,10 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     if options.bookmarks {
         state.bookmark_at = next_bookmark(Instant::now(), state.deadline);
     }
+    let mut first_events = None;
     match start {
         Start::Initial(at) => {
+            let began = Instant::now();
             // Waits for the state that was asked for; list and watch are then taken together.
             resource.snapshot(at).await?;
             let (snapshot, watcher) = resource.cache.list_and_watch(scope);
@@ -69,6 +72,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
             if options.bookmarks {
                 state.push_bookmark(Mark::InitialEventsEnd).await;
             }
+            first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
         }
         Start::Now => {
             resource.snapshot(ReadAt::Latest).await?;
@@ -91,6 +95,9 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let mut response = Response::new(Body::stream(state.into_stream()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().remove(TRANSFER_ENCODING);
+    if let Some(read) = first_events {
+        response.extensions_mut().insert(read);
+    }
     Ok(response)
 }
 

@@ -8,6 +8,7 @@ pub mod auth;
 pub mod health;
 pub mod process;
 pub mod pulled;
+pub mod reads;
 pub mod requests;
 pub mod rest_client;
 pub mod route;

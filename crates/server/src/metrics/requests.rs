@@ -1,5 +1,6 @@
 //! Counts, durations and sizes of requests, by verb and resource.
 
+use super::reads::{CacheRead, ReadMetrics};
 use super::{MAX_SERIES, counters, gauges, histograms};
 use crate::context::{Latency, RequestExt};
 use crate::http::Request;
@@ -41,6 +42,7 @@ pub struct RequestMetrics {
     deprecated: IntGaugeVec,
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
+    reads: ReadMetrics,
     /// Resources that have series already. Names come from URLs, so their number is bounded here.
     known: RwLock<HashSet<(Str, Str, Str)>>,
 }
@@ -155,7 +157,15 @@ impl RequestMetrics {
                 &exponential_buckets(1024.0, 2.0, 8).expect("a valid series"),
                 &GVR,
             ),
+            reads: ReadMetrics::new(registry),
             known: RwLock::default(),
+        }
+    }
+
+    /// A read from a watch cache.
+    pub fn read(&self, labels: &Labels, read: CacheRead) {
+        if self.is_countable(&labels.info) {
+            self.reads.note(&labels.info, labels.scope, read);
         }
     }
 

@@ -24,17 +24,8 @@ enum Kind {
     Http2FirstWindow,
     /// Many on a connection.
     Watches,
-    /// Each on its own connection: a connection and a watch.
+    /// Each on its own connection.
     LoneWatches,
-}
-
-impl Kind {
-    fn most_bytes(self) -> u64 {
-        match self {
-            Kind::LoneWatches => 2 * MOST_BYTES,
-            _ => MOST_BYTES,
-        }
-    }
 }
 
 struct Held {
@@ -92,8 +83,7 @@ fn measure(load: &[(Kind, usize)]) {
         let each = || anonymous_bytes(&server).saturating_sub(before) / *count as u64;
         println!("{count} {kind:?}: {} bytes each at first", each());
         // A connection is put aside some seconds after its last request.
-        let most = kind.most_bytes();
-        server.wait_for(&format!("below {most} bytes for each {kind:?}: {}", each()), || each() < most);
+        server.wait_for(&format!("below {MOST_BYTES} bytes for each {kind:?}: {}", each()), || each() < MOST_BYTES);
         println!("{count} {kind:?}: {} bytes each", each());
     }
     let count: usize = load.iter().map(|(_, count)| count).sum();
@@ -107,7 +97,7 @@ fn idle_connections_and_watches_take_little() {
 
 /// Needs 15,000 file descriptors for a process.
 #[test]
-#[ignore = "takes half a minute and 15,000 file descriptors"]
+#[ignore = "not met yet: HTTP/2 connections take 20 to 30 KB unless others came before them; takes minutes"]
 fn ten_thousand_connections_and_five_thousand_watches_take_little() {
     measure(&[
         (Kind::Watches, 2500),

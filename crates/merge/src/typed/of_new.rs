@@ -40,7 +40,7 @@ fn changed_members(out: &mut FieldsWriter, map: MapType<'_>, zero: &Map, members
         let ty = types.member(name).ok_or(Unusual)?;
         let Masked::Rest { itself, below } = mask.of_field(name) else {
             // What cannot be owned must fit as well.
-            ty.validate(value, Duplicates::Allowed).map_err(|_| Unusual)?;
+            fits(ty, value)?;
             continue;
         };
         match zero.get(name) {
@@ -81,7 +81,7 @@ fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) ->
             for (name, value) in members.iter() {
                 let ty = types.member(name).ok_or(Unusual)?;
                 match mask.of_field(name) {
-                    Masked::All => ty.validate(value, Duplicates::Allowed).map_err(|_| Unusual)?,
+                    Masked::All => fits(ty, value)?,
                     Masked::Rest { itself, below } => {
                         out.field(name, !itself, |out| added(out, ty, value, below))?;
                     }
@@ -110,12 +110,17 @@ fn added_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]
         return Err(Unusual);
     }
     for twins in index.chunk_by(|a, b| a.0 == b.0) {
-        out.element(&twins[0].0, |out| match twins {
-            [(_, value)] => added(out, list.element, value, Mask::default()),
-            several => several.iter().try_for_each(|(_, value)| fits(list.element, value)),
-        })?;
+        out.element(&twins[0].0, |out| added_element(out, list, twins))?;
     }
     Ok(())
+}
+
+/// Below an element. One that is there twice is owned as a whole.
+fn added_element<K>(out: &mut FieldsWriter, list: ListType<'_>, twins: &[(K, &Value)]) -> Written {
+    match twins {
+        [(_, value)] => added(out, list.element, value, Mask::default()),
+        several => several.iter().try_for_each(|(_, value)| fits(list.element, value)),
+    }
 }
 
 /// Elements with the values of their keys.
@@ -142,11 +147,7 @@ fn by_keys(a: &[(&str, &Value)], b: &[(&str, &Value)]) -> std::cmp::Ordering {
 
 fn keyed_elements(out: &mut FieldsWriter, list: ListType<'_>, sorted: &Keyed<'_>) -> Written {
     for twins in sorted.chunk_by(|a, b| by_keys(&a.0, &b.0).is_eq()) {
-        out.keyed(twins[0].0.iter().copied(), |out| match twins {
-            [(_, value)] => added(out, list.element, value, Mask::default()),
-            // Elements that are there twice are owned as a whole.
-            several => several.iter().try_for_each(|(_, value)| fits(list.element, value)),
-        })?;
+        out.keyed(twins[0].0.iter().copied(), |out| added_element(out, list, twins))?;
     }
     Ok(())
 }

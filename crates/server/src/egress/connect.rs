@@ -5,12 +5,11 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
+use tokio_util::either::Either;
 
 /// What a proxy may say before the tunnel begins.
 const MAX_ANSWER: usize = 64 << 10;
@@ -43,7 +42,7 @@ impl Route {
     pub async fn connect(&self, host: &str, port: u16) -> Option<Result<Connection, String>> {
         match self {
             Route::Direct => None,
-            Route::Through(proxy) => Some(proxy.connect(host, port).await.map(Connection::Tunnel)),
+            Route::Through(proxy) => Some(proxy.connect(host, port).await.map(Either::Right)),
         }
     }
 }
@@ -109,61 +108,8 @@ async fn tunnel(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), proxy: &str,
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A connection before TLS.
-pub enum Connection {
-    Direct(TcpStream),
-    Tunnel(Box<dyn Duplex>),
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Connection::Direct(s) => Pin::new(s).poll_read(cx, buf),
-            Connection::Tunnel(s) => Pin::new(s).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Connection::Direct(s) => Pin::new(s).poll_write(cx, buf),
-            Connection::Tunnel(s) => Pin::new(s).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Connection::Direct(s) => Pin::new(s).poll_write_vectored(cx, bufs),
-            Connection::Tunnel(s) => Pin::new(s).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Connection::Direct(s) => s.is_write_vectored(),
-            Connection::Tunnel(s) => s.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Connection::Direct(s) => Pin::new(s).poll_flush(cx),
-            Connection::Tunnel(s) => Pin::new(s).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Connection::Direct(s) => Pin::new(s).poll_shutdown(cx),
-            Connection::Tunnel(s) => Pin::new(s).poll_shutdown(cx),
-        }
-    }
-}
+/// A connection before TLS: to the address itself, or a tunnel to it.
+pub type Connection = Either<TcpStream, Box<dyn Duplex>>;
 
 #[cfg(test)]
 mod tests {

@@ -39,7 +39,7 @@ impl Connector {
             None => {
                 let tcp = TcpStream::connect((host.as_str(), port)).await?;
                 tcp.set_nodelay(true)?;
-                Base::Direct(tcp)
+                Base::Left(tcp)
             }
         };
         if !secure {

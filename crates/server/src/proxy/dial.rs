@@ -68,7 +68,7 @@ impl Dialer {
         let tcp = connect(host, port).await?;
         // Small requests must not wait for each other's acknowledgement; without it they are only slower.
         let _ = tcp.set_nodelay(true);
-        Ok(Base::Direct(tcp))
+        Ok(Base::Left(tcp))
     }
 }
 

@@ -51,6 +51,16 @@ fn get(path: &str) -> Vec<u8> {
 
 /// The windows of client and server agree for as long as they live, or one of them ends the connection: more is sent
 /// in all than any of them holds.
+/// A client with an open watch.
+async fn watching() -> (Arc<Feeds>, TestServer, Client) {
+    let (feeds, server) = Feeds::start().await;
+    let mut client = Client::new(&server).await;
+    client.until(frames::SETTINGS).await;
+    client.ask(1, &get(WATCH)).await;
+    client.until(frames::HEADERS).await;
+    (feeds, server, client)
+}
+
 #[tokio::test]
 async fn watches_go_on_and_windows_are_kept() {
     const EVENT: usize = 9000;
@@ -126,11 +136,7 @@ async fn a_window_that_was_used_is_not_forgotten() {
 
 #[tokio::test]
 async fn a_watch_takes_little_notice() {
-    let (feeds, server) = Feeds::start().await;
-    let mut client = Client::new(&server).await;
-    client.until(frames::SETTINGS).await;
-    client.ask(1, &get(WATCH)).await;
-    client.until(frames::HEADERS).await;
+    let (feeds, server, mut client) = watching().await;
     feeds.feed(0).send(Bytes::from_static(b"first")).await.unwrap();
     assert_eq!(client.until(frames::DATA).await.1, b"first");
     client.until_parked(&server).await;
@@ -160,11 +166,7 @@ async fn a_watch_takes_little_notice() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_watches() {
-    let (feeds, server) = Feeds::start().await;
-    let mut client = Client::new(&server).await;
-    client.until(frames::SETTINGS).await;
-    client.ask(1, &get(WATCH)).await;
-    client.until(frames::HEADERS).await;
+    let (feeds, server, mut client) = watching().await;
     client.until_parked(&server).await;
     let feed = feeds.feed(0);
     drop(client);
@@ -174,11 +176,7 @@ async fn a_client_that_leaves_ends_its_watches() {
 /// The server stops while the connection is aside: it is told, and what the watch still has to say comes through.
 #[tokio::test]
 async fn a_watch_ends_in_order_when_the_server_stops() {
-    let (feeds, server) = Feeds::start().await;
-    let mut client = Client::new(&server).await;
-    client.until(frames::SETTINGS).await;
-    client.ask(1, &get(WATCH)).await;
-    client.until(frames::HEADERS).await;
+    let (feeds, server, mut client) = watching().await;
     client.until_parked(&server).await;
     server.begin_stop();
     client.until(frames::GOAWAY).await;

@@ -197,8 +197,15 @@ async fn certificates_must_be_right() {
     let other = base64::engine::general_purpose::STANDARD.encode(cluster.front_proxy.ca());
     cluster.register(GROUP, "v1beta1", server.address.port(), ("caBundle", other.into())).await;
     let name = "v1beta1.storagemigration.k8s.io";
-    cluster.until_available(name, "False").await;
-    let (_, reason, message) = cluster.available(name).await;
+    // The service may not have been seen yet when the registration is.
+    let (reason, message) = loop {
+        cluster.until_available(name, "False").await;
+        let (_, reason, message) = cluster.available(name).await;
+        if reason != "ServiceNotFound" {
+            break (reason, message);
+        }
+        tokio::task::yield_now().await;
+    };
     assert_eq!(reason, "FailedDiscoveryCheck");
     let end = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
     assert!(message.ends_with(end), "{message}");

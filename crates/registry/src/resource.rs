@@ -11,7 +11,7 @@ use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
-use kubelith_schema::{Descriptor, Scope};
+use kubelith_schema::{Descriptor, Encoding, Scope};
 use kubelith_store::cache::{CachedObject, Hub, Rendered, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
@@ -39,6 +39,13 @@ pub(crate) struct Encoded {
     bytes: Bytes,
     /// What readers get: those of this server need not decode what it has written.
     rendered: Option<Rendered>,
+}
+
+impl Encoded {
+    /// The object as readers get it, but for its resourceVersion.
+    pub(crate) fn json(&self) -> Option<&[u8]> {
+        self.rendered.as_ref().map(|rendered| rendered.json.as_slice())
+    }
 }
 
 /// The version at which strategies and admission see objects.
@@ -73,6 +80,8 @@ pub struct Current {
     pub revision: i64,
     /// The stored bytes are not what would be written today: write even if nothing changes.
     pub stale: bool,
+    /// The object as readers get it, if it is cached so.
+    pub json: Option<Bytes>,
 }
 
 impl Resource {
@@ -234,7 +243,10 @@ impl Resource {
 
     async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
         self.readable(cached)?;
-        self.parse(call, &cached.json(), cached.revision).await
+        let json = cached.json();
+        let mut current = self.parse(call, &json, cached.revision).await?;
+        current.json = self.is_typed().then_some(json);
+        Ok(current)
     }
 
     /// An error for an object that cannot be decrypted or decoded.
@@ -257,12 +269,21 @@ impl Resource {
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
-        let object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
+        let mut object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
+        if self.is_typed() {
+            object.share();
+        }
         // An object that is stored in another version is written even if it does not change.
         let stale = self.working == Working::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
-        Ok(Current { object, revision, stale })
+        Ok(Current { object, revision, stale, json: None })
+    }
+
+    /// Whether objects are read from the store as their type says, and not converted on the way.
+    fn is_typed(&self) -> bool {
+        let stored = &self.descriptor.storage;
+        stored.encoding == Encoding::Protobuf && matches!(&self.working, Working::One(kind) if *kind == stored.kind)
     }
 
     /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is

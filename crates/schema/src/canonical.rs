@@ -6,7 +6,8 @@
 //! times and base64 have the text that the decoder gave them. Structs without a name belong to custom resources:
 //! nothing is added to them or taken away, but built-in types inside of them (their metadata) are walked.
 //!
-//! One walk in place. An object that is canonical already costs no allocation.
+//! One walk in place. An object that is canonical already costs no allocation, and one that is known to be, for it is
+//! shared with what is stored, no walk.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
 use kubelith_meta::{Map, Value, keys};
@@ -36,6 +37,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&self, schema: &Schema, value: &mut Value) {
         match (&schema.shape, &mut *value) {
+            (_, Value::Object(map)) if map.is_shared() => {}
             (Shape::Named(id), Value::Object(map)) => self.go_struct(self.table.get(*id), map),
             (Shape::Struct(t), Value::Object(map)) => self.custom_struct(t, map),
             (Shape::List(item), Value::Array(items)) => {

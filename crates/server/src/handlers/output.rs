@@ -23,6 +23,12 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
 
+/// Whether an object as it is cached is what the client of a write wants.
+pub fn is_answer(cx: &Context, output: &Output, json: &[u8]) -> bool {
+    let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
+    is_plain && cx.endpoint.facet.is_none() && views::starts_with_type(json, &cx.endpoint.kind)
+}
+
 /// An object at the endpoint's version.
 pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> Result<Response, Status> {
     let object = match &output.convert {

@@ -67,11 +67,14 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
                 done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
             }
             let updated = done?;
-            Ok((cx.answer(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
         }
     };
-    let (object, outcome) = super::run_to_end(task).await?;
-    output::value(&cx, &negotiated, code_of(outcome), object)
+    let (object, json, outcome) = super::run_to_end(task).await?;
+    match json.filter(|json| output::is_answer(&cx, &negotiated, json)) {
+        Some(json) => Ok(output::bytes(&cx, code_of(outcome), Format::Json, json)),
+        None => output::value(&cx, &negotiated, code_of(outcome), object),
+    }
 }
 
 /// A patch as JSON; an apply may come as YAML.

@@ -30,17 +30,22 @@ pub struct Rendered {
 impl Rendered {
     /// The same with another resourceVersion.
     pub fn at(&self, revision: i64) -> Rendered {
-        let mut json = Vec::with_capacity(self.json.len() + 8);
-        match resource_version_in(&self.json) {
-            Some(at) => {
-                json.extend_from_slice(&self.json[..at.start]);
-                json.extend_from_slice(revision.to_string().as_bytes());
-                json.extend_from_slice(&self.json[at.end..]);
-            }
-            None => json.extend_from_slice(&self.json),
-        }
-        Rendered { json, labels: self.labels.clone(), fields: self.fields.clone() }
+        Rendered { json: json_at(&self.json, revision), labels: self.labels.clone(), fields: self.fields.clone() }
     }
+}
+
+/// An object's compact JSON with another resourceVersion.
+pub fn json_at(json: &[u8], revision: i64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() + 8);
+    match resource_version_in(json) {
+        Some(at) => {
+            out.extend_from_slice(&json[..at.start]);
+            out.extend_from_slice(revision.to_string().as_bytes());
+            out.extend_from_slice(&json[at.end..]);
+        }
+        None => out.extend_from_slice(json),
+    }
+    out
 }
 
 /// An object in one revision: immutable and shared.

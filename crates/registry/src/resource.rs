@@ -38,13 +38,13 @@ pub trait Encoder: Send + Sync + 'static {
 pub(crate) struct Encoded {
     bytes: Bytes,
     /// What readers get: those of this server need not decode what it has written.
-    rendered: Option<Rendered>,
+    rendered: Option<Arc<Rendered>>,
 }
 
 impl Encoded {
     /// The object as readers get it, but for its resourceVersion.
-    pub(crate) fn json(&self) -> Option<&[u8]> {
-        self.rendered.as_ref().map(|rendered| rendered.json.as_slice())
+    pub(crate) fn rendered(&self) -> Option<&Arc<Rendered>> {
+        self.rendered.as_ref()
     }
 }
 
@@ -189,7 +189,7 @@ impl Resource {
         };
         let is_new = version.is_none();
         object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
-        let rendered = self.encoder.rendered(object);
+        let rendered = self.encoder.rendered(object).map(Arc::new);
         if is_new {
             object.remove_at(&["metadata", "resourceVersion"]);
         }

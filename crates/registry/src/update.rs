@@ -17,7 +17,6 @@ use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
 use kubelith_schema::Empties;
-use kubelith_store::cache::json_at;
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -198,12 +197,12 @@ impl Resource {
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        let json = encoded.json().map(<[u8]>::to_vec);
+        let answer = encoded.rendered().cloned();
         match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
-                let json = json.map(|json| json_at(&json, revision.0).into());
+                let json = answer.map(|rendered| rendered.json_at(revision.0).into());
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,

@@ -249,7 +249,7 @@ impl Hub {
     }
 
     /// Tells what a write is going to read as.
-    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Rendered) {
+    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Arc<Rendered>) {
         self.foreseen.put(key, value, rendered);
     }
 

@@ -11,5 +11,5 @@ mod resource;
 mod tests;
 
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
-pub use object::{Broken, CachedObject, Event, EventKind, Problem, Rendered, json_at};
+pub use object::{Broken, CachedObject, Event, EventKind, Problem, Rendered};
 pub use resource::{CacheStats, Change, Objects, PastChange, ResourceCache, Scope, Snapshot, TooOld, Watcher};

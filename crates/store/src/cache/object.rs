@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kubelith_meta::Str;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 const ADDED: &[u8] = br#"{"type":"ADDED","object":"#;
@@ -22,6 +23,8 @@ pub enum EventKind {
 pub struct Rendered {
     /// Compact JSON of the object at its hub version, with metadata.resourceVersion set.
     pub json: Vec<u8>,
+    /// Where the text of metadata.resourceVersion stands in it, if its maker knows.
+    pub version: Option<Range<usize>>,
     pub labels: Vec<(Str, Str)>,
     /// Values of the resource's selectable fields, in the order of its descriptor.
     pub fields: Vec<Str>,
@@ -30,22 +33,28 @@ pub struct Rendered {
 impl Rendered {
     /// The same with another resourceVersion.
     pub fn at(&self, revision: i64) -> Rendered {
-        Rendered { json: json_at(&self.json, revision), labels: self.labels.clone(), fields: self.fields.clone() }
-    }
-}
-
-/// An object's compact JSON with another resourceVersion.
-pub fn json_at(json: &[u8], revision: i64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len() + 8);
-    match resource_version_in(json) {
-        Some(at) => {
-            out.extend_from_slice(&json[..at.start]);
-            out.extend_from_slice(revision.to_string().as_bytes());
-            out.extend_from_slice(&json[at.end..]);
+        Rendered {
+            json: self.json_at(revision),
+            version: None,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
         }
-        None => out.extend_from_slice(json),
     }
-    out
+
+    /// The JSON with another resourceVersion.
+    pub fn json_at(&self, revision: i64) -> Vec<u8> {
+        let json = &self.json;
+        let mut out = Vec::with_capacity(json.len() + 8);
+        match self.version.clone().or_else(|| resource_version_in(json)) {
+            Some(at) => {
+                out.extend_from_slice(&json[..at.start]);
+                out.extend_from_slice(revision.to_string().as_bytes());
+                out.extend_from_slice(&json[at.end..]);
+            }
+            None => out.extend_from_slice(json),
+        }
+        out
+    }
 }
 
 /// An object in one revision: immutable and shared.
@@ -263,7 +272,7 @@ impl CachedObject {
 }
 
 /// Where the text of metadata.resourceVersion stands in an object's compact JSON, without its quotes.
-fn resource_version_in(json: &[u8]) -> Option<std::ops::Range<usize>> {
+fn resource_version_in(json: &[u8]) -> Option<Range<usize>> {
     let metadata = member(json, 0, b"metadata")?;
     let value = member(json, metadata, b"resourceVersion")?;
     let end = string_end(json, value)?;

@@ -32,6 +32,11 @@ pub struct Names {
 #[derive(Debug, Clone, Copy)]
 pub struct VersionSpec<'a>(pub &'a Value);
 
+/// A definition is called by its plural and its group.
+pub fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
 impl<'a> Definition<'a> {
     pub fn name(self) -> &'a str {
         self.0.str_at(&["metadata", "name"])

@@ -59,13 +59,13 @@ impl Finding<'_> {
 
     /// By what the watch cache has now.
     async fn known(&self) -> Result<Option<Serving>, Status> {
-        let serving = self.table.get(&definition_name(self.info)).await?;
+        let serving = self.table.get(&resource_of(self.info)).await?;
         Ok(serving.filter(|serving| serves(serving, self.info)))
     }
 }
 
-fn definition_name(info: &RequestInfo) -> String {
-    format!("{}.{}", info.resource, info.group)
+fn resource_of(info: &RequestInfo) -> GroupResource {
+    GroupResource::new(info.group.clone(), info.resource.clone())
 }
 
 /// Whether the path leads to the resource: its version is served, and it has a namespace where there must be one.
@@ -108,8 +108,11 @@ async fn read(
 ) -> Result<Response, Status> {
     loop {
         let outcome = handlers::serve(cx.clone(), &cx.info.verb, Request::new(RequestBody::Full(None))).await;
-        match table.get(&definition_name(&cx.info)).await? {
-            Some(now) if now.is_same(&serving) => return outcome,
+        if table.is_current(&serving) {
+            return outcome;
+        }
+        match table.get(&resource_of(&cx.info)).await? {
+            Some(now) if Arc::ptr_eq(&now.built, &serving.built) => return outcome,
             Some(now) if serves(&now, &cx.info) => {
                 let (endpoint, _) = endpoint(&now, &cx.info)?;
                 cx = Arc::new(Context {
@@ -131,17 +134,16 @@ async fn read(
 
 /// What answers a request, and the verb by which it is asked.
 fn endpoint(serving: &Serving, info: &RequestInfo) -> Result<(Arc<Endpoint>, &'static str), Status> {
-    let resource = || GroupResource::new(info.group.clone(), info.resource.clone());
     let Some(endpoint) = serving.built.endpoints.get(&info.version) else {
-        return Err(Status::not_found(&resource(), &info.name));
+        return Err(Status::not_found(&resource_of(info), &info.name));
     };
     let verbs: &[&str] = match info.subresource.as_str() {
         "" => &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
         known if endpoint.version().subresource(known).is_some() => &["get", "update", "patch"],
-        _ => return Err(Status::not_found(&resource(), &info.name)),
+        _ => return Err(Status::not_found(&resource_of(info), &info.name)),
     };
     let Some(verb) = verbs.iter().find(|v| **v == info.verb) else {
-        return Err(Status::method_not_supported(&resource(), &Str::from(info.verb.as_str())));
+        return Err(Status::method_not_supported(&resource_of(info), &Str::from(info.verb.as_str())));
     };
     let endpoint = match info.subresource.as_str() {
         "scale" => serving.built.scales.get(&info.version).unwrap_or(endpoint),

@@ -158,6 +158,7 @@ pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
         json: object_json(object),
         labels: labels.filter_map(|(k, v)| Some((Str::from(k), Str::from(v.as_str()?)))).collect(),
         fields: selectable.iter().map(|field| select(object, field)).collect(),
+        is_foreign: false,
     }
 }
 

@@ -28,6 +28,11 @@ impl Handler for Link {
             return self.next.handle(request);
         };
         let (config, table, next) = (self.config.clone(), self.table.clone(), self.next.clone());
+        if is_read(&info)
+            && let Some(serving) = table.unchanged(&resource_of(&info)).filter(|serving| serves(serving, &info))
+        {
+            return Box::pin(answer(request, |a, r| run(table, next, serving, info, a, r)));
+        }
         Box::pin(async move {
             let found = Finding { config: &config, table: &table, info: &info };
             match found.serving().await {
@@ -48,7 +53,7 @@ struct Finding<'a> {
 
 impl Finding<'_> {
     async fn serving(&self) -> Result<Option<Serving>, Status> {
-        if matches!(self.info.verb.as_str(), "get" | "list" | "watch")
+        if is_read(self.info)
             && let Some(known) = self.known().await?
         {
             return Ok(Some(known));
@@ -66,6 +71,10 @@ impl Finding<'_> {
 
 fn resource_of(info: &RequestInfo) -> GroupResource {
     GroupResource::new(info.group.clone(), info.resource.clone())
+}
+
+fn is_read(info: &RequestInfo) -> bool {
+    matches!(info.verb.as_str(), "get" | "list" | "watch")
 }
 
 /// Whether the path leads to the resource: its version is served, and it has a namespace where there must be one.

@@ -182,9 +182,10 @@ impl Handler for Api {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let known = self.routes.load();
         let info = request.extensions().get::<Arc<RequestInfo>>();
-        if let Some(info) = info.filter(|i| i.is_resource_request && known.groups.contains(&i.group))
-            && !info.path.starts_with("//")
-        {
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            if !known.groups.contains(&info.group) {
+                return self.next.handle(request);
+            }
             let version = GroupVersion::new(info.group.clone(), info.version.clone());
             if known.routes.versions.contains_key(&version) {
                 let (routes, info) = (known.routes.clone(), info.clone());

@@ -72,7 +72,8 @@ impl Table {
         self.config.definitions.cache.changes()
     }
 
-    fn unchanged(&self, resource: &GroupResource) -> Option<Serving> {
+    /// What serves a resource, if that was asked for before and no definition changed since.
+    pub fn unchanged(&self, resource: &GroupResource) -> Option<Serving> {
         let at = self.changes();
         let entries = self.entries.read().expect("no panic under this lock");
         let entry = entries.get(resource).filter(|e| e.at.load(Ordering::Acquire) == at)?;

@@ -9,7 +9,8 @@ use crate::serving::{Serving, Table};
 use futures::future::BoxFuture;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
-use kubelith_server::api::{Asked, answer};
+use kubelith_server::api::{Answering, Asked, answer};
+use kubelith_server::context::RequestExt;
 use kubelith_server::handlers::{self, Context, Endpoint, Query};
 use kubelith_server::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
@@ -23,7 +24,7 @@ pub struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        let info = request.carried().and_then(|c| c.info.clone());
         let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
             return self.next.handle(request);
         };
@@ -31,14 +32,14 @@ impl Handler for Link {
         if is_read(&info)
             && let Some(serving) = table.unchanged(&resource_of(&info)).filter(|serving| serves(serving, &info))
         {
-            return Box::pin(answer(request, |a, r| run(table, next, serving, info, a, r)));
+            return answer(request, |a, r| run(table, next, serving, info, a, r));
         }
         Box::pin(async move {
             let found = Finding { config: &config, table: &table, info: &info };
             match found.serving().await {
                 Ok(Some(serving)) => answer(request, |a, r| run(table, next, serving, info, a, r)).await,
                 Ok(None) => next.handle(request).await,
-                Err(status) => answer(request, |_, _| async { Err(status) }).await,
+                Err(status) => answer(request, |_, _| Err(status)).await,
             }
         })
     }
@@ -86,14 +87,14 @@ fn serves(serving: &Serving, info: &RequestInfo) -> bool {
     placed && descriptor.version(&info.version).is_some_and(|v| v.served)
 }
 
-async fn run(
+fn run(
     table: Arc<Table>,
     next: BoxHandler,
     serving: Serving,
     info: Arc<RequestInfo>,
     asked: Asked,
     request: Request,
-) -> Result<Response, Status> {
+) -> Result<Answering, Status> {
     let deprecation = serving.built.endpoints.get(&info.version).and_then(|e| e.version().deprecation.as_ref());
     if let Some(deprecation) = deprecation {
         asked.warnings.add(deprecation.warning.as_str());
@@ -101,15 +102,15 @@ async fn run(
     let (endpoint, verb) = endpoint(&serving, &info)?;
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-    match verb {
-        "get" | "list" => read(&table, next, serving, cx, request).await,
-        verb => handlers::serve(cx, verb, request).await,
-    }
+    Ok(match verb {
+        "get" | "list" => Box::pin(read(table, next, serving, cx, request)),
+        verb => handlers::serve(cx, verb, request),
+    })
 }
 
 /// GET and LIST, again if the definition was replaced before they came.
 async fn read(
-    table: &Table,
+    table: Arc<Table>,
     next: BoxHandler,
     mut serving: Serving,
     mut cx: Arc<Context>,

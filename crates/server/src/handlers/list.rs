@@ -48,7 +48,8 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-pub async fn list(cx: &Context, options: ListOptions) -> Result<Response, Status> {
+pub async fn list(cx: Arc<Context>, options: ListOptions) -> Result<Response, Status> {
+    let cx = &*cx;
     let negotiated = cx.negotiate()?;
     let page = find(cx, &options).await?;
     let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;

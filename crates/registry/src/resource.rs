@@ -12,7 +12,7 @@ use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Encoding, Scope};
-use kubelith_store::cache::{CachedObject, Hub, Rendered, Renderer, ResourceCache, Snapshot};
+use kubelith_store::cache::{CachedObject, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -336,13 +336,13 @@ impl Resource {
             Err(e) => return Err(error::from_read(e)),
         };
         let mut objects = kubelith_store::cache::Objects::new();
-        let mut broken = 0;
+        let mut odd = Oddities::default();
         for kv in response.items {
             let Some(object) = self.hub.read(&*self.renderer, skip, &kv).await else { continue };
-            broken += usize::from(object.broken.is_some());
+            odd.add(&object);
             objects.insert(object.key.clone(), Arc::new(object));
         }
-        Ok(Snapshot { objects, revision, broken })
+        Ok(Snapshot { objects, revision, odd })
     }
 }
 

@@ -160,6 +160,7 @@ pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
         version,
         labels: labels.filter_map(|(k, v)| Some((Str::from(k), Str::from(v.as_str()?)))).collect(),
         fields: selectable.iter().map(|field| select(object, field)).collect(),
+        is_foreign: false,
     }
 }
 

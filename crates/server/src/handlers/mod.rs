@@ -28,29 +28,36 @@ pub use options::Query;
 pub use patch::patch_types;
 
 use crate::http::{Request, Response};
+use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::Empties;
 use std::sync::Arc;
 
-/// Runs a verb on a stored resource.
-pub async fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Result<Response, Status> {
+/// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
+pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> BoxFuture<'static, Result<Response, Status>> {
     match verb {
-        "get" => get::get(&cx).await,
+        "get" => Box::pin(get::get(cx)),
         "list" | "watch" => {
-            let options = options::ListOptions::parse(&cx.query)?;
+            let options = match options::ListOptions::parse(&cx.query) {
+                Ok(options) => options,
+                Err(status) => return Box::pin(std::future::ready(Err(status))),
+            };
             let forced = cx.info.verb == "watch" && verb == "watch";
             if options.watch || forced {
-                watch::watch(cx, options, request).await
+                Box::pin(watch::watch(cx, options, request))
             } else {
-                list::list(&cx, options).await
+                Box::pin(list::list(cx, options))
             }
         }
-        "create" => create::create(cx, request.into_body()).await,
-        "update" => update::update(cx, request.into_body()).await,
-        "patch" => patch::patch(cx, request.into_body()).await,
-        "delete" => delete::delete(cx, request.into_body()).await,
-        "deletecollection" => delete::delete_collection(cx, request.into_body()).await,
-        _ => Err(Status::method_not_supported(&cx.endpoint.resource.descriptor.group_resource(), verb)),
+        "create" => Box::pin(create::create(cx, request.into_body())),
+        "update" => Box::pin(update::update(cx, request.into_body())),
+        "patch" => Box::pin(patch::patch(cx, request.into_body())),
+        "delete" => Box::pin(delete::delete(cx, request.into_body())),
+        "deletecollection" => Box::pin(delete::delete_collection(cx, request.into_body())),
+        _ => {
+            let resource = cx.endpoint.resource.descriptor.group_resource();
+            Box::pin(std::future::ready(Err(Status::method_not_supported(&resource, verb))))
+        }
     }
 }
 

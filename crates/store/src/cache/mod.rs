@@ -12,4 +12,6 @@ mod tests;
 
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
 pub use object::{Broken, CachedObject, Event, EventKind, Problem, Rendered};
-pub use resource::{CacheStats, Change, Objects, PastChange, ResourceCache, Scope, Snapshot, TooOld, Watcher};
+pub use resource::{
+    CacheStats, Change, Objects, Oddities, PastChange, ResourceCache, Scope, Snapshot, TooOld, Watcher,
+};

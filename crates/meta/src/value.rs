@@ -158,8 +158,8 @@ impl Value {
     /// Makes the larger objects inside of this one share their entries with copies that are made of it from now on. Such
     /// copies cost little, and as long as an object in them is not changed it [is known](Map::shares_with) to be the same.
     ///
-    /// Only objects as they come from the store are made so, and only if they were decoded by their types. So what
-    /// [is shared](Map::is_shared) lacks no defaults and is in canonical form, at least where it stands:
+    /// Only objects as they come from the store, or would, are made so, and only if they were decoded by their types. So
+    /// what [is shared](Map::is_shared) lacks no defaults and is in canonical form, at least where it stands:
     /// [`Value::unshare`] it before it goes elsewhere.
     pub fn share(&mut self) {
         if let Value::Object(map) = self {

@@ -281,7 +281,7 @@ impl Resource {
     }
 
     /// Whether objects are read from the store as their type says, and not converted on the way.
-    fn is_typed(&self) -> bool {
+    pub fn is_typed(&self) -> bool {
         let stored = &self.descriptor.storage;
         stored.encoding == Encoding::Protobuf && matches!(&self.working, Working::One(kind) if *kind == stored.kind)
     }

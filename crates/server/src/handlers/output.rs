@@ -23,10 +23,21 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
 
-/// Whether an object as it is cached is what the client of a write wants.
-pub fn is_answer(cx: &Context, output: &Output, json: &[u8]) -> bool {
+/// An object that was written: `json` is what readers get of it, if that is known, and often what the writer wants.
+pub fn written(
+    cx: &Context,
+    output: &Output,
+    code: StatusCode,
+    object: Value,
+    json: Option<Bytes>,
+) -> Result<Response, Status> {
     let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
-    is_plain && cx.endpoint.facet.is_none() && views::starts_with_type(json, &cx.endpoint.kind)
+    let is_answer =
+        |json: &Bytes| is_plain && cx.endpoint.facet.is_none() && views::starts_with_type(json, &cx.endpoint.kind);
+    match json.filter(is_answer) {
+        Some(json) => Ok(bytes(cx, code, Format::Json, json)),
+        None => value(cx, output, code, object),
+    }
 }
 
 /// An object at the endpoint's version.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
 pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> BoxFuture<'static, Result<Response, Status>> {
     match verb {
-        "get" => Box::pin(get::get(cx)),
+        "get" => read_one(cx),
         "list" | "watch" => {
             let options = match options::ListOptions::parse(&cx.query) {
                 Ok(options) => options,
@@ -59,6 +59,11 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> BoxFuture<'stati
             Box::pin(std::future::ready(Err(Status::method_not_supported(&resource, verb))))
         }
     }
+}
+
+/// GET of one object.
+pub fn read_one(cx: Arc<Context>) -> BoxFuture<'static, Result<Response, Status>> {
+    Box::pin(get::get(cx))
 }
 
 /// A write that passed admission runs to its end even if the client goes away: it is a task of its own.

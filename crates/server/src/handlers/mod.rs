@@ -18,7 +18,7 @@ mod selection;
 pub mod typed;
 mod update;
 pub mod views;
-mod watch;
+pub mod watch;
 pub mod websocket;
 
 pub use body::{Decoded, Decoder};

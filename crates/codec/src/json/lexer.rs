@@ -19,6 +19,8 @@ pub const MAX_DEPTH: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct Lexer<'a> {
     data: &'a [u8],
+    /// The same as text, if all of it is: one look at the whole takes less than one at each string.
+    text: Option<&'a str>,
     pos: usize,
 }
 
@@ -58,7 +60,7 @@ pub(crate) type Result<T> = std::result::Result<T, SyntaxError>;
 
 impl<'a> Lexer<'a> {
     pub fn new(data: &'a [u8]) -> Lexer<'a> {
-        Lexer { data, pos: 0 }
+        Lexer { data, text: std::str::from_utf8(data).ok(), pos: 0 }
     }
 
     pub fn position(&self) -> usize {
@@ -324,15 +326,13 @@ impl<'a> Lexer<'a> {
         }
         if rest[n] == b'"' {
             self.pos = start + n + 1;
-            let plain = &rest[..n];
-            return Ok(match std::str::from_utf8(plain) {
-                Ok(s) => Cow::Borrowed(s),
-                Err(_) => {
-                    let mut s = String::with_capacity(n + 8);
-                    push_repaired(&mut s, plain);
-                    Cow::Owned(s)
-                }
-            });
+            // Quotes stand between characters.
+            if let Some(plain) = self.text.and_then(|text| text.get(start..start + n)) {
+                return Ok(Cow::Borrowed(plain));
+            }
+            let mut s = String::with_capacity(n + 8);
+            push_repaired(&mut s, &rest[..n]);
+            return Ok(Cow::Owned(s));
         }
         self.pos = start;
         self.escaped_string(n)

@@ -85,7 +85,6 @@ impl Resource {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let json = answer.map(|rendered| rendered.json_at(revision.0).into());
-                self.remember(&key, revision, &mut object, json.as_ref());
                 Ok(Created { object: self.as_stored(call, object).await?, json })
             }
             Err(StoreError::Conflict { current }) => {

@@ -259,7 +259,8 @@ impl Resource {
         Ok(current)
     }
 
-    /// Keeps what was written for whoever changes it again.
+    /// Keeps what was changed for whoever changes it again. Not what is new: most of that is left alone, and to throw it
+    /// away again takes as long as it would to read it.
     pub(crate) fn remember(&self, key: &str, revision: Revision, object: &mut Value, json: Option<&Bytes>) {
         if let Some(json) = json.filter(|_| self.is_typed() && has_plain_fields(object)) {
             object.share();

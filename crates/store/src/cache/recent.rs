@@ -1,4 +1,4 @@
-//! Objects that were written lately, as values: who changes one again need not read it from its text. Controllers write the
+//! Objects that were changed lately, as values: who changes one again need not read it from its text. Controllers write the
 //! same objects over and over.
 
 use bytes::Bytes;

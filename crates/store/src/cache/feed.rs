@@ -137,6 +137,9 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                         registered.cache.drop_unused_forms();
                     }
                 }
+                if trims % TRIMS_PER_FORM == 0 {
+                    hub.recent.drop_unused();
+                }
                 hub.replay.lock().expect("no panic under this lock").forget();
                 continue;
             }

@@ -12,6 +12,7 @@ use super::object::{CachedObject, Event, EventKind};
 use super::watcher::{Crowds, Queue, Source, Watcher};
 use kubelith_meta::Str;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,28 @@ pub struct TooOld;
 pub struct Snapshot {
     pub objects: Objects,
     pub revision: i64,
-    /// How many of the objects may be unreadable; 0 is certain.
+    pub odd: Oddities,
+}
+
+/// How many of a resource's objects are not as most are. There may be fewer, but 0 is certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Oddities {
+    /// Cannot be read.
     pub broken: usize,
+    /// Are in another version than the one in which objects of the resource are cached.
+    pub foreign: usize,
+}
+
+impl Oddities {
+    pub fn add(&mut self, object: &CachedObject) {
+        self.broken += usize::from(object.broken.is_some());
+        self.foreign += usize::from(object.is_foreign);
+    }
+
+    fn remove(&mut self, object: &CachedObject) {
+        self.broken -= usize::from(object.broken.is_some());
+        self.foreign -= usize::from(object.is_foreign);
+    }
 }
 
 /// A change of one object.
@@ -84,6 +105,8 @@ pub struct ResourceCache {
     /// Which of `CachedObject::fields` is indexed (a pod's spec.nodeName).
     indexed_field: Option<usize>,
     pub(super) state: RwLock<State>,
+    /// Grows with every change of the objects, before anybody can see it.
+    changes: AtomicU64,
     pub(super) crowds: Crowds,
 }
 
@@ -97,8 +120,7 @@ pub(super) struct State {
     /// The events after this revision are all in `events`.
     horizon: i64,
     revision: i64,
-    /// Objects that cannot be read.
-    broken: usize,
+    odd: Oddities,
     loads: u64,
     received: u64,
 }
@@ -154,7 +176,8 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        ResourceCache { indexed_field, state: RwLock::default(), crowds: Crowds::default() }
+        let (state, changes, crowds) = Default::default();
+        ResourceCache { indexed_field, state, changes, crowds }
     }
 
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
@@ -164,17 +187,19 @@ impl ResourceCache {
 
     /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
-        let broken = objects.values().filter(|o| o.broken.is_some()).count();
+        let mut odd = Oddities::default();
+        objects.values().for_each(|o| odd.add(o));
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
         let (loads, received) = (state.loads + 1, state.received);
-        *state = State { objects, first, horizon, revision, broken, loads, received, ..State::default() };
+        *state = State { objects, first, horizon, revision, odd, loads, received, ..State::default() };
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
             state.bytes += event.object.weight();
             state.events.push_back((Instant::now(), Arc::new(event)));
         }
         state.trim();
+        self.changes.fetch_add(1, Ordering::Release);
         drop(state);
         self.crowds.disperse();
     }
@@ -189,6 +214,12 @@ impl ResourceCache {
             bytes: state.bytes,
             revision: state.revision,
         }
+    }
+
+    /// A figure that is another one after any change of the objects: what was made of them when it was the same, is
+    /// still right.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Which of `CachedObject::fields` has an index.
@@ -212,7 +243,7 @@ impl ResourceCache {
     /// up to which nothing changed.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.read().expect("no panic under this lock");
-        Snapshot { objects: state.objects.clone(), revision: state.revision, broken: state.broken }
+        Snapshot { objects: state.objects.clone(), revision: state.revision, odd: state.odd }
     }
 
     /// The state as it was at `revision`.
@@ -222,17 +253,17 @@ impl ResourceCache {
             return Err(TooOld);
         }
         let mut objects = state.objects.clone();
-        let mut broken = state.broken;
+        let mut odd = state.odd;
         for (_, event) in state.events.iter().rev().take_while(|(_, e)| e.revision > revision) {
             match &event.prev {
                 Some(prev) => {
-                    broken += usize::from(prev.broken.is_some());
+                    odd.add(prev);
                     objects.insert(event.object.key.clone(), prev.clone())
                 }
                 None => objects.remove(&event.object.key),
             };
         }
-        Ok(Snapshot { objects, revision, broken })
+        Ok(Snapshot { objects, revision, odd })
     }
 
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
@@ -265,7 +296,9 @@ impl ResourceCache {
 
     fn change(&self, changes: impl IntoIterator<Item = impl Into<Change>>) -> Vec<Arc<Event>> {
         let mut state = self.state.write().expect("no panic under this lock");
-        changes.into_iter().filter_map(|change| state.apply(change.into())).collect()
+        let events = changes.into_iter().filter_map(|change| state.apply(change.into())).collect();
+        self.changes.fetch_add(1, Ordering::Release);
+        events
     }
 
     /// Drops events that are over age: called now and then, so that an idle resource shrinks.
@@ -355,8 +388,12 @@ impl State {
                 (EventKind::Deleted, Arc::new(prev.deleted_at(revision)), Some(prev))
             }
         };
-        self.broken += usize::from(kind != EventKind::Deleted && object.broken.is_some());
-        self.broken -= usize::from(prev.as_ref().is_some_and(|prev| prev.broken.is_some()));
+        if kind != EventKind::Deleted {
+            self.odd.add(&object);
+        }
+        if let Some(prev) = &prev {
+            self.odd.remove(prev);
+        }
         self.revision = revision;
         let sequence = self.first + self.events.len() as u64;
         let event = Arc::new(Event { sequence, kind, revision, object, prev });

@@ -84,11 +84,11 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     let why = |key: &str| *cache.get(key).unwrap().broken.clone().unwrap();
     assert_eq!(why("n/plain"), Broken::new(Problem::Untransformable, "no matching prefix found"));
     assert_eq!(why("n/b"), Broken::new(Problem::Undecodable, "no object"));
-    assert_eq!(cache.snapshot().broken, 2);
+    assert_eq!(cache.snapshot().odd.broken, 2);
     raw.delete("/r/secrets/n/plain".into(), Expect::Any).await.unwrap();
     put(&**hub.store(), "/r/secrets/n/b", "b").await;
     hub.fresh().await.unwrap();
-    assert_eq!(cache.snapshot().broken, 0);
+    assert_eq!(cache.snapshot().odd.broken, 0);
     hub.stop();
 }
 

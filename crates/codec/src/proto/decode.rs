@@ -101,7 +101,10 @@ impl<'s> Decoder<'s> {
                     return self.packed(r, item, index, base);
                 }
                 expect(tag, item, ty, field)?;
-                let value = self.value(r, item)?;
+                let value = match item.shape {
+                    Shape::String => Value::String(text(r.bytes()?)),
+                    _ => self.value(r, item)?,
+                };
                 self.list(index, base).push(value);
             }
             Shape::Map(item) => {
@@ -110,6 +113,19 @@ impl<'s> Decoder<'s> {
                 }
                 let entry = self.entry(Reader::new(r.bytes()?), item, ty)?;
                 self.map(index, base).push(entry);
+            }
+            // Most fields are one of these, and there once: they go where they belong without being passed around.
+            Shape::String if tag.wire_type == BYTES && self.is_new(index) => {
+                let bytes = r.bytes()?;
+                if !bytes.is_empty() || is_printed_empty(field) {
+                    self.begin(index, Part::One(Value::String(text(bytes))));
+                }
+            }
+            shape @ (Shape::Bool | Shape::Int32 | Shape::Int64) if tag.wire_type == VARINT && self.is_new(index) => {
+                let value = number(shape, r.varint()?);
+                if is_printed_empty(field) || !is_zero(&value) {
+                    self.begin(index, Part::One(value));
+                }
             }
             _ => {
                 expect(tag, &field.schema, ty, field)?;
@@ -120,10 +136,14 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
+    /// Whether a field of the innermost message is certainly not there yet.
+    fn is_new(&self, index: u16) -> bool {
+        bit(index) != 0 && self.seen & bit(index) == 0
+    }
+
     /// Sets a single value. A message given twice is merged, as protobuf has it.
     fn one(&mut self, index: u16, base: usize, field: &Field, value: Value) -> Result<()> {
-        let absent =
-            value.is_null() || (!field.presence.nilable && field.presence.omit != Omit::Never && is_zero(&value));
+        let absent = value.is_null() || (!is_printed_empty(field) && is_zero(&value));
         match self.position(index, base) {
             Some(i) => {
                 self.merged += 1;
@@ -169,7 +189,7 @@ impl<'s> Decoder<'s> {
 
     /// Where a field of the innermost message stands. It was mostly the last one, or is new.
     fn position(&self, index: u16, base: usize) -> Option<usize> {
-        if bit(index) != 0 && self.seen & bit(index) == 0 {
+        if self.is_new(index) {
             return None;
         }
         self.building[base..].iter().rposition(|(i, _)| *i == index).map(|i| base + i)
@@ -319,6 +339,11 @@ impl<'s> Decoder<'s> {
     }
 }
 
+/// Whether JSON has a field with its zero value.
+fn is_printed_empty(field: &Field) -> bool {
+    field.presence.nilable || field.presence.omit == Omit::Never
+}
+
 /// The bit of a field; 0 if there is none for it.
 fn bit(index: u16) -> u64 {
     1u64.checked_shl(index.into()).unwrap_or(0)
@@ -371,6 +396,7 @@ fn number(shape: &Shape, n: u64) -> Value {
     }
 }
 
+#[inline]
 fn text(bytes: &[u8]) -> Str {
     match std::str::from_utf8(bytes) {
         Ok(s) => Str::from(s),

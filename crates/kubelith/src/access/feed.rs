@@ -8,8 +8,8 @@ use kubelith_kube::Resources;
 use kubelith_meta::{Str, Value};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope, Watcher};
-use memchr::memmem;
-use std::sync::Arc;
+use memchr::memmem::{self, Finder};
+use std::sync::{Arc, LazyLock};
 use tokio::sync::watch;
 
 /// What learns of objects.
@@ -244,22 +244,26 @@ fn put(learner: &impl Learns, change: &Changed<'_>) {
     }
 }
 
+static SPEC: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"spec\":{"));
+static MIRROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"/config.mirror"));
+static CLAIM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"esourceClaim"));
+static DNS_POLICY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"dnsPolicy\":\""));
+
 /// What is read of nearly every pod: its name and its spec, found in the text as we write it. When a server starts there
 /// are many pods, and two thirds of each are other things. `None` if this one must be read as a whole.
 fn spec_of_pod(pod: &CachedObject) -> Option<Value> {
     let json = pod.json();
-    let has = |word: &[u8]| memmem::find(&json, word).is_some();
+    // Before it there is the metadata, in which no key of this name has an object.
+    let start = SPEC.find(&json)? + SPEC.needle().len() - 1;
+    let end = memmem::rfind(&json, b",\"status\":{").filter(|end| *end > start)?;
     // An annotation of mirror pods; claims, whose names are in the status.
-    if has(b"/config.mirror") || has(b"esourceClaim") {
+    if MIRROR.find(&json[..start]).is_some() || CLAIM.find(&json[start..]).is_some() {
         return None;
     }
-    // Before it there is the metadata, in which no key of this name has an object.
-    let start = memmem::find(&json, b",\"spec\":{")? + b",\"spec\":".len();
-    let end = memmem::rfind(&json, b",\"status\":{").filter(|end| *end > start)?;
     let spec = &json[start..end];
     let unread = unread_of_pod(spec);
     // Where containers refer to nothing, what is of interest comes after them. What is no whole value is refused.
-    let behind_containers = memmem::find(spec, b",\"dnsPolicy\":\"").filter(|_| unread.contains(&"containers"));
+    let behind_containers = DNS_POLICY.find(spec).filter(|_| unread.contains(&"containers"));
     let rest = behind_containers.map(|at| [b"{", &spec[at + 1..]].concat());
     let spec = rest.and_then(|rest| json::parse_stored_without(&rest, unread).ok());
     let spec = match spec {

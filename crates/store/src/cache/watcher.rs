@@ -314,17 +314,17 @@ mod tests {
     fn large_crowds_are_woken_together() {
         let start = Instant::now();
         let after = |millis: u64| start + Duration::from_millis(millis);
-        // Watchers; when something happens, in milliseconds; whether they are woken then, and when they are if not.
-        let cases: [(usize, &[(u64, bool, Option<u64>)]); 3] = [
-            (10, &[(0, true, None), (0, true, None), (1, true, None)]),
-            (1000, &[(0, true, None), (1, false, Some(5)), (3, false, Some(5)), (5, true, None), (6, false, Some(10))]),
-            (1000, &[(0, true, None), (5, true, None), (100, true, None), (104, false, Some(105))]),
+        // Watchers; when something happens and when they are woken for it, in milliseconds.
+        let cases: [(usize, &[(u64, u64)]); 3] = [
+            (10, &[(0, 0), (0, 0), (1, 1)]),
+            (1000, &[(0, 0), (1, 5), (3, 5), (5, 5), (6, 10)]),
+            (1000, &[(0, 0), (5, 5), (100, 100), (104, 105)]),
         ];
         for (watchers, steps) in cases {
             let mut pace = Pace::default();
-            for (at, wakes, due) in steps {
-                assert_eq!(pace.wakes_now(watchers, after(*at)), *wakes, "{watchers} at {at}");
-                assert_eq!(pace.due, due.map(after), "{watchers} at {at}");
+            for (at, woken) in steps {
+                assert_eq!(pace.wakes_now(watchers, after(*at)), at == woken, "{watchers} at {at}");
+                assert_eq!(pace.due, (at != woken).then_some(after(*woken)), "{watchers} at {at}");
             }
         }
     }

@@ -232,9 +232,24 @@ async fn writes_answer_what_is_read() {
     let apply = format!("{uri}?fieldManager=m&force=true");
     let kind = r#""apiVersion":"v1","kind":"ConfigMap""#;
     let cases = [
-        (apply.as_str(), "application/apply-patch+yaml", format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#), 201),
-        (apply.as_str(), "application/apply-patch+yaml", format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#), 200),
-        (apply.as_str(), "application/apply-patch+yaml", format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"w"}}}}"#), 200),
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#),
+            201,
+        ),
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#),
+            200,
+        ),
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"w"}}}}"#),
+            200,
+        ),
         // Looks like what the answer is told apart by.
         (
             uri,

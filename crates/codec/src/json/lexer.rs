@@ -19,6 +19,8 @@ pub const MAX_DEPTH: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct Lexer<'a> {
     data: &'a [u8],
+    /// The same, if it is known to be UTF-8.
+    text: Option<&'a str>,
     pos: usize,
 }
 
@@ -58,7 +60,12 @@ pub(crate) type Result<T> = std::result::Result<T, SyntaxError>;
 
 impl<'a> Lexer<'a> {
     pub fn new(data: &'a [u8]) -> Lexer<'a> {
-        Lexer { data, pos: 0 }
+        Lexer { data, text: None, pos: 0 }
+    }
+
+    /// For who reads all of it: whether it is UTF-8 is seen at once, and not string by string.
+    pub fn of_whole(data: &'a [u8]) -> Lexer<'a> {
+        Lexer { data, text: std::str::from_utf8(data).ok(), pos: 0 }
     }
 
     pub fn position(&self) -> usize {
@@ -335,6 +342,9 @@ impl<'a> Lexer<'a> {
         }
         if rest[n] == b'"' {
             self.pos = start + n + 1;
+            if let Some(text) = self.text {
+                return Ok(Cow::Borrowed(&text[start..start + n]));
+            }
             let plain = &rest[..n];
             return Ok(match std::str::from_utf8(plain) {
                 Ok(s) => Cow::Borrowed(s),

@@ -103,7 +103,7 @@ fn run(
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
     Ok(match verb {
-        "get" | "list" => Box::pin(read(table, next, serving, cx, request)),
+        "get" | "list" => Box::pin(read(table, next, serving, cx, Box::new(request))),
         verb => handlers::serve(cx, verb, request),
     })
 }
@@ -114,10 +114,13 @@ async fn read(
     next: BoxHandler,
     mut serving: Serving,
     mut cx: Arc<Context>,
-    request: Request,
+    request: Box<Request>,
 ) -> Result<Response, Status> {
     loop {
-        let outcome = handlers::serve(cx.clone(), &cx.info.verb, Request::new(RequestBody::Full(None))).await;
+        let outcome = match cx.info.verb.as_str() {
+            "get" => handlers::read_one(cx.clone()).await,
+            verb => handlers::serve(cx.clone(), verb, Request::new(RequestBody::Full(None))).await,
+        };
         if table.is_current(&serving) {
             return outcome;
         }
@@ -137,7 +140,7 @@ async fn read(
                 });
                 serving = now;
             }
-            _ => return Ok(next.handle(request).await),
+            _ => return Ok(next.handle(*request).await),
         }
     }
 }

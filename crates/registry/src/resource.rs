@@ -244,9 +244,27 @@ impl Resource {
     async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
         self.readable(cached)?;
         let json = cached.json();
-        let mut current = self.parse(call, &json, cached.revision).await?;
-        current.json = self.is_typed().then_some(json);
+        if !self.is_typed() {
+            return self.parse(call, &json, cached.revision).await;
+        }
+        let mut current = match self.hub.recent().get(&self.store_key(&cached.key), cached.revision) {
+            Some(object) => Current { object, revision: cached.revision, stale: false, json: None },
+            None => self.parse(call, &json, cached.revision).await?,
+        };
+        debug_assert!(
+            kubelith_codec::json::parse_stored(&json).is_ok_and(|read| read == current.object),
+            "what is kept of a write differs from what was written"
+        );
+        current.json = Some(json);
         Ok(current)
+    }
+
+    /// Keeps what was written for whoever changes it again.
+    pub(crate) fn remember(&self, key: &str, revision: Revision, object: &mut Value, json: Option<&Bytes>) {
+        if let Some(json) = json.filter(|_| self.is_typed() && has_plain_fields(object)) {
+            object.share();
+            self.hub.recent().put(self.store_key(key), revision.0, object.clone(), json.len());
+        }
     }
 
     /// An error for an object that cannot be decrypted or decoded.
@@ -281,7 +299,7 @@ impl Resource {
     }
 
     /// Whether objects are read from the store as their type says, and not converted on the way.
-    fn is_typed(&self) -> bool {
+    pub fn is_typed(&self) -> bool {
         let stored = &self.descriptor.storage;
         stored.encoding == Encoding::Protobuf && matches!(&self.working, Working::One(kind) if *kind == stored.kind)
     }
@@ -344,6 +362,12 @@ impl Resource {
         }
         Ok(Snapshot { objects, revision, odd })
     }
+}
+
+/// Whether the fields of its managers are text, as they are when an object is read.
+fn has_plain_fields(object: &Value) -> bool {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or(&[]);
+    managers.iter().all(|manager| matches!(manager.get("fieldsV1"), Some(Value::Raw(_)) | None))
 }
 
 /// metadata.resourceVersion as a number; empty and "0" are 0. The error is the reference's.

@@ -201,8 +201,9 @@ impl Resource {
         match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
-                let object = self.as_stored(call, object).await?;
                 let json = answer.map(|rendered| rendered.json_at(revision.0).into());
+                self.remember(key, revision, &mut object, json.as_ref());
+                let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,

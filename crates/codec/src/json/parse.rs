@@ -29,7 +29,7 @@ pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
 
 /// As [`parse_stored`], and without members of these names, wherever they are: for readers of little in large objects.
 pub fn parse_stored_without(data: &[u8], skipped: &'static [&'static str]) -> Result<Value, DecodeError> {
-    let mut lexer = Lexer::of_whole(data);
+    let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(Strictness::Lenient);
     parser.fields = Fields::Raw;
     parser.skipped = skipped;
@@ -48,7 +48,7 @@ pub fn parse_strict(data: &[u8]) -> Result<Decoded, DecodeError> {
 
 /// Reads one JSON document; repeated keys are reported if `strictness` asks for it.
 pub fn parse_document(data: &[u8], strictness: Strictness) -> Result<Decoded, DecodeError> {
-    let mut lexer = Lexer::of_whole(data);
+    let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(strictness);
     let value = parser.value(&mut lexer, 0)?;
     lexer.end()?;
@@ -217,7 +217,7 @@ impl Parser {
     /// Reads over members up to one that stays; false if the object ends before.
     fn skip_members(&mut self, lexer: &mut Lexer<'_>) -> Result<bool, SyntaxError> {
         while self.is_skipping() {
-            lexer.skip_stored(self.open.len())?;
+            lexer.skip_stored()?;
             if !lexer.more(b'}', AFTER_MEMBER)? {
                 return Ok(false);
             }

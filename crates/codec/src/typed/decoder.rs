@@ -82,7 +82,7 @@ enum Begun<'s> {
 impl<'s, 'd> Decoder<'s, 'd> {
     pub fn new(data: &'d [u8], table: &'s TypeTable, strictness: Strictness) -> Decoder<'s, 'd> {
         Decoder {
-            lexer: Lexer::of_whole(data),
+            lexer: Lexer::new(data),
             table,
             root: None,
             strictness,

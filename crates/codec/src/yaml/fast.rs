@@ -12,7 +12,7 @@ pub(super) fn read_json(data: &[u8]) -> Option<Value> {
     if *first != b'{' || has_surprises(data) {
         return None;
     }
-    let mut lexer = Lexer::of_whole(data);
+    let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(Strictness::Report);
     let mut value = parser.value(&mut lexer, 0).ok()?;
     lexer.end().ok()?;

@@ -99,10 +99,12 @@ impl Events {
     pub fn ready(&mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(Some(frame)) = self.body.next().now_or_never() {
-            let line = frame.unwrap().into_data().unwrap();
-            let mut event = json::parse(&line).unwrap();
-            let object = event.remove_at(&["object"]).unwrap();
-            events.push((event.str_at(&["type"]).to_owned(), object));
+            let lines = frame.unwrap().into_data().unwrap();
+            for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+                let mut event = json::parse(line).unwrap();
+                let object = event.remove_at(&["object"]).unwrap();
+                events.push((event.str_at(&["type"]).to_owned(), object));
+            }
         }
         events
     }

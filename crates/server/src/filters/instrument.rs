@@ -3,6 +3,7 @@
 use super::Layer;
 use super::latency::Part;
 use crate::context::RequestExt;
+use crate::handlers::watch;
 use crate::http::Request;
 use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::{Labels, RequestMetrics};
@@ -52,7 +53,14 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             }
             let Some(guard) = long_running else { return response };
             match metrics.watch_events(&labels).filter(|_| code == 200) {
-                Some(tell) => response.map(|body| body.observed(tell).with_guard(guard)),
+                Some(events) => match response.extensions_mut().remove::<watch::Counter>() {
+                    Some(counter) => {
+                        counter.set(events);
+                        response.map(|body| body.with_guard(guard))
+                    }
+                    // Of another server: pieces are as near to events as one gets.
+                    None => response.map(|body| body.observed(move |size| events.note([size])).with_guard(guard)),
+                },
                 None => response.map(|body| body.with_guard(guard)),
             }
         })

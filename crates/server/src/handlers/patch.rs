@@ -25,6 +25,7 @@ use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupKind, GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use kubelith_schema::Encoding;
+use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -71,10 +72,7 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
         }
     };
     let (object, json, outcome) = super::run_to_end(task).await?;
-    match json.filter(|json| output::is_answer(&cx, &negotiated, json)) {
-        Some(json) => Ok(output::bytes(&cx, code_of(outcome), Format::Json, json)),
-        None => output::value(&cx, &negotiated, code_of(outcome), object),
-    }
+    output::written(&cx, &negotiated, code_of(outcome), object, json)
 }
 
 /// A patch as JSON; an apply may come as YAML.
@@ -259,7 +257,12 @@ impl Patch<'_> {
     }
 
     /// Defaults and canonical form. What was set aside has its form and comes back.
-    fn complete(&self, object: &mut Value, aside: Vec<(Str, Value)>, canonicalize: fn(&Context, &mut Value)) {
+    fn complete(
+        &self,
+        object: &mut Value,
+        aside: Vec<(Str, Value)>,
+        canonicalize: fn(&Context, &mut Value) -> Ambiguous,
+    ) {
         let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
         object.make_object().put_back(aside);
         self.cx.default_object(object);

@@ -2,6 +2,7 @@
 
 use super::activity::{Activity, HEAD_TIMEOUT};
 use super::control::Connections;
+use super::disposal::Disposal;
 use super::driver::Driver;
 use super::protocol::{Http1, Http2};
 use super::service::{ConnectionInfo, ConnectionService};
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     pub options: HttpOptions,
     pub stats: Arc<ListenStats>,
     pub connections: Arc<Connections>,
+    pub disposal: Arc<Disposal>,
     pub tasks: TaskTracker,
     /// Handshakes end with it.
     pub stop: CancellationToken,

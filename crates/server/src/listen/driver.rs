@@ -26,6 +26,9 @@ use tokio::time::{Instant, Sleep};
 /// How often a connection that may be parked is looked at.
 const PARK_CHECK: Duration = Duration::from_secs(3);
 
+/// The same for one that was parked before: one that speaks up now and then is not taken up and put aside each time.
+const AGAIN_CHECK: Duration = Duration::from_secs(6);
+
 enum State<P: Protocol> {
     /// With what is to be known of it, if it was served before.
     Waiting(ClientStream, Option<P::Parked>),
@@ -42,6 +45,8 @@ pub(super) struct Driver<P: Protocol> {
     entry: Entry,
     activity: Arc<Activity>,
     leaving_since: Option<Instant>,
+    /// The client was asked for what it takes to put the connection aside.
+    asked: bool,
     /// How much was sent when the client's windows were seen to be closed, and since when they are.
     stopped: Option<(u64, Instant)>,
     look: Pin<Box<Sleep>>,
@@ -58,6 +63,7 @@ impl<P: Protocol> Driver<P> {
             entry,
             activity,
             leaving_since: None,
+            asked: false,
             stopped: None,
             look,
         }
@@ -113,8 +119,9 @@ impl<P: Protocol> Driver<P> {
 
     fn serve(&mut self, stream: ClientStream, parked: Option<P::Parked>) {
         self.shared.stats.resumed.fetch_add(u64::from(parked.is_some()), Ordering::Relaxed);
+        let first_look = if parked.is_some() { AGAIN_CHECK } else { PARK_CHECK };
         self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
-        self.look.as_mut().reset(Instant::now() + PARK_CHECK);
+        self.look.as_mut().reset(Instant::now() + first_look);
     }
 
     /// Looks at the clock. True if the connection should leave; `Err` if it must end now.
@@ -158,18 +165,37 @@ impl<P: Protocol> Driver<P> {
     /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
     fn park(&mut self, cx: &mut Context<'_>) -> bool {
         let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
+        self.asked = false;
         if self.leaving_since.is_some() || !P::is_quiet(&self.activity) {
             return false;
         }
-        let Some(parked) = P::poll_park(conn, cx) else { return false };
+        let parked = P::poll_park(conn, cx);
+        self.asked = parked.is_none();
+        parked.is_some_and(|parked| self.put_aside(parked, cx))
+    }
+
+    /// As `park`, when the client was asked for what that takes: it need not wait for the next look at the clock.
+    fn park_as_agreed(&mut self, cx: &mut Context<'_>) -> bool {
+        let State::Serving(conn) = &self.state else { return false };
+        if !self.asked || self.leaving_since.is_some() || self.activity.has_unflushed() {
+            return false;
+        }
+        let Some(parked) = P::park_as_agreed(conn) else { return false };
+        self.asked = false;
+        self.put_aside(parked, cx)
+    }
+
+    fn put_aside(&mut self, parked: P::Parked, cx: &mut Context<'_>) -> bool {
         let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
-        match P::into_stream(conn) {
+        match P::put_aside(conn, &self.shared.disposal) {
             Some(stream) if !stream.has_unread() => {
                 self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
                 self.state = State::Waiting(stream, Some(parked));
             }
             Some(stream) => {
                 self.serve(stream, Some(parked));
+                // Nobody has asked the new state yet whether it has something to do.
+                cx.waker().wake_by_ref();
                 return false;
             }
             None => {}
@@ -206,6 +232,9 @@ impl<P: Protocol> Future for Driver<P> {
                 return Poll::Ready(());
             }
             if this.poll_state(cx).is_ready() {
+                continue;
+            }
+            if this.park_as_agreed(cx) {
                 continue;
             }
             let order = this.entry.control.poll(cx);

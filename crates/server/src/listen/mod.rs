@@ -5,6 +5,7 @@ pub mod bind;
 pub mod connection;
 pub mod control;
 mod debug_socket;
+mod disposal;
 mod driver;
 mod parking;
 mod protocol;
@@ -103,6 +104,7 @@ impl Listener {
             options: self.options,
             stats: self.stats,
             connections: connections.clone(),
+            disposal: Arc::default(),
             tasks: tasks.clone(),
             stop: stop.now.clone(),
         });

@@ -2,13 +2,14 @@
 
 use super::HttpOptions;
 use super::activity::Activity;
+use super::disposal::Disposal;
 use super::parking::{Parked, Streams, Tap, TapIo, answer_ping};
 use super::service::ConnectionService;
 use super::stream::ClientStream;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 
@@ -63,6 +64,16 @@ pub(super) trait Protocol: Send + 'static {
 
     /// What to keep of a silent connection if it can do without its state now. If it cannot, what that takes is begun.
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Self::Parked>;
+
+    /// As `poll_park`, when that has begun something: nothing more is begun.
+    fn park_as_agreed(_: &Self::Connection) -> Option<Self::Parked> {
+        None
+    }
+
+    /// As `into_stream`, for a connection that was put aside.
+    fn put_aside(conn: Pin<Box<Self::Connection>>, _: &Arc<Disposal>) -> Option<ClientStream> {
+        Self::into_stream(conn)
+    }
 
     /// Whether a connection with requests under way may be put aside.
     const PARKS_BUSY: bool;
@@ -131,6 +142,12 @@ pub(super) struct Http2Connection {
     streams: Arc<Streams>,
 }
 
+impl Http2Connection {
+    fn tap(&self) -> MutexGuard<'_, Tap> {
+        self.tap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Protocol for Http2 {
     type Connection = Http2Connection;
     type Parked = Parked;
@@ -178,8 +195,18 @@ impl Protocol for Http2 {
     }
 
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Parked> {
-        let Http2Connection { tap, streams, .. } = &**conn;
-        tap.lock().unwrap_or_else(PoisonError::into_inner).poll_park(cx, streams)
+        conn.tap().poll_park(cx, &conn.streams)
+    }
+
+    fn park_as_agreed(conn: &Self::Connection) -> Option<Parked> {
+        conn.tap().park(&conn.streams)
+    }
+
+    fn put_aside(conn: Pin<Box<Self::Connection>>, disposal: &Arc<Disposal>) -> Option<ClientStream> {
+        let stream = conn.tap().take_stream();
+        let remains: Box<Http2Connection> = Pin::into_inner(conn);
+        disposal.take(remains);
+        stream
     }
 
     fn is_quiet(activity: &Activity) -> bool {
@@ -187,7 +214,7 @@ impl Protocol for Http2 {
     }
 
     fn sent_before_stop(conn: &Self::Connection) -> Option<u64> {
-        conn.tap.lock().unwrap_or_else(PoisonError::into_inner).sent_before_stop()
+        conn.tap().sent_before_stop()
     }
 
     fn poll_stirs(parked: &mut Parked, cx: &mut Context<'_>) -> Poll<()> {

@@ -10,7 +10,9 @@ use crate::request_info::{RequestInfo, is_true};
 use kubelith_auth::User;
 use kubelith_auth::user::API_SERVER;
 use kubelith_meta::Str;
-use prometheus::{Histogram, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets};
+use prometheus::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
+};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -79,6 +81,29 @@ pub struct Labels {
     scope: &'static str,
     dry_run: &'static str,
     is_self: bool,
+}
+
+/// Counts the events of one watch.
+pub struct WatchEvents {
+    count: IntCounter,
+    sizes: Histogram,
+}
+
+impl WatchEvents {
+    /// Events of these sizes are sent.
+    pub fn note(&self, sizes: impl IntoIterator<Item = usize>) {
+        let mut sizes = sizes.into_iter().map(|size| size as f64);
+        let Some(first) = sizes.next() else { return };
+        let Some(second) = sizes.next() else {
+            self.count.inc();
+            return self.sizes.observe(first);
+        };
+        // All watches count in the same place: go there once.
+        let local = self.sizes.local();
+        [first, second].into_iter().chain(sizes).for_each(|size| local.observe(size));
+        self.count.inc_by(local.get_sample_count());
+        local.flush();
+    }
 }
 
 impl RequestMetrics {
@@ -240,18 +265,15 @@ impl RequestMetrics {
         Some(routes.entry(route).or_insert_with(|| Arc::new(new())).clone())
     }
 
-    /// What to tell the size of every event of a watch; `None` if it is not counted.
-    pub fn watch_events(&self, labels: &Labels) -> Option<impl Fn(usize) + Send + Unpin + 'static> {
+    /// What counts the events of a watch; `None` if it is not counted.
+    pub fn watch_events(&self, labels: &Labels) -> Option<WatchEvents> {
         if labels.verb != "WATCH" || !self.is_countable(&labels.info) {
             return None;
         }
         let (group, version, resource, _) = route(&labels.info);
         let count = self.watch_events.with_label_values(&[group, version, resource]);
         let sizes = self.watch_event_sizes.with_label_values(&[group, version, resource]);
-        Some(move |size: usize| {
-            count.inc();
-            sizes.observe(size as f64);
-        })
+        Some(WatchEvents { count, sizes })
     }
 
     /// Counts a long-running request until the guard is dropped.

@@ -180,8 +180,7 @@ impl Tap {
 
     /// What to keep, if the connection can be put aside now; otherwise what is missing is asked for.
     pub fn poll_park(&mut self, cx: &mut Context<'_>, streams: &Streams) -> Option<Parked> {
-        let pending = !self.feed.is_empty() || !self.has_repeated() || !self.then.is_empty();
-        if pending || !self.reading.at_boundary() || !self.writing.at_boundary() || !self.ledger.may_park(streams) {
+        if !self.is_between_words() || !self.ledger.may_park(streams) {
             return None;
         }
         if let Some(settings) = self.ledger.ask() {
@@ -192,6 +191,17 @@ impl Tap {
             return None;
         }
         self.ledger.park(streams)
+    }
+
+    /// What to keep, if the connection can be put aside now and all that was sent is on its way.
+    pub fn park(&self, streams: &Streams) -> Option<Parked> {
+        if self.is_between_words() && self.out.is_empty() { self.ledger.park(streams) } else { None }
+    }
+
+    /// Whether nobody is in the middle of saying something.
+    fn is_between_words(&self) -> bool {
+        let pending = !self.feed.is_empty() || !self.has_repeated() || !self.then.is_empty();
+        !pending && self.reading.at_boundary() && self.writing.at_boundary()
     }
 
     /// If the client lets us send nothing more, on the connection or on a stream: how much was sent until now.

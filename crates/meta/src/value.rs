@@ -32,6 +32,14 @@ pub enum Value {
     Raw(Arc<str>),
 }
 
+/// Which objects come to be shared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    All,
+    /// Those with nothing empty in them: no null, no empty list or object.
+    Full,
+}
+
 /// A JSON object: entries sorted by key, each key once.
 ///
 /// Objects can share their entries, see [`Value::share`]. Who changes one of them gets entries of its own.
@@ -158,34 +166,47 @@ impl Value {
     /// Makes the larger objects inside of this one share their entries with copies that are made of it from now on. Such
     /// copies cost little, and as long as an object in them is not changed it [is known](Map::shares_with) to be the same.
     ///
-    /// Only objects as they come from the store, or would, are made so, and only if they were decoded by their types. So
-    /// what [is shared](Map::is_shared) lacks no defaults and is in canonical form, at least where it stands:
+    /// Only objects that lack no defaults and are in canonical form are made so, as those are that come from the store and
+    /// were decoded by their types. So what [is shared](Map::is_shared) is complete and canonical, at least where it stands:
     /// [`Value::unshare`] it before it goes elsewhere.
     pub fn share(&mut self) {
+        self.share_parts(Sharing::All);
+    }
+
+    /// As [`Value::share`], but for objects with something empty in them, whose canonical form the store decides.
+    pub fn share_full(&mut self) {
+        self.share_parts(Sharing::Full);
+    }
+
+    fn share_parts(&mut self, sharing: Sharing) {
         if let Value::Object(map) = self {
             for (_, member) in map.own() {
-                member.share_below(SHARED_DEPTH);
+                member.share_below(sharing, SHARED_DEPTH);
             }
         }
     }
 
-    /// How many values there are in this one and, up to a depth, below it.
-    fn share_below(&mut self, depth: usize) -> usize {
-        if depth == 0 {
-            return SHARED_SIZE;
-        }
+    /// How many values there are in this one and, up to a depth, below it. `None` if there are empty ones and that counts.
+    fn share_below(&mut self, sharing: Sharing, depth: usize) -> Option<usize> {
         match self {
-            Value::Object(map) if map.is_shared() => SHARED_SIZE,
-            Value::Object(map) => {
-                let size = 1 + map.own().iter_mut().map(|(_, v)| v.share_below(depth - 1)).sum::<usize>();
+            Value::Object(map) if map.is_shared() => Some(SHARED_SIZE),
+            Value::Object(map) if depth > 0 && !map.is_empty() => {
+                let members = map.own().iter_mut().map(|(_, v)| v.share_below(sharing, depth - 1));
+                // All must be seen, whatever one says.
+                let size = members.fold(Some(1), |sum, size| Some(sum? + size?))?;
                 if size >= SHARED_SIZE {
                     let entries = std::mem::take(map.own());
                     map.entries = Entries::Shared(Arc::new(entries));
                 }
-                size
+                Some(size)
             }
-            Value::Array(list) => 1 + list.iter_mut().map(|v| v.share_below(depth - 1)).sum::<usize>(),
-            _ => 1,
+            Value::Array(list) if depth > 0 && !list.is_empty() => {
+                let elements = list.iter_mut().map(|v| v.share_below(sharing, depth - 1));
+                elements.fold(Some(1), |sum, size| Some(sum? + size?))
+            }
+            _ if sharing == Sharing::All => Some(1),
+            Value::Object(_) | Value::Array(_) | Value::Null => None,
+            _ => Some(1),
         }
     }
 
@@ -497,6 +518,12 @@ mod tests {
         let elements = |v: &Value| v.at(&["c"]).and_then(Value::as_array).unwrap().to_vec();
         let is_shared: Vec<bool> = elements(&copy).iter().map(|v| v.as_object().is_some_and(Map::is_shared)).collect();
         assert_eq!(is_shared, [true, false]);
+        // What has something empty in it is left as it is on demand, and what is around that.
+        let mut partly = original.clone();
+        partly.set_at(&["b", "none"], Value::object());
+        partly.share_full();
+        let is_shared = |key: &str| partly.get(key).and_then(Value::as_object).unwrap().is_shared();
+        assert_eq!((is_shared("a"), is_shared("b")), (true, false));
         // The last one to hold entries takes them.
         drop(object);
         assert_eq!(copy.as_object_mut().unwrap().remove("a"), original.get("a").cloned());

@@ -286,7 +286,10 @@ fn precedes(a: (Kind, &[u8]), b: (Kind, &[u8])) -> bool {
     let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else { return false };
     // Within integers, more digits are a larger number.
     let start = at - a[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    if start == 2 || a[..start].ends_with(b"\\\":") {
+    let before = &a[..start];
+    // Behind the name of a field; a string may begin with a colon.
+    let is_integer = start == 2 || (before.ends_with(b"\\\":") && !before.ends_with(b":\\\":"));
+    if is_integer {
         let (x, y) = (digits(&a[start..]), digits(&b[start..]));
         if x > 0 && y > 0 {
             return (x, a[at]) < (y, b[at]);

@@ -28,9 +28,19 @@ impl Type<'_> {
     }
 
     fn has_outdated_in(self, level: Level<'_>) -> bool {
-        level.iter().filter(|(_, below)| !below.is_empty()).any(|(field, below)| {
-            self.below(field).is_some_and(|ty| ty.owned_as_a_whole() || ty.has_outdated_in(below))
-        })
+        let outdated = |ty: Self, below: Level<'_>| ty.owned_as_a_whole() || ty.has_outdated_in(below);
+        let mut entries = level.iter().filter(|(_, below)| !below.is_empty());
+        // As `below`, with one look at this type for all entries.
+        match (self.as_map(), self.as_list()) {
+            (Some(map), _) if map.is_free_form() => false,
+            (Some(map), _) => entries.any(|(field, below)| {
+                let ty = field.map_or(map.element, |name| map.member(name));
+                ty.is_some_and(|ty| outdated(ty, below))
+            }),
+            (None, Some(list)) if list.element.owned_as_a_whole() => entries.next().is_some(),
+            (None, Some(list)) => entries.any(|(_, below)| list.element.has_outdated_in(below)),
+            (None, None) => false,
+        }
     }
 
     fn rewrite(self, set: &Set) -> Set {

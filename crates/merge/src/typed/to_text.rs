@@ -4,7 +4,7 @@
 use super::error::scalar_mismatch;
 use super::of_new::{Unusual, Written, by_keys, sorted_by_keys};
 use super::{Duplicates, Kind, ListType, MapType, Type};
-use crate::fieldset::{FieldsWriter, Mask, Masked};
+use crate::fieldset::{FieldsWriter, Mask, Masked, values};
 use kubelith_meta::{Map, Value};
 use kubelith_schema::ListKind;
 
@@ -32,29 +32,45 @@ fn write_members(out: &mut FieldsWriter, map: MapType<'_>, members: &Map, mask: 
             // What cannot be owned must fit as well.
             Masked::All => fits(ty, value)?,
             Masked::Rest { itself, below } => {
+                let kind = ty.kind(Some(value));
+                if is_leaf(kind) {
+                    fits_leaf(kind, ty, value)?;
+                    out.field(name, !itself, |_| ());
+                    continue;
+                }
                 let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                let member = is_leaf(ty, value) || is_empty || declared.is_none();
-                out.field(name, member && !itself, |out| write_below(out, ty, value, below))?;
+                let member = is_empty || declared.is_none();
+                out.field(name, member && !itself, |out| write_container(out, kind, value, below))?;
             }
         }
     }
     Ok(())
 }
 
-/// Whether the value is owned as a whole.
-fn is_leaf(ty: Type<'_>, value: &Value) -> bool {
-    match ty.kind(Some(value)) {
+/// Whether a value is owned as a whole.
+fn is_leaf(kind: Kind<'_>) -> bool {
+    match kind {
         Kind::Scalar(_) => true,
         Kind::List(list) => list.is_atomic(),
         Kind::Map(map) => map.atomic,
     }
 }
 
-fn write_below(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) -> Written {
-    match (ty.kind(Some(value)), value) {
-        (Kind::Scalar(scalar), value) => scalar_mismatch(scalar, value).map_or(Ok(()), |_| Err(Unusual)),
-        (Kind::List(list), value) if list.is_atomic() => fits(ty, value),
-        (Kind::Map(map), value) if map.atomic => fits(ty, value),
+fn fits_leaf(kind: Kind<'_>, ty: Type<'_>, value: &Value) -> Written {
+    match kind {
+        Kind::Scalar(scalar) => scalar_mismatch(scalar, value).map_or(Ok(()), |_| Err(Unusual)),
+        _ => fits(ty, value),
+    }
+}
+
+/// What is below an element of a list.
+fn write_element(out: &mut FieldsWriter, ty: Type<'_>, value: &Value) -> Written {
+    let kind = ty.kind(Some(value));
+    if is_leaf(kind) { fits_leaf(kind, ty, value) } else { write_container(out, kind, value, Mask::default()) }
+}
+
+fn write_container(out: &mut FieldsWriter, kind: Kind<'_>, value: &Value, mask: Mask<'_>) -> Written {
+    match (kind, value) {
         (Kind::List(list), Value::Array(elements)) => write_elements(out, list, elements),
         (Kind::Map(map), Value::Object(members)) => write_members(out, map, members, mask),
         (_, Value::Null) => Ok(()),
@@ -63,7 +79,19 @@ fn write_below(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'
 }
 
 fn write_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]) -> Written {
-    let below = |out: &mut FieldsWriter, value| write_below(out, list.element, value, Mask::default());
+    let below = |out: &mut FieldsWriter, value| write_element(out, list.element, value);
+    if let ListKind::Map(keys) = list.kind
+        && let [key] = &**keys
+        && let Some(sorted) = sorted_by_key(key, elements)
+    {
+        if sorted.windows(2).any(|pair| values::compare(pair[0].0, pair[1].0).is_eq()) {
+            return Err(Unusual);
+        }
+        for (name, value) in sorted {
+            out.keyed(std::iter::once((key.as_str(), name)), |out| below(out, value))?;
+        }
+        return Ok(());
+    }
     if let ListKind::Map(keys) = list.kind
         && let Some(sorted) = sorted_by_keys(keys, elements)
     {
@@ -78,6 +106,14 @@ fn write_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]
         return Err(Unusual);
     }
     index.iter().try_for_each(|(element, value)| out.element(element, |out| below(out, value)))
+}
+
+/// The elements with the values of their only key, in order, if all have it.
+fn sorted_by_key<'v>(key: &str, elements: &'v [Value]) -> Option<Vec<(&'v Value, &'v Value)>> {
+    let keyed = |element: &'v Value| Some((element.as_object()?.get(key)?, element));
+    let mut sorted: Vec<_> = elements.iter().map(keyed).collect::<Option<_>>()?;
+    sorted.sort_by(|a, b| values::compare(a.0, b.0));
+    Some(sorted)
 }
 
 fn fits(ty: Type<'_>, value: &Value) -> Written {

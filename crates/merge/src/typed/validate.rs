@@ -35,6 +35,14 @@ impl Type<'_> {
                     (None, _) => false,
                 })
             }
+            (Kind::List(list), Value::Array(old), Value::Array(new)) => {
+                new.iter().enumerate().all(|(i, value)| match old.get(i) {
+                    Some(old) if old == value => true,
+                    _ if list.refusal(value).is_some() => false,
+                    Some(old) => list.element.change_fits(old, value),
+                    None => list.element.validate(value, Duplicates::Allowed).is_ok(),
+                })
+            }
             _ => self.validate(new, Duplicates::Allowed).is_ok(),
         }
     }

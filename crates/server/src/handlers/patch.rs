@@ -183,15 +183,15 @@ impl Patch<'_> {
     /// Takes out of a patched object what is as it was, if that needs no decoding. Built-in kinds are read from the store by
     /// their types; in another version than the stored one they come from conversion.
     fn set_aside(&self, patched: &mut Value, live: &Value) -> Vec<(Str, Value)> {
-        let stored = &self.cx.endpoint.resource.descriptor.storage;
         match (patched, live) {
-            (Value::Object(patched), Value::Object(live))
-                if stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind =>
-            {
-                patched.take_same(live)
-            }
+            (Value::Object(patched), Value::Object(live)) if self.is_as_stored() => patched.take_same(live),
             _ => Vec::new(),
         }
+    }
+
+    fn is_as_stored(&self) -> bool {
+        let stored = &self.cx.endpoint.resource.descriptor.storage;
+        stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind
     }
 
     /// The object with the patch, and what is dubious about the patch.
@@ -270,6 +270,10 @@ impl Patch<'_> {
         let aside = names.into_iter().filter_map(take_out).collect();
         canonicalize(self.cx, object);
         object.make_object().put_back(aside);
+        if self.is_as_stored() {
+            // So it need not be seen to again.
+            object.share_full();
+        }
     }
 
     fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {

@@ -30,15 +30,16 @@ pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, erro
     for (name, value) in requirements.entries("requests") {
         check(name, value, &requests.key(name), errors);
         match requirements.map("limits").and_then(|l| l.get(name)) {
+            Some(limit) if limit == value => {}
             Some(limit) => {
                 let (asked, most) = (quantity(value), quantity(limit));
-                let shown = BadValue::from(quantity_text(value));
+                let shown = || BadValue::from(quantity_text(value));
                 if asked != most && !may_overcommit(name) {
                     let detail = format!("must be equal to {name} limit of {}", quantity_text(limit));
-                    errors.push(Error::invalid(&requests, shown, detail));
+                    errors.push(Error::invalid(&requests, shown(), detail));
                 } else if asked > most {
                     let detail = format!("must be less than or equal to {name} limit of {}", quantity_text(limit));
-                    errors.push(Error::invalid(&requests, shown, detail));
+                    errors.push(Error::invalid(&requests, shown(), detail));
                 }
             }
             None if !may_overcommit(name) => {

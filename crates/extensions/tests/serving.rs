@@ -3,7 +3,7 @@
 mod common;
 
 use common::{definition, definitions, in_memory, start, things, value};
-use kubelith_meta::Value;
+use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use kubelith_store::MemoryStore;
 use std::sync::Arc;
@@ -251,6 +251,25 @@ async fn names_stay_with_those_who_have_them() {
     later.until_established("whatever.example.com").await;
     let now = later.client.get(&ResourceRef::new(&resource).name("others.example.com")).await.unwrap();
     assert_eq!(now.at(&["status"]), refused.at(&["status"]));
+}
+
+/// Whoever is served finds the definition established.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_served_before_the_status_is_written() {
+    let server = in_memory().await;
+    let resource = definitions();
+    for i in 0..20 {
+        let plural = format!("kind{i}s");
+        let definition = named(&format!(r#"{{"plural":"{plural}","kind":"Kind{i}"}}"#));
+        server.client.create(&ResourceRef::new(&resource), &definition).await.unwrap();
+        let served = GroupVersionResource::new("example.com", "v1", plural.as_str());
+        while server.client.list(&ResourceRef::new(&served)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        let name = format!("{plural}.example.com");
+        let now = server.client.get(&ResourceRef::new(&resource).name(&name)).await.unwrap();
+        assert_eq!(now.str_at(&["status", "acceptedNames", "plural"]), plural);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

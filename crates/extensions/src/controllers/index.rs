@@ -9,6 +9,11 @@ use kubelith_schema::Descriptor;
 use kubelith_store::cache::CachedObject;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// For the status of a definition to be written.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub struct Index {
@@ -17,6 +22,8 @@ pub struct Index {
     groups: Mutex<HashMap<Str, BTreeMap<Str, Known>>>,
     /// Definitions that were refused a name, and whose group had one given up since.
     waiting: Mutex<BTreeSet<Str>>,
+    /// Rings when a status was written, or could not be.
+    written: Notify,
 }
 
 /// One definition.
@@ -35,6 +42,8 @@ pub struct Known {
     pub object: Arc<CachedObject>,
     /// With the status that it is about to get.
     settling: Option<Arc<Value>>,
+    /// That status is on its way to the store.
+    is_writing: bool,
     /// The revision at which it got that status.
     settled: Option<i64>,
 }
@@ -71,6 +80,7 @@ impl Known {
             mark,
             object: object.clone(),
             settling: None,
+            is_writing: false,
             settled: None,
         }
     }
@@ -93,7 +103,8 @@ impl Index {
     /// Takes in a definition that is about to get another status.
     pub fn settle(&self, wanted: &Arc<Value>, object: &Arc<CachedObject>) -> Touched {
         let definition = Definition(wanted);
-        let known = Known { settling: Some(wanted.clone()), ..Known::read(definition, object) };
+        let read = Known::read(definition, object);
+        let known = Known { settling: Some(wanted.clone()), is_writing: true, ..read };
         self.insert(definition, known)
     }
 
@@ -112,6 +123,35 @@ impl Index {
             self.given_up(known);
         }
         Touched { versions, reason }
+    }
+
+    /// The status that the definition was to get is written, or could not be.
+    pub fn written(&self, name: &str) {
+        if let Some(known) = of_name(&mut self.groups(), name) {
+            known.is_writing = false;
+        }
+        self.written.notify_waiters();
+    }
+
+    /// Waits until a status that is on its way has been written: whoever is served may ask for it next.
+    pub async fn until_written(&self, object: &CachedObject) {
+        let is_writing = || {
+            let mut groups = self.groups();
+            of_name(&mut groups, &object.key).is_some_and(|k| k.is_writing && k.object.revision == object.revision)
+        };
+        let written = async {
+            loop {
+                let told = self.written.notified();
+                tokio::pin!(told);
+                told.as_mut().enable();
+                if !is_writing() {
+                    return;
+                }
+                told.await;
+            }
+        };
+        // A store that hangs is not a reason to hang here as well.
+        let _ = tokio::time::timeout(PATIENCE, written).await;
     }
 
     /// The status that the definition was to get is written, at this revision.

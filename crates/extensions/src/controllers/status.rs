@@ -82,7 +82,9 @@ impl StatusController {
         self.publisher.publish(&self.index, &name, &touched);
         let resource = definitions();
         let target = ResourceRef::new(&resource).name(&name).subresource("status");
-        match self.client.patch_large(&target, PatchType::Json, &patch).await {
+        let written = self.client.patch_large(&target, PatchType::Json, &patch).await;
+        self.index.written(&name);
+        match written {
             Ok(written) => {
                 // With all its names it waits for no other definition, so that it is as it should be.
                 let wanted = Definition(&wanted);

@@ -52,7 +52,7 @@ impl Table {
         match self.found(&name, resource) {
             Found::Nothing => return Ok(None),
             Found::Current(serving) => return Ok(Some(serving)),
-            Found::Another(..) => {}
+            Found::Another(cached, _) => self.index.until_written(&cached).await,
         }
         let _building = self.building.lock().await;
         // It may have been made, or the definition may have gone, while we waited.

@@ -3,8 +3,9 @@
 use crate::Result;
 use crate::client::{Call, Connection, JSON, PROTOBUF};
 use crate::objects::{self, NAMESPACE};
+use crate::process::Usage;
 use crate::target::Target;
-use crate::watch::{self, Watched};
+use crate::watch::{self, Crowd, Watched};
 use crate::{crds, definitions};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -122,7 +123,7 @@ pub struct Size {
     pub pods: usize,
     pub duration: Duration,
     pub clients: usize,
-    pub watchers: usize,
+    pub crowd: Crowd,
     pub definitions: usize,
 }
 
@@ -134,6 +135,8 @@ pub struct Outcome {
     pub failures: usize,
     pub bytes: usize,
     pub elapsed: Duration,
+    /// What the server had used before and after, if that is not all of the load.
+    pub usage: Option<(Usage, Usage)>,
 }
 
 /// Clients share connections, as those of one program do.
@@ -157,10 +160,10 @@ pub async fn prepare(target: &Target) -> Result<()> {
 
 pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
     match load {
-        Load::Watch => return watch::run(target, size, Watched::CONFIG_MAPS).await,
+        Load::Watch => return watch::run(target, &size.crowd, Watched::CONFIG_MAPS).await,
         Load::CustomWatch => {
             crds::prepare_widgets(target).await?;
-            return watch::run(target, size, Watched::WIDGETS).await;
+            return watch::run(target, &size.crowd, Watched::WIDGETS).await;
         }
         Load::CrdReady => return crds::ready(target).await,
         Load::Crds => return crds::many(target, size).await,

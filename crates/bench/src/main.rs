@@ -16,6 +16,7 @@ use report::Row;
 use std::process::ExitCode;
 use std::time::Duration;
 use target::Target;
+use watch::Crowd;
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -33,7 +34,10 @@ bench [options] [load]...
   --pods N              how many pods are created (2000)
   --seconds S           how long get, list, patch and apply run (5)
   --clients N           requests at a time (32)
-  --watchers N          (200)
+  --watchers N          (1000)
+  --per-connection N    watchers that share a connection (1)
+  --writes N            that they see (1000)
+  --rate N              writes in a second (1000)
   --definitions N       of `crds` (1000)
   --json                a line of JSON for each load, instead of a table
 ";
@@ -68,7 +72,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
         against: None,
         only: None,
         token: "admintoken".to_owned(),
-        size: Size { pods: 2000, duration: Duration::from_secs(5), clients: 32, watchers: 200, definitions: 1000 },
+        size: Size {
+            pods: 2000,
+            duration: Duration::from_secs(5),
+            clients: 32,
+            crowd: Crowd { watchers: 1000, per_connection: 1, writes: 1000, rate: 1000.0 },
+            definitions: 1000,
+        },
         json: false,
         loads: Vec::new(),
     };
@@ -86,7 +96,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--pods" => options.size.pods = value()?.parse()?,
             "--seconds" => options.size.duration = Duration::from_secs_f64(value()?.parse()?),
             "--clients" => options.size.clients = value()?.parse()?,
-            "--watchers" => options.size.watchers = value()?.parse()?,
+            "--watchers" => options.size.crowd.watchers = value()?.parse()?,
+            "--per-connection" => options.size.crowd.per_connection = value()?.parse()?,
+            "--writes" => options.size.crowd.writes = value()?.parse()?,
+            "--rate" => options.size.crowd.rate = value()?.parse()?,
             "--definitions" => options.size.definitions = value()?.parse()?,
             "--json" => options.json = true,
             load => options.loads.push(Load::parse(load).ok_or_else(|| format!("unknown load {load:?}\n{HELP}"))?),
@@ -119,7 +132,8 @@ async fn run(options: Options) -> Result<()> {
         for target in &targets {
             let before = target.usage()?;
             let outcome = loads::run(*load, target, &options.size).await?;
-            let row = Row::new(*load, &target.name, outcome, before, target.usage()?);
+            let (before, after) = outcome.usage.unwrap_or((before, target.usage()?));
+            let row = Row::new(*load, &target.name, outcome, before, after);
             if options.json {
                 println!("{}", row.json());
             }

@@ -80,8 +80,21 @@ pub fn stamped_widget(name: &str, moment: u128) -> String {
 
 /// Finds that moment in an event.
 pub fn stamp(event: &[u8]) -> Option<u128> {
-    let start = event.windows(2).position(|pair| pair == b"\"@")? + 2;
-    std::str::from_utf8(event.get(start..start + 24)?).ok()?.parse().ok()
+    number(event.get(behind(event, b"\"@")?..)?)
+}
+
+/// The resourceVersion of an event's object.
+pub fn revision(event: &[u8]) -> Option<u64> {
+    number(event.get(behind(event, b"\"resourceVersion\":\"")?..)?)
+}
+
+fn behind(event: &[u8], mark: &[u8]) -> Option<usize> {
+    memchr::memmem::find(event, mark).map(|at| at + mark.len())
+}
+
+fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -99,5 +112,7 @@ mod tests {
     fn a_stamp_is_found_again() {
         assert_eq!(stamp(stamped("a", 12345).as_bytes()), Some(12345));
         assert_eq!(stamp(b"{}"), None);
+        assert_eq!(revision(br#"{"metadata":{"resourceVersion":"17"}}"#), Some(17));
+        assert_eq!(revision(b"{}"), None);
     }
 }

@@ -113,7 +113,7 @@ mod tests {
 
     fn row(server: &str, operations: u64, cpu: u64) -> Row {
         let latencies = (1..=operations).map(Duration::from_millis).collect();
-        let outcome = Outcome { latencies, failures: 0, bytes: 1_000_000, elapsed: Duration::from_secs(1) };
+        let outcome = Outcome { latencies, bytes: 1_000_000, elapsed: Duration::from_secs(1), ..Outcome::default() };
         let after = Usage { cpu: Duration::from_millis(cpu), resident: 5 << 20 };
         Row::new(Load::Get, server, outcome, Usage::default(), after)
     }

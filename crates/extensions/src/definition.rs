@@ -1,7 +1,7 @@
 //! A CustomResourceDefinition, read: the parts that serving and the controllers look at.
 
 use kubelith_codec::json;
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{GroupResource, Str, Value};
 use kubelith_schema::{ScalePaths, Scope};
 use kubelith_store::cache::CachedObject;
 
@@ -31,6 +31,17 @@ pub struct Names {
 /// One entry of `spec.versions`.
 #[derive(Debug, Clone, Copy)]
 pub struct VersionSpec<'a>(pub &'a Value);
+
+/// A definition is called by its plural and its group.
+pub fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+/// What the definition of this name defines.
+pub fn resource_of(name: &str) -> GroupResource {
+    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+    GroupResource::new(group, plural)
+}
 
 impl<'a> Definition<'a> {
     pub fn name(self) -> &'a str {

@@ -9,7 +9,8 @@ use crate::serving::{Serving, Table};
 use futures::future::BoxFuture;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
-use kubelith_server::api::{Asked, answer};
+use kubelith_server::api::{Answering, Asked, answer};
+use kubelith_server::context::RequestExt;
 use kubelith_server::handlers::{self, Context, Endpoint, Query};
 use kubelith_server::http::{BoxHandler, Handler, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
@@ -23,17 +24,22 @@ pub struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
-        let info = request.extensions().get::<Arc<RequestInfo>>().cloned();
+        let info = request.carried().and_then(|c| c.info.clone());
         let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
             return self.next.handle(request);
         };
         let (config, table, next) = (self.config.clone(), self.table.clone(), self.next.clone());
+        if is_read(&info)
+            && let Some(serving) = table.unchanged(&resource_of(&info)).filter(|serving| serves(serving, &info))
+        {
+            return answer(request, |a, r| run(table, next, serving, info, a, r));
+        }
         Box::pin(async move {
             let found = Finding { config: &config, table: &table, info: &info };
             match found.serving().await {
                 Ok(Some(serving)) => answer(request, |a, r| run(table, next, serving, info, a, r)).await,
                 Ok(None) => next.handle(request).await,
-                Err(status) => answer(request, |_, _| async { Err(status) }).await,
+                Err(status) => answer(request, |_, _| Err(status)).await,
             }
         })
     }
@@ -48,7 +54,7 @@ struct Finding<'a> {
 
 impl Finding<'_> {
     async fn serving(&self) -> Result<Option<Serving>, Status> {
-        if matches!(self.info.verb.as_str(), "get" | "list" | "watch")
+        if is_read(self.info)
             && let Some(known) = self.known().await?
         {
             return Ok(Some(known));
@@ -59,13 +65,17 @@ impl Finding<'_> {
 
     /// By what the watch cache has now.
     async fn known(&self) -> Result<Option<Serving>, Status> {
-        let serving = self.table.get(&definition_name(self.info)).await?;
+        let serving = self.table.get(&resource_of(self.info)).await?;
         Ok(serving.filter(|serving| serves(serving, self.info)))
     }
 }
 
-fn definition_name(info: &RequestInfo) -> String {
-    format!("{}.{}", info.resource, info.group)
+fn resource_of(info: &RequestInfo) -> GroupResource {
+    GroupResource::new(info.group.clone(), info.resource.clone())
+}
+
+fn is_read(info: &RequestInfo) -> bool {
+    matches!(info.verb.as_str(), "get" | "list" | "watch")
 }
 
 /// Whether the path leads to the resource: its version is served, and it has a namespace where there must be one.
@@ -77,14 +87,14 @@ fn serves(serving: &Serving, info: &RequestInfo) -> bool {
     placed && descriptor.version(&info.version).is_some_and(|v| v.served)
 }
 
-async fn run(
+fn run(
     table: Arc<Table>,
     next: BoxHandler,
     serving: Serving,
     info: Arc<RequestInfo>,
     asked: Asked,
     request: Request,
-) -> Result<Response, Status> {
+) -> Result<Answering, Status> {
     let deprecation = serving.built.endpoints.get(&info.version).and_then(|e| e.version().deprecation.as_ref());
     if let Some(deprecation) = deprecation {
         asked.warnings.add(deprecation.warning.as_str());
@@ -92,24 +102,30 @@ async fn run(
     let (endpoint, verb) = endpoint(&serving, &info)?;
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-    match verb {
-        "get" | "list" => read(&table, next, serving, cx, request).await,
-        verb => handlers::serve(cx, verb, request).await,
-    }
+    Ok(match verb {
+        "get" | "list" => Box::pin(read(table, next, serving, cx, Box::new(request))),
+        verb => handlers::serve(cx, verb, request),
+    })
 }
 
 /// GET and LIST, again if the definition was replaced before they came.
 async fn read(
-    table: &Table,
+    table: Arc<Table>,
     next: BoxHandler,
     mut serving: Serving,
     mut cx: Arc<Context>,
-    request: Request,
+    request: Box<Request>,
 ) -> Result<Response, Status> {
     loop {
-        let outcome = handlers::serve(cx.clone(), &cx.info.verb, Request::new(RequestBody::Full(None))).await;
-        match table.get(&definition_name(&cx.info)).await? {
-            Some(now) if now.is_same(&serving) => return outcome,
+        let outcome = match cx.info.verb.as_str() {
+            "get" => handlers::read_one(cx.clone()).await,
+            verb => handlers::serve(cx.clone(), verb, Request::new(RequestBody::Full(None))).await,
+        };
+        if table.is_current(&serving) {
+            return outcome;
+        }
+        match table.get(&resource_of(&cx.info)).await? {
+            Some(now) if Arc::ptr_eq(&now.built, &serving.built) => return outcome,
             Some(now) if serves(&now, &cx.info) => {
                 let (endpoint, _) = endpoint(&now, &cx.info)?;
                 cx = Arc::new(Context {
@@ -124,24 +140,23 @@ async fn read(
                 });
                 serving = now;
             }
-            _ => return Ok(next.handle(request).await),
+            _ => return Ok(next.handle(*request).await),
         }
     }
 }
 
 /// What answers a request, and the verb by which it is asked.
 fn endpoint(serving: &Serving, info: &RequestInfo) -> Result<(Arc<Endpoint>, &'static str), Status> {
-    let resource = || GroupResource::new(info.group.clone(), info.resource.clone());
     let Some(endpoint) = serving.built.endpoints.get(&info.version) else {
-        return Err(Status::not_found(&resource(), &info.name));
+        return Err(Status::not_found(&resource_of(info), &info.name));
     };
     let verbs: &[&str] = match info.subresource.as_str() {
         "" => &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
         known if endpoint.version().subresource(known).is_some() => &["get", "update", "patch"],
-        _ => return Err(Status::not_found(&resource(), &info.name)),
+        _ => return Err(Status::not_found(&resource_of(info), &info.name)),
     };
     let Some(verb) = verbs.iter().find(|v| **v == info.verb) else {
-        return Err(Status::method_not_supported(&resource(), &Str::from(info.verb.as_str())));
+        return Err(Status::method_not_supported(&resource_of(info), &Str::from(info.verb.as_str())));
     };
     let endpoint = match info.subresource.as_str() {
         "scale" => serving.built.scales.get(&info.version).unwrap_or(endpoint),

@@ -223,15 +223,54 @@ async fn servers_on_one_store_agree() {
     assert_eq!(three.get("v1", "a").await.unwrap().str_at(&["spec", "text"]), "x");
 }
 
+/// Wants the kind of the first definition, and comes before it by name.
+fn other() -> Value {
+    named(r#"{"plural":"others","kind":"Thing","singular":"other"}"#)
+}
+
+/// A definition with these names.
+fn named(names: &str) -> Value {
+    let (mut definition, names) = (definition(V1), value(names));
+    definition.set_at(&["metadata", "name"], format!("{}.example.com", names.str_at(&["plural"])).into());
+    definition.set_at(&["spec", "names"], names);
+    definition
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_stay_with_those_who_have_them() {
+    let store = Arc::new(MemoryStore::default());
+    let server = start(store.clone()).await;
+    server.define(&definition(V1)).await;
+    let resource = definitions();
+    server.client.create(&ResourceRef::new(&resource), &other()).await.unwrap();
+    let refused = server.until("NamesAccepted", "False").await;
+    // A server that starts comes to the refused one first, by name.
+    let later = start(store).await;
+    let last = named(r#"{"plural":"whatever","kind":"Whatever"}"#);
+    later.client.create(&ResourceRef::new(&resource), &last).await.unwrap();
+    later.until_established("whatever.example.com").await;
+    let now = later.client.get(&ResourceRef::new(&resource).name("others.example.com")).await.unwrap();
+    assert_eq!(now.at(&["status"]), refused.at(&["status"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_given_up_are_free() {
+    let server = in_memory().await;
+    let mut first = server.define(&named(r#"{"plural":"things","kind":"Thing","shortNames":["x"]}"#)).await;
+    let (resource, other) = (definitions(), named(r#"{"plural":"others","kind":"Other","shortNames":["x"]}"#));
+    server.client.create(&ResourceRef::new(&resource), &other).await.unwrap();
+    server.until("NamesAccepted", "False").await;
+    first.set_at(&["spec", "names", "shortNames"], value("[]"));
+    server.client.update(&ResourceRef::new(&resource).name("things.example.com"), &first).await.unwrap();
+    server.until_established("others.example.com").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_given_once_in_a_group() {
     let server = in_memory().await;
     server.define(&definition(V1)).await;
-    let mut other = definition(V1);
-    other.set_at(&["metadata", "name"], "others.example.com".into());
-    other.set_at(&["spec", "names"], value(r#"{"plural":"others","kind":"Thing","singular":"other"}"#));
     let resource = definitions();
-    server.client.create(&ResourceRef::new(&resource), &other).await.unwrap();
+    server.client.create(&ResourceRef::new(&resource), &other()).await.unwrap();
     let refused = server.until("NamesAccepted", "False").await;
     assert_eq!(refused.str_at(&["metadata", "name"]), "others.example.com");
     let conditions = refused.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
@@ -239,13 +278,5 @@ async fn names_are_given_once_in_a_group() {
     assert_eq!(reasons, ["ListKindConflict", "NotAccepted"]);
     // When the first one goes, its names are free.
     server.client.delete(&ResourceRef::new(&resource).name("things.example.com"), None).await.unwrap();
-    let accepted = async {
-        loop {
-            let established = server.until("Established", "True").await;
-            if established.str_at(&["metadata", "name"]) == "others.example.com" {
-                return;
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), accepted).await.expect("the other gets the names");
+    server.until_established("others.example.com").await;
 }

@@ -252,7 +252,9 @@ impl Conversion for BuiltinConversion {
     }
 }
 
-fn convert(object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
+fn convert(mut object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
     let from = object.gvk();
+    // What holds of the parts of one version need not hold of another.
+    object.unshare();
     kubelith_catalog::convert(object, &from, to)
 }

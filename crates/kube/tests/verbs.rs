@@ -193,3 +193,77 @@ async fn patches_leave_the_rest_as_it_is() {
         assert_eq!(read, patched, "{kind}");
     }
 }
+
+/// What is known of a stored part holds where it is stored. A patch can put it where it is something else.
+#[tokio::test]
+async fn patches_can_move_parts_to_where_they_are_something_else() {
+    let server = Server::start().await;
+    let uri = "/apis/apps/v1/namespaces/default/deployments";
+    let probe = r#"{"httpGet":{"path":"/","port":80,"httpHeaders":[{"name":"a","value":"b"}]},"periodSeconds":7}"#;
+    let body = format!(
+        r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"d"}},"spec":{{
+            "selector":{{"matchLabels":{{"a":"b"}}}},"template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{
+            "containers":[{{"name":"c","image":"i","livenessProbe":{probe},"readinessProbe":{probe}}}]}}}}}}}}"#
+    );
+    let (code, made) = server.send(Method::POST, uri, &body).await;
+    assert_eq!(code, 201, "{made:?}");
+    let container = "/spec/template/spec/containers/0";
+    let patch = format!(
+        r#"[{{"op":"add","path":"{container}/lifecycle","value":{{}}}},
+            {{"op":"copy","from":"{container}/livenessProbe","path":"{container}/lifecycle/postStart"}},
+            {{"op":"move","from":"{container}/readinessProbe","path":"{container}/lifecycle/preStop"}}]"#
+    );
+    let (code, patched) =
+        server.send_as(Method::PATCH, &format!("{uri}/d"), "application/json-patch+json", &patch).await;
+    assert_eq!(code, 200, "{patched:?}");
+    let containers = patched.at(&["spec", "template", "spec", "containers"]).and_then(Value::as_array).unwrap();
+    let hook = Value::from([("httpGet", containers[0].at(&["livenessProbe", "httpGet"]).unwrap().clone())]);
+    for handler in ["postStart", "preStop"] {
+        assert_eq!(containers[0].at(&["lifecycle", handler]), Some(&hook), "{handler}");
+    }
+    assert_eq!(containers[0].get("readinessProbe"), None);
+}
+
+/// What a write answers is what readers get.
+#[tokio::test]
+async fn writes_answer_what_is_read() {
+    let server = Server::start().await;
+    let uri = "/api/v1/namespaces/default/configmaps/a";
+    let apply = format!("{uri}?fieldManager=m&force=true");
+    let kind = r#""apiVersion":"v1","kind":"ConfigMap""#;
+    let cases = [
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#),
+            201,
+        ),
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"v"}}}}"#),
+            200,
+        ),
+        (
+            apply.as_str(),
+            "application/apply-patch+yaml",
+            format!(r#"{{{kind},"metadata":{{"name":"a"}},"data":{{"k":"w"}}}}"#),
+            200,
+        ),
+        // Looks like what the answer is told apart by.
+        (
+            uri,
+            "application/merge-patch+json",
+            r#"{"metadata":{"annotations":{"resourceVersion":"1","x":"\"resourceVersion\":\"1\""}}}"#.into(),
+            200,
+        ),
+        (uri, "application/strategic-merge-patch+json", r#"{"data":{"l":"é<\n"}}"#.into(), 200),
+        (uri, "application/json-patch+json", r#"[{"op":"remove","path":"/data/l"}]"#.into(), 200),
+    ];
+    for (uri, content_type, body, expected) in cases {
+        let (code, written) = server.send_raw(Method::PATCH, uri, content_type, &body).await;
+        let (_, read) = server.send_raw(Method::GET, uri, "", "").await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!((code, text(&written)), (expected, text(&read)), "{body}");
+    }
+}

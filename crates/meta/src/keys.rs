@@ -22,6 +22,11 @@ pub fn same(a: &str, b: &str) -> bool {
 #[inline]
 pub fn order(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
+    match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        (Some(x), Some(y)) if x != y => return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y)),
+        (Some(_), Some(_)) => return a[8..].cmp(&b[8..]),
+        _ => {}
+    }
     match (a.first_chunk::<4>(), b.first_chunk::<4>()) {
         (Some(x), Some(y)) if x != y => u32::from_be_bytes(*x).cmp(&u32::from_be_bytes(*y)),
         _ => a.cmp(b),

@@ -4,7 +4,13 @@
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
 use crate::keys;
+use std::fmt;
 use std::sync::Arc;
+
+/// How deep objects are shared. Deeper down there is little to be won.
+const SHARED_DEPTH: usize = 8;
+/// Smaller objects are copied faster than shared.
+const SHARED_SIZE: usize = 8;
 
 /// A string that needs no allocation up to 24 bytes: nearly every key and most values of API objects.
 pub type Str = compact_str::CompactString;
@@ -27,9 +33,17 @@ pub enum Value {
 }
 
 /// A JSON object: entries sorted by key, each key once.
-#[derive(Debug, Clone, Default, PartialEq)]
+///
+/// Objects can share their entries, see [`Value::share`]. Who changes one of them gets entries of its own.
+#[derive(Clone)]
 pub struct Map {
-    entries: Vec<(Str, Value)>,
+    entries: Entries,
+}
+
+#[derive(Clone)]
+enum Entries {
+    Own(Vec<(Str, Value)>),
+    Shared(Arc<Vec<(Str, Value)>>),
 }
 
 impl Value {
@@ -141,6 +155,50 @@ impl Value {
         }
     }
 
+    /// Makes the larger objects inside of this one share their entries with copies that are made of it from now on. Such
+    /// copies cost little, and as long as an object in them is not changed it [is known](Map::shares_with) to be the same.
+    ///
+    /// Only objects as they come from the store, or would, are made so, and only if they were decoded by their types. So
+    /// what [is shared](Map::is_shared) lacks no defaults and is in canonical form, at least where it stands:
+    /// [`Value::unshare`] it before it goes elsewhere.
+    pub fn share(&mut self) {
+        if let Value::Object(map) = self {
+            for (_, member) in map.own() {
+                member.share_below(SHARED_DEPTH);
+            }
+        }
+    }
+
+    /// How many values there are in this one and, up to a depth, below it.
+    fn share_below(&mut self, depth: usize) -> usize {
+        if depth == 0 {
+            return SHARED_SIZE;
+        }
+        match self {
+            Value::Object(map) if map.is_shared() => SHARED_SIZE,
+            Value::Object(map) => {
+                let size = 1 + map.own().iter_mut().map(|(_, v)| v.share_below(depth - 1)).sum::<usize>();
+                if size >= SHARED_SIZE {
+                    let entries = std::mem::take(map.own());
+                    map.entries = Entries::Shared(Arc::new(entries));
+                }
+                size
+            }
+            Value::Array(list) => 1 + list.iter_mut().map(|v| v.share_below(depth - 1)).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    /// Gives every object inside of this one entries of its own: what is known of shared ones need not hold where parts of
+    /// this value go.
+    pub fn unshare(&mut self) {
+        match self {
+            Value::Object(map) => map.own().iter_mut().for_each(|(_, member)| member.unshare()),
+            Value::Array(list) => list.iter_mut().for_each(Value::unshare),
+            _ => {}
+        }
+    }
+
     /// True for null, false, 0, "", [] and {}: what Go's `omitempty` leaves out.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -158,32 +216,73 @@ impl Value {
 
 impl Map {
     pub const fn new() -> Map {
-        Map { entries: Vec::new() }
+        Map { entries: Entries::Own(Vec::new()) }
     }
 
     pub fn with_capacity(n: usize) -> Map {
-        Map { entries: Vec::with_capacity(n) }
+        Map { entries: Entries::Own(Vec::with_capacity(n)) }
+    }
+
+    #[inline]
+    fn entries(&self) -> &[(Str, Value)] {
+        match &self.entries {
+            Entries::Own(entries) => entries,
+            Entries::Shared(entries) => entries,
+        }
+    }
+
+    /// The entries to be changed, which are not shared any more.
+    #[inline]
+    fn own(&mut self) -> &mut Vec<(Str, Value)> {
+        if let Entries::Shared(_) = self.entries {
+            self.unshare();
+        }
+        match &mut self.entries {
+            Entries::Own(entries) => entries,
+            Entries::Shared(_) => unreachable!("just made its own"),
+        }
+    }
+
+    #[cold]
+    fn unshare(&mut self) {
+        if let Entries::Shared(entries) = std::mem::take(self).entries {
+            self.entries = Entries::Own(Arc::unwrap_or_clone(entries));
+        }
+    }
+
+    /// Whether the entries may be those of other objects, too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.entries, Entries::Shared(_))
+    }
+
+    /// Whether two objects have the very same entries, so that nothing in them need be compared.
+    #[inline]
+    pub fn shares_with(&self, other: &Map) -> bool {
+        match (&self.entries, &other.entries) {
+            (Entries::Shared(a), Entries::Shared(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries().len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries().is_empty()
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(k, _)| keys::order(k, key))
+        self.entries().binary_search_by(|(k, _)| keys::order(k, key))
     }
 
     /// Where `key` is. In a small object most keys differ in length already, which costs less to see than an order.
     fn position(&self, key: &str) -> Option<usize> {
         const SMALL: usize = 16;
-        if self.entries.len() > SMALL {
+        if self.entries().len() > SMALL {
             return self.find(key).ok();
         }
-        self.entries.iter().position(|(k, _)| keys::same(k, key))
+        self.entries().iter().position(|(k, _)| keys::same(k, key))
     }
 
     pub fn contains_key(&self, key: &str) -> bool {
@@ -191,11 +290,11 @@ impl Map {
     }
 
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.position(key).map(|i| &self.entries[i].1)
+        self.position(key).map(|i| &self.entries()[i].1)
     }
 
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.position(key).map(|i| &mut self.entries[i].1)
+        self.position(key).map(|i| &mut self.own()[i].1)
     }
 
     /// The member `key`, made null first if it is absent.
@@ -203,31 +302,31 @@ impl Map {
         let i = match self.find(key) {
             Ok(i) => i,
             Err(i) => {
-                self.entries.insert(i, (Str::from(key), Value::Null));
+                self.own().insert(i, (Str::from(key), Value::Null));
                 i
             }
         };
-        &mut self.entries[i].1
+        &mut self.own()[i].1
     }
 
     /// Sets a member and returns what was there. Appending in key order costs no search beyond one comparison.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
-        if self.entries.last().is_none_or(|(last, _)| keys::order(last, &key).is_lt()) {
-            self.entries.push((key, value));
+        if self.entries().last().is_none_or(|(last, _)| keys::order(last, &key).is_lt()) {
+            self.own().push((key, value));
             return None;
         }
         match self.find(&key) {
-            Ok(i) => Some(std::mem::replace(&mut self.entries[i].1, value)),
+            Ok(i) => Some(std::mem::replace(&mut self.own()[i].1, value)),
             Err(i) => {
-                self.entries.insert(i, (key, value));
+                self.own().insert(i, (key, value));
                 None
             }
         }
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.find(key).ok().map(|i| self.entries.remove(i).1)
+        self.find(key).ok().map(|i| self.own().remove(i).1)
     }
 
     /// Takes out the lists and objects that are the same in `other`: what holds of them there holds of them here.
@@ -235,7 +334,7 @@ impl Map {
         let is_same = |(key, value): &mut (Str, Value)| {
             matches!(value, Value::Object(_) | Value::Array(_)) && other.get(key) == Some(&*value)
         };
-        self.entries.extract_if(.., is_same).collect()
+        self.own().extract_if(.., is_same).collect()
     }
 
     /// Puts members in, or back.
@@ -246,28 +345,28 @@ impl Map {
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
-        self.entries.retain_mut(|(k, v)| keep(k, v));
+        self.own().retain_mut(|(k, v)| keep(k, v));
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
-        self.entries.iter().map(|(k, v)| (k.as_str(), v))
+        self.entries().iter().map(|(k, v)| (k.as_str(), v))
     }
 
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&str, &mut Value)> + ExactSizeIterator {
-        self.entries.iter_mut().map(|(k, v)| (k.as_str(), v))
+        self.own().iter_mut().map(|(k, v)| (k.as_str(), v))
     }
 
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
-        self.entries.iter().map(|(k, _)| k.as_str())
+        self.entries().iter().map(|(k, _)| k.as_str())
     }
 
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
-        self.entries.iter().map(|(_, v)| v)
+        self.entries().iter().map(|(_, v)| v)
     }
 
     /// The entry at `index` in key order.
     pub fn at(&self, index: usize) -> Option<(&str, &Value)> {
-        self.entries.get(index).map(|(k, v)| (k.as_str(), v))
+        self.entries().get(index).map(|(k, v)| (k.as_str(), v))
     }
 
     /// Makes an object of entries in any order; a later duplicate wins, as in Go's decoder.
@@ -279,7 +378,25 @@ impl Map {
             entries.dedup_by(|a, b| a.0 == b.0);
             entries.reverse();
         }
-        Map { entries }
+        Map { entries: Entries::Own(entries) }
+    }
+}
+
+impl Default for Map {
+    fn default() -> Map {
+        Map::new()
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Map) -> bool {
+        self.shares_with(other) || self.entries() == other.entries()
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -288,7 +405,10 @@ impl IntoIterator for Map {
     type IntoIter = std::vec::IntoIter<(Str, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+        match self.entries {
+            Entries::Own(entries) => entries.into_iter(),
+            Entries::Shared(entries) => Arc::unwrap_or_clone(entries).into_iter(),
+        }
     }
 }
 
@@ -356,6 +476,38 @@ mod tests {
         assert_eq!(v.at(&["spec", "replicas"]), Some(&Value::Int(3)));
         assert_eq!(v.remove_at(&["spec", "replicas"]), Some(Value::Int(3)));
         assert_eq!(v.at(&["spec", "replicas"]), None);
+    }
+
+    #[test]
+    fn shared_objects_are_copied_when_they_change() {
+        let large = |n: i64| Value::from([("list", Value::from((0..n).collect::<Vec<_>>())), ("name", "x".into())]);
+        let mut object = Value::from([("a", large(9)), ("b", large(9)), ("c", Value::from(vec![large(9), large(1)]))]);
+        let original = object.clone();
+        object.share();
+        assert_eq!(object, original);
+        let shared = |v: &Value, w: &Value, path: &[&str]| {
+            v.at(path).and_then(Value::as_object).unwrap().shares_with(w.at(path).and_then(Value::as_object).unwrap())
+        };
+        let mut copy = object.clone();
+        assert!(shared(&copy, &object, &["a"]) && shared(&copy, &object, &["b"]));
+        copy.set_at(&["b", "name"], "y".into());
+        assert_eq!((object.str_at(&["b", "name"]), copy.str_at(&["b", "name"])), ("x", "y"));
+        assert!(shared(&copy, &object, &["a"]) && !shared(&copy, &object, &["b"]));
+        assert!(copy != object && object == original);
+        let elements = |v: &Value| v.at(&["c"]).and_then(Value::as_array).unwrap().to_vec();
+        let is_shared: Vec<bool> = elements(&copy).iter().map(|v| v.as_object().is_some_and(Map::is_shared)).collect();
+        assert_eq!(is_shared, [true, false]);
+        // The last one to hold entries takes them.
+        drop(object);
+        assert_eq!(copy.as_object_mut().unwrap().remove("a"), original.get("a").cloned());
+        copy.set_at(&["b", "name"], "x".into());
+        let mut unshared = copy.clone();
+        unshared.unshare();
+        assert_eq!(unshared, copy);
+        assert!(!unshared.at(&["c"]).and_then(Value::as_array).unwrap()[0].as_object().unwrap().is_shared());
+        let taken = copy.get("c").and_then(Value::as_array).unwrap()[0].clone();
+        let Value::Object(taken) = taken else { panic!("an object") };
+        assert_eq!(taken.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), ["list", "name"]);
     }
 
     #[test]

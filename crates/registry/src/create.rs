@@ -6,10 +6,11 @@ use crate::call::Call;
 use crate::error;
 use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
 use crate::strategy::{Begun, Generation, Part};
+use bytes::Bytes;
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, Str, Value, names, random};
+use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_store::{Expect, StoreError};
@@ -18,12 +19,20 @@ use kubelith_store::{Expect, StoreError};
 /// fail once in a thousand creates.
 const NAME_ATTEMPTS: usize = 8;
 
+/// What a create did.
+#[derive(Debug)]
+pub struct Created {
+    pub object: Value,
+    /// The object as JSON, if readers get it so.
+    pub json: Option<Bytes>,
+}
+
 impl Resource {
     /// Creates `object`, which is at the working version, defaulted and admitted by mutating admission.
     /// The answer has its resourceVersion, unless it is a dry run.
     ///
     /// Dropping the future may or may not undo the create; spawn it if it must not depend on the client.
-    pub async fn create(&self, call: &Call, object: Value, options: Option<&Value>) -> Result<Value, Status> {
+    pub async fn create(&self, call: &Call, object: Value, options: Option<&Value>) -> Result<Created, Status> {
         let meta = object.get("metadata");
         let member = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("");
         if !member("name").is_empty() || member("generateName").is_empty() {
@@ -38,7 +47,7 @@ impl Resource {
         self.create_once(call, object, options).await
     }
 
-    async fn create_once(&self, call: &Call, mut object: Value, options: Option<&Value>) -> Result<Value, Status> {
+    async fn create_once(&self, call: &Call, mut object: Value, options: Option<&Value>) -> Result<Created, Status> {
         let generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
         let created = self.create_reserved(call, object, generated, options).await;
@@ -52,7 +61,7 @@ impl Resource {
         mut object: Value,
         generated: Generated,
         options: Option<&Value>,
-    ) -> Result<Value, Status> {
+    ) -> Result<Created, Status> {
         self.before_create(call, &mut object)?;
         let request = Request { call, operation: Operation::Create, old: None, options };
         self.admission.validate(request, &object).await?;
@@ -67,14 +76,17 @@ impl Resource {
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => self.as_stored(call, object).await,
+                None => Ok(Created { object: self.as_stored(call, object).await?, json: None }),
             };
         }
         let ttl = self.time_to_live(&object);
+        let answer = encoded.rendered().cloned();
         match self.put(&key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
-                self.as_stored(call, object).await
+                let json = answer.map(|rendered| rendered.json_at(revision.0).into());
+                self.remember(&key, revision, &mut object, json.as_ref());
+                Ok(Created { object: self.as_stored(call, object).await?, json })
             }
             Err(StoreError::Conflict { current }) => {
                 let found = match &current {
@@ -166,7 +178,17 @@ impl Resource {
                 Some(old) => self.normalize_changed(call, object, old, self.empties()),
                 None => self.normalize(call, object, self.empties()),
             }
+            debug_assert!(self.is_complete(call, object, kind), "what is shared is not as it should be");
         }
+    }
+
+    /// Whether the object is as if nothing in it had been passed over.
+    fn is_complete(&self, call: &Call, object: &Value, kind: &GroupVersionKind) -> bool {
+        let mut whole = object.clone();
+        whole.unshare();
+        self.strategy.default_object(&kind.version, &mut whole);
+        self.normalize(call, &mut whole, self.empties());
+        whole == *object
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.

@@ -11,8 +11,8 @@ use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
-use kubelith_schema::{Descriptor, Scope};
-use kubelith_store::cache::{CachedObject, Hub, Rendered, Renderer, ResourceCache, Snapshot};
+use kubelith_schema::{Descriptor, Encoding, Scope};
+use kubelith_store::cache::{CachedObject, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,14 @@ pub trait Encoder: Send + Sync + 'static {
 pub(crate) struct Encoded {
     bytes: Bytes,
     /// What readers get: those of this server need not decode what it has written.
-    rendered: Option<Rendered>,
+    rendered: Option<Arc<Rendered>>,
+}
+
+impl Encoded {
+    /// The object as readers get it, but for its resourceVersion.
+    pub(crate) fn rendered(&self) -> Option<&Arc<Rendered>> {
+        self.rendered.as_ref()
+    }
 }
 
 /// The version at which strategies and admission see objects.
@@ -73,6 +80,8 @@ pub struct Current {
     pub revision: i64,
     /// The stored bytes are not what would be written today: write even if nothing changes.
     pub stale: bool,
+    /// The object as readers get it, if it is cached so.
+    pub json: Option<Bytes>,
 }
 
 impl Resource {
@@ -180,7 +189,7 @@ impl Resource {
         };
         let is_new = version.is_none();
         object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
-        let rendered = self.encoder.rendered(object);
+        let rendered = self.encoder.rendered(object).map(Arc::new);
         if is_new {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
@@ -234,7 +243,28 @@ impl Resource {
 
     async fn current_of(&self, call: &Call, cached: &CachedObject) -> Result<Current, Status> {
         self.readable(cached)?;
-        self.parse(call, &cached.json(), cached.revision).await
+        let json = cached.json();
+        if !self.is_typed() {
+            return self.parse(call, &json, cached.revision).await;
+        }
+        let mut current = match self.hub.recent().get(&self.store_key(&cached.key), cached.revision) {
+            Some(object) => Current { object, revision: cached.revision, stale: false, json: None },
+            None => self.parse(call, &json, cached.revision).await?,
+        };
+        debug_assert!(
+            kubelith_codec::json::parse_stored(&json).is_ok_and(|read| read == current.object),
+            "what is kept of a write differs from what was written"
+        );
+        current.json = Some(json);
+        Ok(current)
+    }
+
+    /// Keeps what was written for whoever changes it again.
+    pub(crate) fn remember(&self, key: &str, revision: Revision, object: &mut Value, json: Option<&Bytes>) {
+        if let Some(json) = json.filter(|_| self.is_typed() && has_plain_fields(object)) {
+            object.share();
+            self.hub.recent().put(self.store_key(key), revision.0, object.clone(), json.len());
+        }
     }
 
     /// An error for an object that cannot be decrypted or decoded.
@@ -257,12 +287,21 @@ impl Resource {
     }
 
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
-        let object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
+        let mut object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
+        if self.is_typed() {
+            object.share();
+        }
         // An object that is stored in another version is written even if it does not change.
         let stale = self.working == Working::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
-        Ok(Current { object, revision, stale })
+        Ok(Current { object, revision, stale, json: None })
+    }
+
+    /// Whether objects are read from the store as their type says, and not converted on the way.
+    pub fn is_typed(&self) -> bool {
+        let stored = &self.descriptor.storage;
+        stored.encoding == Encoding::Protobuf && matches!(&self.working, Working::One(kind) if *kind == stored.kind)
     }
 
     /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is
@@ -315,14 +354,20 @@ impl Resource {
             Err(e) => return Err(error::from_read(e)),
         };
         let mut objects = kubelith_store::cache::Objects::new();
-        let mut broken = 0;
+        let mut odd = Oddities::default();
         for kv in response.items {
             let Some(object) = self.hub.read(&*self.renderer, skip, &kv).await else { continue };
-            broken += usize::from(object.broken.is_some());
+            odd.add(&object);
             objects.insert(object.key.clone(), Arc::new(object));
         }
-        Ok(Snapshot { objects, revision, broken })
+        Ok(Snapshot { objects, revision, odd })
     }
+}
+
+/// Whether the fields of its managers are text, as they are when an object is read.
+fn has_plain_fields(object: &Value) -> bool {
+    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or(&[]);
+    managers.iter().all(|manager| matches!(manager.get("fieldsV1"), Some(Value::Raw(_)) | None))
 }
 
 /// metadata.resourceVersion as a number; empty and "0" are 0. The error is the reference's.

@@ -2,7 +2,7 @@
 
 use crate::resource::{Encoder, set_resource_version};
 use crate::strategy::Strategy;
-use crate::wire::object_json;
+use crate::wire::{object_json, versioned_json};
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
@@ -154,10 +154,13 @@ impl Encoder for TypedCodec {
 pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
     let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
     let labels = labels.into_iter().flat_map(|m| m.iter());
+    let (json, version) = versioned_json(object);
     Rendered {
-        json: object_json(object),
+        json,
+        version,
         labels: labels.filter_map(|(k, v)| Some((Str::from(k), Str::from(v.as_str()?)))).collect(),
         fields: selectable.iter().map(|field| select(object, field)).collect(),
+        is_foreign: false,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error;
 use crate::options::Preconditions;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
 use crate::strategy::{Generation, Part};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
@@ -57,6 +58,8 @@ pub enum Judged {
 pub struct Updated {
     pub object: Value,
     pub outcome: Outcome,
+    /// The object as JSON, if readers get it so.
+    pub json: Option<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,14 +139,14 @@ impl Resource {
         }
         let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
-            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }));
+            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }));
         }
         let ttl = self.time_to_live(&object);
         match self.put(key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let object = self.as_stored(call, object).await?;
-                Ok(Attempt::Done(Updated { object, outcome: Outcome::Created }))
+                Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
             Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
@@ -185,20 +188,23 @@ impl Resource {
             return self.delete_emptied(call, key, object, &found).await;
         }
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
-            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
+            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: found.json }));
         }
         let encoded = self.encode(&mut object).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
-            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }));
+            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: None }));
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
+        let answer = encoded.rendered().cloned();
         match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
+                let json = answer.map(|rendered| rendered.json_at(revision.0).into());
+                self.remember(key, revision, &mut object, json.as_ref());
                 let object = self.as_stored(call, object).await?;
-                Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated }))
+                Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))
             }
             Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
             Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
@@ -245,7 +251,7 @@ impl Resource {
             }
             self.strategy.after_delete(call, &object).await;
         }
-        Ok(Attempt::Done(Updated { object, outcome: Outcome::Deleted }))
+        Ok(Attempt::Done(Updated { object, outcome: Outcome::Deleted, json: None }))
     }
 
     pub(crate) async fn overtaken(

@@ -6,10 +6,12 @@
 //! times and base64 have the text that the decoder gave them. Structs without a name belong to custom resources:
 //! nothing is added to them or taken away, but built-in types inside of them (their metadata) are walked.
 //!
-//! One walk in place. An object that is canonical already costs no allocation.
+//! One walk in place. An object that is canonical already costs no allocation, and one that is known to be, for it is
+//! shared with what is stored, no walk.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
 use kubelith_meta::{Map, Value, keys};
+use std::cell::Cell;
 
 /// How `[]` and `{}` are told from absent ones in fields that are always printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +25,30 @@ pub enum Empties {
 /// With this many fields for each key it pays to search: schemas have forty fields, and most say three things.
 const SPARSE: usize = 4;
 
+/// Whether something was met of which the two kinds of [`Empties`] make different things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ambiguous {
+    No,
+    Yes,
+}
+
 /// Brings `value`, of the shape `schema`, to the form in which it is printed.
-pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) {
-    Walk { table, empties }.value(schema, value);
+pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) -> Ambiguous {
+    let walk = Walk { table, empties, ambiguous: Cell::new(Ambiguous::No) };
+    walk.value(schema, value);
+    walk.ambiguous.get()
 }
 
 struct Walk<'a> {
     table: &'a TypeTable,
     empties: Empties,
+    ambiguous: Cell<Ambiguous>,
 }
 
 impl Walk<'_> {
     fn value(&self, schema: &Schema, value: &mut Value) {
         match (&schema.shape, &mut *value) {
+            (_, Value::Object(map)) if map.is_shared() => {}
             (Shape::Named(id), Value::Object(map)) => self.go_struct(self.table.get(*id), map),
             (Shape::Struct(t), Value::Object(map)) => self.custom_struct(t, map),
             (Shape::List(item), Value::Array(items)) => {
@@ -77,6 +90,7 @@ impl Walk<'_> {
         if !value.is_null() || schema.nullable {
             return self.value(schema, value);
         }
+        self.ambiguous.set(Ambiguous::Yes);
         *value = match (&schema.shape, self.empties) {
             (Shape::Bytes, Empties::Absent) => "".into(),
             (Shape::List(_), Empties::Absent) => Value::Array(Vec::new()),
@@ -132,7 +146,10 @@ impl Walk<'_> {
             return true;
         }
         match (&field.schema.shape, presence.omit) {
-            (Shape::List(_) | Shape::Map(_), Omit::Never) => self.empties == Empties::Distinct || !value.is_empty(),
+            (Shape::List(_) | Shape::Map(_), Omit::Never) if value.is_empty() => {
+                self.ambiguous.set(Ambiguous::Yes);
+                self.empties == Empties::Distinct
+            }
             (_, Omit::Never) => true,
             (Shape::Named(_), Omit::Zero) => !is_zero_struct(value),
             (Shape::Named(_), Omit::Empty) => true,

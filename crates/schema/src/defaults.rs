@@ -5,7 +5,8 @@
 //! `type: ClusterIP` rather than nothing, and what it adds is completed on the way down. A plan made once for all types
 //! leads the walk past everything that has no defaults below.
 //!
-//! An object that lacks nothing costs no allocation. One that was canonical stays so.
+//! An object that lacks nothing costs no allocation. One that was canonical stays so. Objects that are shared with what is
+//! stored lack nothing and are passed over.
 
 use crate::{Field, Schema, Shape, StructType, TypeId, TypeTable};
 use kubelith_meta::{Map, Value};
@@ -96,6 +97,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&self, schema: &Schema, value: &mut Value) {
         match (&schema.shape, value) {
+            (_, Value::Object(map)) if map.is_shared() => {}
             (Shape::Named(id), Value::Object(map)) => match self.plans {
                 Some(plans) => {
                     if let Some(plan) = &plans[id.0 as usize] {

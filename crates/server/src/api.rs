@@ -2,7 +2,7 @@
 //! and passes on what it does not serve.
 
 use crate::audit::AuditContext;
-use crate::filters::authorization::Authorized;
+use crate::context::RequestExt;
 use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::fields::KindFields;
@@ -70,7 +70,7 @@ impl ActionCall {
         let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
         let kind = decoded.object.gvk();
         handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
-        if let Some(audit) = AuditContext::of(self.request.extensions()) {
+        if let Some(audit) = self.request.audit() {
             audit.request_object(&decoded.object);
         }
         Ok((decoded.object, options))
@@ -92,7 +92,7 @@ impl ActionCall {
 
     /// Adds to the request's record in the audit log.
     pub fn annotate(&self, annotations: impl IntoIterator<Item = (&'static str, String)>) {
-        let Some(audit) = AuditContext::of(self.request.extensions()) else { return };
+        let Some(audit) = self.request.audit() else { return };
         annotations.into_iter().for_each(|(key, value)| audit.annotate(key, value));
     }
 
@@ -181,14 +181,15 @@ impl Api {
 impl Handler for Api {
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         let known = self.routes.load();
-        let info = request.extensions().get::<Arc<RequestInfo>>();
-        if let Some(info) = info.filter(|i| i.is_resource_request && known.groups.contains(&i.group))
-            && !info.path.starts_with("//")
-        {
+        let info = request.carried().and_then(|c| c.info.as_ref());
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            if !known.groups.contains(&info.group) {
+                return self.next.handle(request);
+            }
             let version = GroupVersion::new(info.group.clone(), info.version.clone());
             if known.routes.versions.contains_key(&version) {
                 let (routes, info) = (known.routes.clone(), info.clone());
-                return Box::pin(async move { serve(&routes, &version, info, request).await });
+                return serve(&routes, &version, info, request);
             }
         }
         if !known.owns(request.uri().path()) {
@@ -199,15 +200,14 @@ impl Handler for Api {
     }
 }
 
-async fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Response {
+fn serve(
+    routes: &Routes,
+    version: &GroupVersion,
+    info: Arc<RequestInfo>,
+    request: Request,
+) -> BoxFuture<'static, Response> {
     let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    answer(request, |asked, request| async move {
-        match served {
-            None => Err(no_such_resource()),
-            Some(served) => dispatch(served, info, asked, request).await,
-        }
-    })
-    .await
+    answer(request, |asked, request| dispatch(served.ok_or_else(no_such_resource)?, info, asked, request))
 }
 
 /// What a request says besides its path and body.
@@ -223,12 +223,17 @@ pub struct Asked {
     pub audit: Option<Arc<AuditContext>>,
 }
 
-/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them.
-pub async fn answer<F>(request: Request, work: impl FnOnce(Asked, Request) -> F) -> Response
-where
-    F: Future<Output = Result<Response, Status>>,
-{
-    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
+/// What answers a request, or fails in the attempt.
+pub type Answering = BoxFuture<'static, Result<Response, Status>>;
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them. What it begins with
+/// is done at once: only what must wait becomes a future.
+pub fn answer(
+    request: Request,
+    work: impl FnOnce(Asked, Request) -> Result<Answering, Status>,
+) -> BoxFuture<'static, Response> {
+    let carried = request.carried();
+    let user = carried.and_then(|c| c.user.clone()).unwrap_or_default();
     let headers = Arc::new(request.headers().clone());
     let query = Query::parse(request.uri().query());
     let pretty = negotiate::wants_pretty(
@@ -236,47 +241,54 @@ where
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let authorizer = request.extensions().get::<Authorized>().map(|a| a.authorizer.clone());
-    let audit = AuditContext::of(request.extensions()).cloned();
+    let authorizer = carried.and_then(|c| c.authorizer.clone());
+    let audit = carried.and_then(|c| c.audit.clone());
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
-    let result = work(asked, request).await;
-    if let Some(audit) = audit {
-        warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
-    }
-    let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
-    add_warnings(&mut response, warnings.take());
-    response
+    let begun = work(asked, request);
+    Box::pin(async move {
+        let result = match begun {
+            Ok(answering) => answering.await,
+            Err(status) => Err(status),
+        };
+        if let Some(audit) = audit {
+            warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+        }
+        let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
+        add_warnings(&mut response, warnings.take());
+        response
+    })
 }
 
-async fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Response, Status> {
+fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Answering, Status> {
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let route = route(served, &info, request.method())?;
     check_media_types(&route, &headers, request.method())?;
     let deprecation = served.version().deprecation.as_ref();
     if let Some(deprecation) = deprecation {
         warnings.add(deprecation.warning.as_str());
-        if let Some(audit) = AuditContext::of(request.extensions()) {
+        if let Some(audit) = request.audit() {
             audit.annotate("k8s.io/deprecated", "true");
         }
     }
-    let mut response = match route {
+    let answering = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-            handlers::serve(cx, verb, request).await
+            handlers::serve(cx, verb, request)
         }
         Route::Action(action) => {
             let method = request.method().clone();
             let endpoint = served.endpoint.clone();
-            action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }).await
+            action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint })
         }
-    }?;
-    if let Some(deprecation) = deprecation {
-        response
-            .extensions_mut()
-            .insert(DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() });
-    }
-    Ok(response)
+    };
+    let Some(deprecation) = deprecation else { return Ok(answering) };
+    let api = DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() };
+    Ok(Box::pin(async move {
+        let mut response = answering.await?;
+        response.extensions_mut().insert(api);
+        Ok(response)
+    }))
 }
 
 /// `1.25` of "…, unavailable in v1.25+; …"; empty if no release without it is named.

@@ -1,10 +1,11 @@
-//! What filters leave with a request for those behind them. All of it lives in the request's extensions;
-//! these functions are the only ones that know under which type.
+//! What filters leave with a request for those behind them.
 
+use crate::audit::AuditContext;
 use crate::http::Request;
 use crate::listen::ConnectionInfo;
+use crate::metrics::requests::Labels;
 use crate::request_info::RequestInfo;
-use kubelith_auth::User;
+use kubelith_auth::{Authorizer, User};
 use kubelith_meta::Str;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -42,11 +43,31 @@ impl AuditId {
     }
 }
 
-/// By when the request must be answered; absent for long-running ones.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadline(pub Instant);
+/// All that filters know of a request: one extension, since each of its own would cost an allocation and a place in a
+/// table.
+#[derive(Clone, Default)]
+pub struct Carried {
+    pub connection: Option<Arc<ConnectionInfo>>,
+    pub audit_id: Option<AuditId>,
+    pub received: Option<Received>,
+    pub info: Option<Arc<RequestInfo>>,
+    pub latency: Option<Latency>,
+    /// By when the request must be answered; absent for long-running ones.
+    pub deadline: Option<Instant>,
+    /// What metrics call it.
+    pub labels: Option<Labels>,
+    pub warnings: Option<Warnings>,
+    pub user: Option<Arc<User>>,
+    /// Who let it in, to be asked about what the request turns out to want besides.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// Its record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
+}
 
 pub trait RequestExt {
+    /// What was left with it; `None` if nothing was.
+    fn carried(&self) -> Option<&Carried>;
+    fn carried_mut(&mut self) -> &mut Carried;
     /// What the request is about. Set by the first filters.
     fn info(&self) -> &Arc<RequestInfo>;
     /// Who asks. Set by the authentication filter.
@@ -56,6 +77,9 @@ pub trait RequestExt {
     fn deadline(&self) -> Option<Instant>;
     /// Collects warnings for the answer's headers.
     fn warnings(&self) -> Warnings;
+    fn latency(&self) -> Option<&Latency>;
+    /// Its record in the audit log, if it is kept.
+    fn audit(&self) -> Option<&Arc<AuditContext>>;
     /// The socket it came by; `None` from the loopback client.
     fn connection(&self) -> Option<&Arc<ConnectionInfo>>;
     /// A header as text; empty if absent or not text.
@@ -63,32 +87,49 @@ pub trait RequestExt {
 }
 
 impl RequestExt for Request {
+    fn carried(&self) -> Option<&Carried> {
+        self.extensions().get()
+    }
+
+    fn carried_mut(&mut self) -> &mut Carried {
+        self.extensions_mut().get_or_insert_default()
+    }
+
     fn info(&self) -> &Arc<RequestInfo> {
-        self.extensions().get().expect("the request info filter runs before everything that asks for it")
+        let info = self.carried().and_then(|c| c.info.as_ref());
+        info.expect("the request info filter runs before everything that asks for it")
     }
 
     fn user(&self) -> Option<&Arc<User>> {
-        self.extensions().get()
+        self.carried()?.user.as_ref()
     }
 
     fn received(&self) -> Received {
-        self.extensions().get().copied().unwrap_or_else(Received::now)
+        self.carried().and_then(|c| c.received).unwrap_or_else(Received::now)
     }
 
     fn audit_id(&self) -> &str {
-        self.extensions().get::<AuditId>().map_or("", |id| id.truncated())
+        self.carried().and_then(|c| c.audit_id.as_ref()).map_or("", |id| id.truncated())
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.extensions().get::<Deadline>().map(|d| d.0)
+        self.carried()?.deadline
     }
 
     fn warnings(&self) -> Warnings {
-        self.extensions().get().cloned().unwrap_or_default()
+        self.carried().and_then(|c| c.warnings.clone()).unwrap_or_default()
+    }
+
+    fn latency(&self) -> Option<&Latency> {
+        self.carried()?.latency.as_ref()
+    }
+
+    fn audit(&self) -> Option<&Arc<AuditContext>> {
+        self.carried()?.audit.as_ref()
     }
 
     fn connection(&self) -> Option<&Arc<ConnectionInfo>> {
-        self.extensions().get()
+        self.carried()?.connection.as_ref()
     }
 
     fn header(&self, name: &str) -> &str {

@@ -36,10 +36,10 @@ impl<A> Agnostic<A> {
         if wanted.is_empty() {
             return ask(&self.inner);
         }
-        let granted = intersect(&self.implicit, wanted);
-        if granted.is_empty() {
+        if !wanted.iter().any(|w| self.implicit.contains(w)) {
             return Answer::Ready(Ok(None));
         }
+        let implicit = &self.implicit;
         ask(&self.inner).map(move |result| {
             let Some(mut response) = result? else { return Ok(None) };
             if !response.audiences.is_empty() {
@@ -48,7 +48,7 @@ impl<A> Agnostic<A> {
                     "audience agnostic authenticator wrapped an authenticator that returned audiences: {audiences}"
                 )));
             }
-            response.audiences = granted;
+            response.audiences = intersect(implicit, wanted);
             Ok(Some(response))
         })
     }

@@ -63,7 +63,11 @@ impl Authenticators {
             };
             let tokens: Arc<dyn TokenAuthenticator> = match policy.success.is_zero() && policy.failure.is_zero() {
                 true => tokens,
-                false => Arc::new(TokenCache::counted_in(self.stats, tokens, policy, clock)),
+                // The group is added before users are kept: once for a token, not for every request.
+                false => {
+                    let tokens = Arc::new(AuthenticatedGroupAdder(tokens));
+                    Arc::new(TokenCache::counted_in(self.stats, tokens, policy, clock))
+                }
             };
             members.push(Arc::new(BearerToken::new(tokens.clone())));
             members.push(Arc::new(WebSocketToken::new(tokens)));

@@ -1,17 +1,26 @@
 //! Adds `system:authenticated` to everybody who is somebody.
 
-use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator};
+use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator, TokenAuthenticator};
 use crate::user::{ANONYMOUS, GROUP_AUTHENTICATED, GROUP_UNAUTHENTICATED, User};
+use kubelith_meta::Str;
 use std::sync::Arc;
 
 pub struct AuthenticatedGroupAdder<A>(pub A);
 
 impl<A: Authenticator> Authenticator for AuthenticatedGroupAdder<A> {
     fn authenticate<'a>(&'a self, request: AuthRequest<'a>) -> Answer<'a, Authentication> {
-        self.0.authenticate(request).map(|result| {
-            Ok(result?.map(|response| AuthResponse { user: add_authenticated(response.user), ..response }))
-        })
+        self.0.authenticate(request).map(with_group)
     }
+}
+
+impl<A: TokenAuthenticator> TokenAuthenticator for AuthenticatedGroupAdder<A> {
+    fn authenticate_token<'a>(&'a self, token: &'a str, audiences: &'a [Str]) -> Answer<'a, Authentication> {
+        self.0.authenticate_token(token, audiences).map(with_group)
+    }
+}
+
+fn with_group(result: Authentication) -> Authentication {
+    Ok(result?.map(|response| AuthResponse { user: add_authenticated(response.user), ..response }))
 }
 
 fn add_authenticated(user: Arc<User>) -> Arc<User> {

@@ -51,14 +51,16 @@ impl RequestHeaderNames {
 
     /// Removes all of these headers: nobody behind us may believe what a client wrote there.
     pub fn remove_from(&self, headers: &mut HeaderMap) {
-        for name in self.username.iter().chain(&self.uid).chain(&self.group) {
-            headers.remove(name.as_str());
-        }
-        let extra: Vec<HeaderName> =
-            headers.keys().filter(|k| self.extra_keys(k.as_str()).next().is_some()).cloned().collect();
-        for name in extra {
+        let names: Vec<HeaderName> = headers.keys().filter(|name| self.has(name.as_str())).cloned().collect();
+        for name in names {
             headers.remove(name);
         }
+    }
+
+    fn has(&self, header: &str) -> bool {
+        let is_it = |name: &String| name.eq_ignore_ascii_case(header);
+        let begins_it = |prefix: &String| header.get(..prefix.len()).is_some_and(|h| h.eq_ignore_ascii_case(prefix));
+        self.username.iter().chain(&self.uid).chain(&self.group).any(is_it) || self.extra_prefix.iter().any(begins_it)
     }
 
     /// The user in the headers, if there is a name.

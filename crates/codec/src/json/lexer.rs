@@ -19,6 +19,8 @@ pub const MAX_DEPTH: usize = 10_000;
 #[derive(Clone)]
 pub(crate) struct Lexer<'a> {
     data: &'a [u8],
+    /// The same as text, if all of it is: one look at the whole takes less than one at each string.
+    text: Option<&'a str>,
     pos: usize,
 }
 
@@ -58,7 +60,7 @@ pub(crate) type Result<T> = std::result::Result<T, SyntaxError>;
 
 impl<'a> Lexer<'a> {
     pub fn new(data: &'a [u8]) -> Lexer<'a> {
-        Lexer { data, pos: 0 }
+        Lexer { data, text: std::str::from_utf8(data).ok(), pos: 0 }
     }
 
     pub fn position(&self) -> usize {
@@ -165,30 +167,19 @@ impl<'a> Lexer<'a> {
         Err(SyntaxError::invalid(b, context, self.pos))
     }
 
+    /// As `skip_value`, for what we wrote: nothing in it is checked.
+    pub fn skip_stored(&mut self) -> Result<()> {
+        let rest = &self.data[self.pos..];
+        self.pos += super::skip::value_len(rest).ok_or_else(|| SyntaxError::end(self.data.len()))?;
+        Ok(())
+    }
     /// Reads over a value that stands inside `depth` containers.
     pub fn skip_value(&mut self, depth: usize) -> Result<()> {
-        self.skip(depth, |_| None)
-    }
-
-    /// As `skip_value`, for what we wrote: it has trees of fields in it, which are skipped whole.
-    pub fn skip_stored(&mut self, depth: usize) -> Result<()> {
-        self.skip(depth, super::fields::tree_len)
-    }
-
-    /// `whole` may tell the length of a value that there is no need to look into.
-    fn skip(&mut self, depth: usize, whole: impl Fn(&[u8]) -> Option<usize>) -> Result<()> {
         // One bit would do; a byte per open container is the shape of the text and cheap enough.
         let mut open: Vec<u8> = Vec::new();
         loop {
             if self.peek() == Some(b'"') {
                 self.skip_string()?;
-                if !self.after_skipped(&mut open)? {
-                    return Ok(());
-                }
-                continue;
-            }
-            if let Some(length) = whole(&self.data[self.pos..]) {
-                self.pos += length;
                 if !self.after_skipped(&mut open)? {
                     return Ok(());
                 }
@@ -335,15 +326,13 @@ impl<'a> Lexer<'a> {
         }
         if rest[n] == b'"' {
             self.pos = start + n + 1;
-            let plain = &rest[..n];
-            return Ok(match std::str::from_utf8(plain) {
-                Ok(s) => Cow::Borrowed(s),
-                Err(_) => {
-                    let mut s = String::with_capacity(n + 8);
-                    push_repaired(&mut s, plain);
-                    Cow::Owned(s)
-                }
-            });
+            // Quotes stand between characters.
+            if let Some(plain) = self.text.and_then(|text| text.get(start..start + n)) {
+                return Ok(Cow::Borrowed(plain));
+            }
+            let mut s = String::with_capacity(n + 8);
+            push_repaired(&mut s, &rest[..n]);
+            return Ok(Cow::Owned(s));
         }
         self.pos = start;
         self.escaped_string(n)
@@ -448,7 +437,7 @@ pub(crate) fn push_repaired(out: &mut String, mut bytes: &[u8]) {
 
 /// How many bytes are plain characters of a string: neither quote nor backslash nor control character.
 #[inline]
-fn plain_len(bytes: &[u8]) -> usize {
+pub(super) fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // Eight bytes at a time. The high bit of a byte is set where the byte is one of those; bytes behind the first

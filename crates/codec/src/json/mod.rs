@@ -9,6 +9,7 @@ mod keys;
 pub(crate) mod lexer;
 pub(crate) mod number;
 pub(crate) mod parse;
+mod skip;
 mod strict;
 #[cfg(test)]
 mod tests;

@@ -217,7 +217,7 @@ impl Parser {
     /// Reads over members up to one that stays; false if the object ends before.
     fn skip_members(&mut self, lexer: &mut Lexer<'_>) -> Result<bool, SyntaxError> {
         while self.is_skipping() {
-            lexer.skip_stored(self.open.len())?;
+            lexer.skip_stored()?;
             if !lexer.more(b'}', AFTER_MEMBER)? {
                 return Ok(false);
             }

@@ -17,7 +17,7 @@ type Result<T> = std::result::Result<T, DecodeError>;
 /// then are absent; fields that JSON always has may be absent, too: `schema::canonical` adds them.
 pub fn decode(message: &[u8], schema: &TypedSchema) -> Result<Value> {
     let Some(ty) = schema.root_struct() else { return Err(DecodeError::malformed("not a message")) };
-    let mut decoder = Decoder { table: &schema.table, building: Vec::with_capacity(64), depth: 0, merged: 0 };
+    let mut decoder = Decoder { table: &schema.table, building: Vec::with_capacity(64), seen: 0, depth: 0, merged: 0 };
     decoder.message(Reader::new(message), ty)
 }
 
@@ -25,6 +25,8 @@ struct Decoder<'s> {
     table: &'s TypeTable,
     /// The fields of the open messages by index, innermost last.
     building: Vec<(u16, Part)>,
+    /// Which fields of the innermost message are among them, as far as there are bits for it.
+    seen: u64,
     depth: usize,
     merged: usize,
 }
@@ -47,8 +49,10 @@ impl<'s> Decoder<'s> {
         }
         self.depth += 1;
         let base = self.building.len();
+        let outer = std::mem::take(&mut self.seen);
         self.fields(reader, ty, &ty.proto, base)?;
         let value = self.close(ty, base);
+        self.seen = outer;
         self.depth -= 1;
         Ok(value)
     }
@@ -131,14 +135,14 @@ impl<'s> Decoder<'s> {
                 }
             }
             None if absent => {}
-            None => self.building.push((index, Part::One(value))),
+            None => self.begin(index, Part::One(value)),
         }
         Ok(())
     }
 
     fn list(&mut self, index: u16, base: usize) -> &mut Vec<Value> {
         let i = self.position(index, base).unwrap_or_else(|| {
-            self.building.push((index, Part::List(Vec::new())));
+            self.begin(index, Part::List(Vec::new()));
             self.building.len() - 1
         });
         match &mut self.building[i].1 {
@@ -149,7 +153,7 @@ impl<'s> Decoder<'s> {
 
     fn map(&mut self, index: u16, base: usize) -> &mut Vec<(Str, Value)> {
         let i = self.position(index, base).unwrap_or_else(|| {
-            self.building.push((index, Part::Map(Vec::new())));
+            self.begin(index, Part::Map(Vec::new()));
             self.building.len() - 1
         });
         match &mut self.building[i].1 {
@@ -158,8 +162,16 @@ impl<'s> Decoder<'s> {
         }
     }
 
+    fn begin(&mut self, index: u16, part: Part) {
+        self.seen |= bit(index);
+        self.building.push((index, part));
+    }
+
     /// Where a field of the innermost message stands. It was mostly the last one, or is new.
     fn position(&self, index: u16, base: usize) -> Option<usize> {
+        if bit(index) != 0 && self.seen & bit(index) == 0 {
+            return None;
+        }
         self.building[base..].iter().rposition(|(i, _)| *i == index).map(|i| base + i)
     }
 
@@ -305,6 +317,11 @@ impl<'s> Decoder<'s> {
         }
         Ok(if items.is_empty() { schema } else { Value::Array(items) })
     }
+}
+
+/// The bit of a field; 0 if there is none for it.
+fn bit(index: u16) -> u64 {
+    1u64.checked_shl(index.into()).unwrap_or(0)
 }
 
 #[inline]

@@ -47,8 +47,11 @@ type GoType<'t> = Option<&'t str>;
 impl Walk<'_> {
     /// `go_type` is the type's name where the schema does not tell it.
     fn value(&mut self, schema: &Schema, go_type: GoType<'_>, value: &mut Value, depth: usize) -> Result<Kept, String> {
-        if value.is_null() {
-            return Ok(Kept::No);
+        match value {
+            Value::Null => return Ok(Kept::No),
+            // As it is stored, and so decoded before.
+            Value::Object(map) if map.is_shared() => return Ok(Kept::Yes),
+            _ => {}
         }
         if depth > MAX_RECURSION {
             return self.read_text(schema, value);

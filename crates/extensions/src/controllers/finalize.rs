@@ -87,7 +87,7 @@ impl Finalizer {
         let failed = |reason: &'static str, message: String, why: String| {
             (Condition::new("Terminating", "True", reason, message), why)
         };
-        let serving = self.table.get(name).await;
+        let serving = self.table.get(&definition::resource_of(name)).await;
         let endpoint = match &serving {
             Ok(Some(serving)) => serving.built.storage().cloned(),
             _ => None,

@@ -1,7 +1,7 @@
 //! What all definitions say, as far as one must know of the others: names, and what discovery shows.
 
 use super::conditions::Taken;
-use crate::definition::{Definition, Names};
+use crate::definition::{Definition, Names, group_of};
 use crate::metrics::Reason;
 use crate::serving::descriptor;
 use kubelith_meta::{GroupVersion, Str, Value};
@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Default)]
 pub struct Index {
     /// By group, then by the definition's name: what changes with one definition is looked for in its group only. No
-    /// other lock is taken while this one is held.
+    /// lock but that of `waiting` is taken while this one is held.
     groups: Mutex<HashMap<Str, BTreeMap<Str, Known>>>,
+    /// Definitions that were refused a name, and whose group had one given up since.
+    waiting: Mutex<BTreeSet<Str>>,
 }
 
 /// One definition.
@@ -22,6 +24,8 @@ pub struct Index {
 pub struct Known {
     group: Str,
     accepted: Names,
+    /// It did not get all the names that it asked for.
+    refused: bool,
     /// Versions that are served, be it established or not.
     served: Vec<Str>,
     /// What is published of it once it is established.
@@ -61,6 +65,7 @@ impl Known {
         Known {
             group: definition.group().into(),
             accepted: definition.accepted_names(),
+            refused: definition.accepted_names() != definition.names(),
             served: definition.versions().filter(|v| v.is_served()).map(|v| v.name().into()).collect(),
             published: mark.established.then(|| descriptor::outline(definition)),
             mark,
@@ -101,7 +106,11 @@ impl Index {
             Some(old) if old.mark == new.mark && old.accepted == new.accepted => BTreeSet::new(),
             old => old.into_iter().flat_map(Known::versions).chain(new.versions()).collect(),
         };
-        known.insert(definition.name().into(), new);
+        let accepted = new.accepted.clone();
+        let old = known.insert(definition.name().into(), new);
+        if old.is_some_and(|old| old.accepted != accepted) {
+            self.given_up(known);
+        }
         Touched { versions, reason }
     }
 
@@ -126,9 +135,24 @@ impl Index {
 
     pub fn remove(&self, name: &str) -> Touched {
         let mut groups = self.groups();
-        let removed = groups.values_mut().find_map(|known| known.remove(name));
+        let removed = groups.values_mut().find_map(|known| {
+            let removed = known.remove(name)?;
+            self.given_up(known);
+            Some(removed)
+        });
         groups.retain(|_, known| !known.is_empty());
         Touched { versions: removed.iter().flat_map(Known::versions).collect(), reason: Reason::Remove }
+    }
+
+    /// A name of this group may be free again.
+    fn given_up(&self, group: &BTreeMap<Str, Known>) {
+        let refused = group.iter().filter(|(_, known)| known.refused).map(|(name, _)| name.clone());
+        self.waiting.lock().expect("no panic under this lock").extend(refused);
+    }
+
+    /// The definitions that may get a name now which they were refused; each is told once.
+    pub fn take_waiting(&self) -> Vec<Str> {
+        std::mem::take(&mut *self.waiting.lock().expect("no panic under this lock")).into_iter().collect()
     }
 
     /// The names that the other definitions of a group have.
@@ -138,6 +162,10 @@ impl Index {
             taken.add(&other.accepted);
         }
         taken
+    }
+
+    pub fn knows(&self, name: &str) -> bool {
+        of_name(&mut self.groups(), name).is_some()
     }
 
     /// A definition with the status that is being written for it.
@@ -153,8 +181,6 @@ impl Index {
     }
 }
 
-/// A definition is called by its plural and its group.
 fn of_name<'a>(groups: &'a mut HashMap<Str, BTreeMap<Str, Known>>, name: &str) -> Option<&'a mut Known> {
-    let (_, group) = name.split_once('.')?;
-    groups.get_mut(group)?.get_mut(name)
+    groups.get_mut(group_of(name))?.get_mut(name)
 }

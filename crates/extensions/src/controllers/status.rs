@@ -1,13 +1,13 @@
 //! Keeps the status of definitions, and what is published of them. One worker: names are given to one at a time.
 
-use super::conditions;
+use super::conditions::{self, Taken};
 use super::index::Index;
 use super::publish::Publisher;
 use crate::Config;
 use crate::definition::{self, Definition};
 use crate::serving::Table;
 use kubelith_meta::{GroupVersionResource, Str, Value};
-use kubelith_server::controller::{Change, Controller, Next, Running};
+use kubelith_server::controller::{Controller, Next, Running};
 use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef};
 use std::sync::Arc;
 
@@ -25,48 +25,54 @@ impl StatusController {
     pub fn controller(self) -> Controller {
         let cache = self.config.definitions.cache.clone();
         let this = Arc::new(self);
-        let names = this.clone();
         let reconcile = move |name: Str| {
             let this = this.clone();
-            async move { this.reconcile(name).await }
+            async move {
+                this.reconcile(name).await?;
+                // Only now: those who looked before the names were given up were refused them.
+                Ok::<_, String>(Next::Others(this.index.take_waiting()))
+            }
         };
-        Controller::new("crd-status", reconcile).watches(&cache, move |change| names.concerned(change))
+        Controller::new("crd-status", reconcile).watches(&cache, |change| vec![change.key()])
     }
 
-    /// The definition itself, and those of its group that may take a name which it gave up.
-    fn concerned(&self, change: &Change) -> Vec<Str> {
-        let key = change.key();
-        let mut keys = vec![key.clone()];
-        if change.is_deletion()
-            && let Some((_, group)) = key.split_once('.')
-        {
-            let others = self.config.definitions.cache.snapshot();
-            let same_group = others.objects.keys().filter(|k| k.split_once('.').is_some_and(|(_, g)| g == group));
-            keys.extend(same_group.map(|k| Str::from(&**k)));
+    /// The names that this definition cannot have.
+    fn taken(&self, definition: Definition<'_>) -> Result<Taken, String> {
+        if definition.names() == definition.accepted_names() {
+            return Ok(Taken::default());
         }
-        keys
+        let mut taken = self.index.taken(definition.group(), definition.name());
+        // After the start others may have names, and their turn is yet to come.
+        let snapshot = self.config.definitions.cache.snapshot();
+        for (key, other) in &snapshot.objects {
+            let is_other = &**key != definition.name() && definition::group_of(key) == definition.group();
+            if is_other && !self.index.knows(key) {
+                taken.add(&Definition(&definition::read(other)?).accepted_names());
+            }
+        }
+        Ok(taken)
     }
 
-    async fn reconcile(&self, name: Str) -> Result<Next, String> {
+    async fn reconcile(&self, name: Str) -> Result<(), String> {
         let Some(cached) = self.config.definitions.cache.get(&name) else {
             let touched = self.index.remove(&name);
             self.publisher.publish(&self.index, &name, &touched);
             self.table.forget(&name).await;
-            return Ok(Next::Done);
+            return Ok(());
         };
         if self.index.is_settled(&cached) {
-            return Ok(Next::Done);
+            return Ok(());
         }
         let mut object = definition::read(&cached)?;
         let definition = Definition(&object);
         if definition.is_being_deleted() {
             self.finalizer.add(name.clone());
         }
-        let taken = self.index.taken(definition.group(), &name);
+        let taken = self.taken(definition)?;
         let Some(status) = conditions::settled(&object, &taken, self.config.clock.now()) else {
             let touched = self.index.put(definition, &cached);
             self.publisher.publish(&self.index, &name, &touched);
-            return Ok(Next::Done);
+            return Ok(());
         };
         let patch = patch(definition, &status);
         object.set_at(&["status"], status);
@@ -83,10 +89,10 @@ impl StatusController {
                 if wanted.is("NamesAccepted") && wanted.is("Established") && !wanted.is_being_deleted() {
                     self.index.settled(wanted, written.meta().resource_version().parse().unwrap_or_default());
                 }
-                Ok(Next::Done)
+                Ok(())
             }
             // Changed or deleted meanwhile: the change brings us here again.
-            Err(status) if status.is_conflict() || status.is_not_found() => Ok(Next::Done),
+            Err(status) if status.is_conflict() || status.is_not_found() => Ok(()),
             Err(status) => Err(status.message),
         }
     }

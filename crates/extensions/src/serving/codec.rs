@@ -100,6 +100,8 @@ pub fn no_type(document: &Value) -> String {
 
 /// Encodes and renders the objects of one custom resource.
 pub struct CustomCodec {
+    /// Of the storage version.
+    pub api_version: String,
     pub schemas: Arc<Schemas>,
     pub selectable: Vec<SelectableField>,
 }
@@ -109,7 +111,8 @@ impl Renderer for CustomCodec {
         let mut object = json::parse_stored(value).map_err(|e| e.to_string())?;
         self.schemas.restore(&mut object);
         set_resource_version(&mut object, revision);
-        Ok(render(&object, &self.selectable))
+        let is_foreign = object.str_at(&["apiVersion"]) != self.api_version;
+        Ok(Rendered { is_foreign, ..render(&object, &self.selectable) })
     }
 }
 

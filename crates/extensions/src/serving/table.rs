@@ -2,36 +2,38 @@
 //!
 //! An entry belongs to one revision of a definition. A request compares it with the definition as the watch cache has
 //! it now, and makes a new one if it differs: so no request is answered by a schema that was replaced before it came.
+//! While no definition at all changes, which is nearly always, that takes a glance at a counter.
 
 use super::{Built, Cached, build};
 use crate::Config;
 use crate::controllers::Index;
 use crate::definition::{self, Definition};
-use kubelith_meta::{Status, Str};
+use kubelith_meta::{GroupResource, Status};
 use kubelith_store::cache::CachedObject;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::sync::Mutex;
 
 /// A definition at one revision.
 #[derive(Clone)]
 pub struct Serving {
-    revision: i64,
     pub built: Arc<Built>,
+    /// The definitions' count of changes when this was right.
+    at: u64,
 }
 
-impl Serving {
-    /// Whether both serve the same, whatever else of the definition changed.
-    pub fn is_same(&self, other: &Serving) -> bool {
-        Arc::ptr_eq(&self.built, &other.built)
-    }
+struct Entry {
+    revision: i64,
+    built: Arc<Built>,
+    /// The definitions' count of changes when the revision was last found to be this.
+    at: AtomicU64,
 }
 
 pub struct Table {
     config: Arc<Config>,
     index: Arc<Index>,
-    /// By the definition's name.
-    entries: RwLock<HashMap<Str, Serving>>,
+    entries: RwLock<HashMap<GroupResource, Entry>>,
     /// Held while an entry is made: each is made once, however many wait for it.
     building: Mutex<()>,
 }
@@ -41,27 +43,58 @@ impl Table {
         Table { config, index, entries: RwLock::default(), building: Mutex::default() }
     }
 
-    /// What serves the definition of this name; `None` if there is none.
-    pub async fn get(&self, name: &str) -> Result<Option<Serving>, Status> {
-        let Some(cached) = self.config.definitions.cache.get(name) else { return Ok(None) };
-        if let Some(serving) = self.current(&cached) {
+    /// What serves a resource; `None` if no definition does.
+    pub async fn get(&self, resource: &GroupResource) -> Result<Option<Serving>, Status> {
+        if let Some(serving) = self.unchanged(resource) {
             return Ok(Some(serving));
+        }
+        let name = resource.to_string();
+        match self.found(&name, resource) {
+            Found::Nothing => return Ok(None),
+            Found::Current(serving) => return Ok(Some(serving)),
+            Found::Another(..) => {}
         }
         let _building = self.building.lock().await;
         // It may have been made, or the definition may have gone, while we waited.
-        let Some(cached) = self.config.definitions.cache.get(name) else { return Ok(None) };
-        if let Some(serving) = self.current(&cached) {
-            return Ok(Some(serving));
+        match self.found(&name, resource) {
+            Found::Nothing => Ok(None),
+            Found::Current(serving) => Ok(Some(serving)),
+            Found::Another(cached, at) => self.make(resource, &cached, at).await,
         }
-        self.make(name, &cached).await
     }
 
-    fn current(&self, cached: &CachedObject) -> Option<Serving> {
+    /// Whether the resource is served as it was then. Synchronous, and nearly free.
+    pub fn is_current(&self, serving: &Serving) -> bool {
+        serving.at == self.changes()
+    }
+
+    fn changes(&self) -> u64 {
+        self.config.definitions.cache.changes()
+    }
+
+    /// What serves a resource, if that was asked for before and no definition changed since.
+    pub fn unchanged(&self, resource: &GroupResource) -> Option<Serving> {
+        let at = self.changes();
         let entries = self.entries.read().expect("no panic under this lock");
-        entries.get(&*cached.key).filter(|e| e.revision == cached.revision).cloned()
+        let entry = entries.get(resource).filter(|e| e.at.load(Ordering::Acquire) == at)?;
+        Some(Serving { built: entry.built.clone(), at })
     }
 
-    async fn make(&self, name: &str, cached: &CachedObject) -> Result<Option<Serving>, Status> {
+    /// Compares what was made with the definition as it is now.
+    fn found(&self, name: &str, resource: &GroupResource) -> Found {
+        let at = self.changes();
+        let Some(cached) = self.config.definitions.cache.get(name) else { return Found::Nothing };
+        let entries = self.entries.read().expect("no panic under this lock");
+        match entries.get(resource).filter(|e| e.revision == cached.revision) {
+            Some(entry) => {
+                entry.at.fetch_max(at, Ordering::AcqRel);
+                Found::Current(Serving { built: entry.built.clone(), at })
+            }
+            None => Found::Another(cached, at),
+        }
+    }
+
+    async fn make(&self, resource: &GroupResource, cached: &CachedObject, at: u64) -> Result<Option<Serving>, Status> {
         // Discovery shows a definition a moment before its status says so; who saw it there is served.
         let object = match self.index.settling(cached) {
             Some(settling) => settling,
@@ -71,22 +104,22 @@ impl Table {
         if !definition.is("NamesAccepted") && !definition.is("Established") {
             return Ok(None);
         }
-        let known = self.entries.read().expect("no panic under this lock").get(name).map(|e| e.built.clone());
+        let known = self.entries.read().expect("no panic under this lock").get(resource).map(|e| e.built.clone());
         let built = match known {
             Some(built) if built.fits(definition) => built,
             known => {
                 let before = if known.is_some() { Cached::Before } else { Cached::Not };
                 let built = build(&self.config, definition, before).await;
                 Arc::new(built.map_err(|why| {
-                    tracing::error!(definition = name, err = %why, "a custom resource cannot be served");
+                    tracing::error!(definition = &*cached.key, err = %why, "a custom resource cannot be served");
                     Status::internal_error("error resolving resource")
                 })?)
             }
         };
         built.set_terminating(definition.is("Terminating"));
-        let serving = Serving { revision: cached.revision, built };
-        self.entries.write().expect("no panic under this lock").insert(name.into(), serving.clone());
-        Ok(Some(serving))
+        let entry = Entry { revision: cached.revision, built: built.clone(), at: AtomicU64::new(at) };
+        self.entries.write().expect("no panic under this lock").insert(resource.clone(), entry);
+        Ok(Some(Serving { built, at }))
     }
 
     /// Forgets a definition that is gone.
@@ -95,9 +128,17 @@ impl Table {
         if self.config.definitions.cache.get(name).is_some() {
             return;
         }
-        let gone = self.entries.write().expect("no panic under this lock").remove(name);
+        let gone = self.entries.write().expect("no panic under this lock").remove(&definition::resource_of(name));
         if let Some(gone) = gone {
             self.config.hub.unregister(&gone.built.descriptor.storage.prefix).await;
         }
     }
+}
+
+/// What the watch cache has of a definition, at a count of changes.
+enum Found {
+    Nothing,
+    /// What was made is right.
+    Current(Serving),
+    Another(Arc<CachedObject>, u64),
 }

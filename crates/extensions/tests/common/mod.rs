@@ -116,24 +116,31 @@ impl Server {
         self.until("Established", "True").await
     }
 
-    /// Waits until the definition has a condition.
+    /// Waits until some definition has a condition.
     pub async fn until(&self, condition: &str, status: &str) -> Value {
+        self.seen(&format!("{condition}={status}"), |object| has(object, condition, status)).await
+    }
+
+    #[allow(dead_code, reason = "only one of the test programs asks")]
+    pub async fn until_established(&self, name: &str) {
+        let is_it = |object: &Value| object.meta().name() == name && has(object, "Established", "True");
+        self.seen(&format!("{name} established"), is_it).await;
+    }
+
+    /// Waits for a definition.
+    async fn seen(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let resource = definitions();
-        let has = |object: &Value| {
-            let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or(&[]);
-            conditions.iter().any(|c| c.str_at(&["type"]) == condition && c.str_at(&["status"]) == status)
-        };
         let found = async {
             let collection = ResourceRef::new(&resource).with("resourceVersion", "0");
             let mut events = self.client.watch(&collection).await.expect("definitions can be watched");
             loop {
                 let event = events.next().await.expect("the watch goes on").expect("and does not fail");
-                if has(&event.object) {
+                if wanted(&event.object) {
                     return event.object;
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("never {condition}={status}"))
+        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("never {what}"))
     }
 
     pub async fn create(&self, version: &str, object: &str) -> Result<Value, Status> {
@@ -145,4 +152,9 @@ impl Server {
         let resource = things(version);
         self.client.get(&ResourceRef::new(&resource).namespace("default").name(name)).await
     }
+}
+
+fn has(definition: &Value, condition: &str, status: &str) -> bool {
+    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or(&[]);
+    conditions.iter().any(|c| c.str_at(&["type"]) == condition && c.str_at(&["status"]) == status)
 }

@@ -19,6 +19,10 @@ pub const RULES: Rules = &[
 fn pod(pod: &mut Map) {
     drop_init_annotations(pod);
     let spec = pod.entry_or_null("spec").make_object();
+    // As it is stored, it lacks nothing.
+    if spec.is_shared() {
+        return;
+    }
     for kind in ["containers", "initContainers"] {
         elements_mut(spec, kind).for_each(requests_from_limits);
     }
@@ -52,6 +56,10 @@ fn drop_init_annotations(object: &mut Map) {
         "pod.beta.kubernetes.io/init-container-statuses",
         "pod.beta.kubernetes.io/init-containers",
     ];
+    let Some(annotations) = object.get("metadata").and_then(|meta| meta.get("annotations")) else { return };
+    if DROPPED.iter().all(|name| annotations.get(name).is_none()) {
+        return;
+    }
     let annotations = object_mut(object, "metadata").and_then(|meta| object_mut(meta, "annotations"));
     if let Some(annotations) = annotations {
         for name in DROPPED {

@@ -58,12 +58,14 @@ pub fn complete(map: &mut Map, member: &str, from: &Map) {
 
 /// A container that says only limits requests as much.
 pub fn requests_from_limits(container: &mut Map) {
-    let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
+    let Some(Value::Object(resources)) = container.get("resources") else { return };
     let Some(Value::Object(limits)) = resources.get("limits") else { return };
     let has_all = limits.keys().all(|name| resources.get("requests").is_some_and(|m| m.get(name).is_some()));
     if !has_all {
         let limits = limits.clone();
-        complete(resources, "requests", &limits);
+        if let Some(Value::Object(resources)) = container.get_mut("resources") {
+            complete(resources, "requests", &limits);
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use kubelith_codec::json;
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
 use kubelith_server::api::Api;
+use kubelith_server::context::RequestExt;
 use kubelith_server::discovery::{Discovery, Source};
-use kubelith_server::filters::authorization::Authorized;
 use kubelith_server::http::{Body, BoxHandler, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
 use kubelith_server::routes;
@@ -70,8 +70,8 @@ impl Server {
             .body(RequestBody::Full(body))
             .unwrap();
         let info = RequestInfo::parse(&method, request.uri().path(), request.uri()).unwrap();
-        request.extensions_mut().insert(Arc::new(info));
-        request.extensions_mut().insert(Authorized { authorizer: Arc::new(AlwaysAllow) });
+        request.carried_mut().info = Some(Arc::new(info));
+        request.carried_mut().authorizer = Some(Arc::new(AlwaysAllow));
         self.handler.handle(request).await
     }
 
@@ -99,10 +99,12 @@ impl Events {
     pub fn ready(&mut self) -> Vec<(String, Value)> {
         let mut events = Vec::new();
         while let Some(Some(frame)) = self.body.next().now_or_never() {
-            let line = frame.unwrap().into_data().unwrap();
-            let mut event = json::parse(&line).unwrap();
-            let object = event.remove_at(&["object"]).unwrap();
-            events.push((event.str_at(&["type"]).to_owned(), object));
+            let lines = frame.unwrap().into_data().unwrap();
+            for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+                let mut event = json::parse(line).unwrap();
+                let object = event.remove_at(&["object"]).unwrap();
+                events.push((event.str_at(&["type"]).to_owned(), object));
+            }
         }
         events
     }

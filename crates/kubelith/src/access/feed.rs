@@ -20,9 +20,9 @@ trait Learns: Send + Sync + 'static {
     /// Namespaces and names of what was learned.
     fn known(&self) -> Vec<(Str, Str)>;
 
-    /// Members of an object with this JSON that are not looked at.
-    fn unread(&self, _json: &[u8]) -> &'static [&'static str] {
-        &[]
+    /// As much of an object as is looked at.
+    fn read(&self, object: &CachedObject) -> Option<Value> {
+        json::parse_stored(&object.json()).ok()
     }
 
     /// Whether a change may matter; reading the object costs more than telling.
@@ -73,10 +73,13 @@ impl Learns for Nodes {
         self.0.put(self.1, object);
     }
 
-    fn unread(&self, json: &[u8]) -> &'static [&'static str] {
+    fn read(&self, object: &CachedObject) -> Option<Value> {
+        let json = object.json();
         match self.1 {
-            NodeGraphKind::Pod => unread_of_pod(json),
-            _ => &[],
+            NodeGraphKind::Pod => {
+                spec_of_pod(object).or_else(|| json::parse_stored_without(&json, unread_of_pod(&json)).ok())
+            }
+            _ => json::parse_stored(&json).ok(),
         }
     }
 
@@ -236,10 +239,35 @@ fn put(learner: &impl Learns, change: &Changed<'_>) {
     if !learner.is_concerned(change) {
         return;
     }
-    let json = change.object.json();
-    if let Ok(value) = json::parse_stored_without(&json, learner.unread(&json)) {
+    if let Some(value) = learner.read(change.object) {
         learner.put(&value);
     }
+}
+
+/// What is read of nearly every pod: its name and its spec, found in the text as we write it. When a server starts there
+/// are many pods, and two thirds of each are other things. `None` if this one must be read as a whole.
+fn spec_of_pod(pod: &CachedObject) -> Option<Value> {
+    let json = pod.json();
+    let has = |word: &[u8]| memmem::find(&json, word).is_some();
+    // An annotation of mirror pods; claims, whose names are in the status.
+    if has(b"/config.mirror") || has(b"esourceClaim") {
+        return None;
+    }
+    // Before it there is the metadata, in which no key of this name has an object.
+    let start = memmem::find(&json, b",\"spec\":{")? + b",\"spec\":".len();
+    let end = memmem::rfind(&json, b",\"status\":{").filter(|end| *end > start)?;
+    let spec = &json[start..end];
+    let unread = unread_of_pod(spec);
+    // Where containers refer to nothing, what is of interest comes after them. What is no whole value is refused.
+    let behind_containers = memmem::find(spec, b",\"dnsPolicy\":\"").filter(|_| unread.contains(&"containers"));
+    let rest = behind_containers.map(|at| [b"{", &spec[at + 1..]].concat());
+    let spec = rest.and_then(|rest| json::parse_stored_without(&rest, unread).ok());
+    let spec = match spec {
+        Some(spec) => spec,
+        None => json::parse_stored_without(&json[start..end], unread).ok()?,
+    };
+    let metadata = [("name", Value::from(pod.name())), ("namespace", Value::from(pod.namespace()))];
+    Some(Value::from([("metadata", Value::from(metadata)), ("spec", spec)]))
 }
 
 #[cfg(test)]
@@ -264,6 +292,39 @@ mod tests {
         assert_eq!(graph.names(NodeGraphKind::Pod).len(), 2);
         forget_others(&learner, &[pod("b")].into_iter().collect());
         assert_eq!(graph.names(NodeGraphKind::Pod), [("ns".into(), "b".into())]);
+    }
+
+    #[test]
+    fn a_pod_is_read_as_far_as_needed() {
+        let learner = Nodes(Arc::default(), NodeGraphKind::Pod);
+        let metadata = r#""kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"a":"\",\"spec\":{","spec":"x"},"labels":{},"managedFields":[{"fieldsV1":{"f:spec":{}}}],"name":"p","namespace":"ns""#;
+        let spec = r#""spec":{"affinity":{"x":1},"containers":[{"name":"c"}],"dnsPolicy":"Default","nodeName":"n","volumes":[{"name":"v","secret":{"secretName":"s"}}]}"#;
+        let status = r#""status":{"conditions":[{"status":"True"}]}"#;
+        // Whether only a part of it has to be read.
+        let cases = [
+            (format!("{{{metadata}}},{spec},{status}}}"), true),
+            (format!("{{{metadata}}},{},{status}}}", spec.replace("\"x\"", "\"y\":2,\"dnsPolicy\":\"\",\"x\"")), true),
+            (format!("{{{metadata}}},{spec}}}"), false),
+            (
+                format!("{{{metadata}}},{spec},{}}}", status.replace("\"status\":\"True\"", "\"a\":1,\"status\":{}")),
+                false,
+            ),
+            (format!("{{{metadata}}},{spec},{}}}", status.replace("conditions", "resourceClaimStatuses")), false),
+            (
+                format!("{{{}}},{spec},{status}}}", metadata.replace("\"a\":", "\"kubernetes.io/config.mirror\":")),
+                false,
+            ),
+        ];
+        for (json, in_part) in cases {
+            let (_, pod) = cached("ns/p", &json, "n");
+            let part = spec_of_pod(&pod);
+            assert_eq!(part.is_some(), in_part, "{json}");
+            let whole = json::parse_stored(json.as_bytes()).unwrap();
+            let read = learner.read(&pod).unwrap();
+            for path in [["metadata", "name"], ["metadata", "namespace"], ["spec", "nodeName"], ["spec", "volumes"]] {
+                assert_eq!(read.at(&path), whole.at(&path), "{json}: {path:?}");
+            }
+        }
     }
 
     #[test]

@@ -15,5 +15,5 @@ mod versions;
 
 pub use conflict::{Conflict, Conflicts};
 pub use owners::{ManagerId, Operation, Owner, Owners};
-pub use updater::{Applied, Force, UpdateError, Updater};
+pub use updater::{Applied, Force, UpdateError, Updater, Wanted};
 pub use versions::{ConvertError, Versions};

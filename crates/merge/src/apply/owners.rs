@@ -1,6 +1,6 @@
 //! Managers and what they own.
 
-use crate::fieldset::Set;
+use crate::fieldset::{Owned, Set};
 use kubelith_meta::{Str, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -32,12 +32,9 @@ pub struct Owner {
     /// The `apiVersion` that the fields are named in.
     pub version: Str,
     pub operation: Operation,
-    pub(crate) set: Set,
-    /// `fieldsV1` as it was read, as long as the set is what it was. Most entries leave a request as they came, and are
-    /// not written anew.
-    pub(crate) wire: Option<Value>,
-    /// The set before and how it was read: what an applier owns often turns out to be the same.
-    former: Option<Box<(Set, Value)>>,
+    fields: Owned,
+    /// The set before: what an applier owns often turns out to be the same.
+    former: Option<Box<Owned>>,
     /// When the manager last changed something.
     pub time: Option<Str>,
 }
@@ -82,7 +79,11 @@ impl PartialOrd for ManagerId {
 
 impl Owner {
     pub fn new(version: Str, operation: Operation, set: Set) -> Owner {
-        Owner { version, operation, set, wire: None, former: None, time: None }
+        Owner::of(version, operation, set.into())
+    }
+
+    pub(crate) fn of(version: Str, operation: Operation, fields: Owned) -> Owner {
+        Owner { version, operation, fields, former: None, time: None }
     }
 
     /// What an applier owns after another apply. Its time is that of the last change until something changes.
@@ -90,43 +91,42 @@ impl Owner {
         let mut owner = Owner::new(Str::from(version), Operation::Apply, set);
         if let Some(last) = last {
             owner.time = last.time;
-            owner.former = last.wire.map(|wire| Box::new((last.set, wire)));
+            owner.former = last.fields.wire().is_some().then(|| Box::new(last.fields));
         }
         owner
     }
 
     /// The set as `fieldsV1`.
     pub(crate) fn into_fields(self) -> Value {
-        match (self.wire, self.former) {
-            (Some(wire), _) => wire,
-            (None, Some(former)) if former.0 == self.set => former.1,
-            _ => self.set.to_fields(),
+        match self.former {
+            Some(former) if former.set() == self.fields.set() => former.into_fields(),
+            _ => self.fields.into_fields(),
         }
     }
 
     pub fn set(&self) -> &Set {
-        &self.set
+        self.fields.set()
+    }
+
+    pub(crate) fn fields(&self) -> &Owned {
+        &self.fields
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
     }
 
     /// Takes fields away.
     pub(crate) fn lose(&mut self, fields: &Set) {
-        if !self.set.is_disjoint(fields) {
-            self.set.remove(fields);
-            self.wire = None;
-        }
+        self.fields.lose(fields);
     }
 
     /// Adds fields.
     pub(crate) fn gain(&mut self, fields: Set) {
-        // Who writes a field again owns it already.
-        if !fields.is_subset(&self.set) {
-            self.set.add(fields);
-            self.wire = None;
-        }
+        self.fields.gain(fields);
     }
 
     pub(crate) fn replace_set(&mut self, set: Set) {
-        self.set = set;
-        self.wire = None;
+        self.fields = set.into();
     }
 }

@@ -14,7 +14,7 @@ impl Updater<'_> {
     /// Whether applying `now` can remove anything of what was applied as `last`. If all of it is applied again, everything
     /// on the way to it is owned, too, and nothing can go.
     pub(super) fn may_prune(&self, last: &Owner, now: &Set) -> bool {
-        !last.set.is_empty() && (last.version != self.version || !last.set.is_subset(now))
+        !last.is_empty() && (last.version != self.version || !last.set().is_subset(now))
     }
 
     /// `merged` without what was applied as `last` and nobody owns now.
@@ -25,7 +25,7 @@ impl Updater<'_> {
         let (Some(base), Some(ty)) = (base, self.type_in(&last.version)) else { return Ok(merged) };
         let base = base.into_owned();
 
-        let last_set = ty.with_named_fields(&last.set);
+        let last_set = ty.with_named_fields(last.set());
         let everything = ty.with_named_fields(&ty.field_set(&base));
         let mut pruned = base.clone();
         ty.remove_items(&mut pruned, &last_set);
@@ -64,8 +64,8 @@ impl Updater<'_> {
         let mut owned: Vec<(Str, Set)> = vec![(pruned_version.clone(), Set::new())];
         for owner in owners.values() {
             match owned.iter_mut().find(|(v, _)| *v == owner.version) {
-                Some((_, set)) => *set = set.union(&owner.set),
-                None => owned.push((owner.version.clone(), owner.set.clone())),
+                Some((_, set)) => *set = set.union(owner.set()),
+                None => owned.push((owner.version.clone(), owner.set().clone())),
             }
         }
         let mut merged = Cow::Borrowed(merged);

@@ -77,7 +77,7 @@ impl<'a> World<'a> {
         let mut owners = self.owners.clone();
         let applied = {
             let set = self.updater().ty.field_set(config);
-            self.updater().apply(&self.object, config, set, &mut owners, &id, force)?
+            self.updater().apply(&self.object, config, Wanted::Set(set), &mut owners, &id, force)?
         };
         if let Applied::Changed(object) = applied {
             self.object = object;
@@ -102,7 +102,7 @@ impl<'a> World<'a> {
     }
 
     fn owned_by(&self, manager: &str) -> String {
-        let sets = self.owners.iter().filter(|(id, _)| id.manager == manager).map(|(_, o)| text(&o.set.to_fields()));
+        let sets = self.owners.iter().filter(|(id, _)| id.manager == manager).map(|(_, o)| text(&o.set().to_fields()));
         sets.collect::<Vec<_>>().join(" ")
     }
 
@@ -212,7 +212,14 @@ fn applying_again_changes_nothing() {
     let id = ManagerId::new("m1", Operation::Apply, "v1", "");
     let applied = w
         .updater()
-        .apply(&w.object, &config, w.updater().ty.field_set(&config), &mut w.owners.clone(), &id, Force::No)
+        .apply(
+            &w.object,
+            &config,
+            Wanted::Set(w.updater().ty.field_set(&config)),
+            &mut w.owners.clone(),
+            &id,
+            Force::No,
+        )
         .unwrap();
     assert!(matches!(applied, Applied::Unchanged));
 }

@@ -32,6 +32,14 @@ pub enum UpdateError {
     Failed(String),
 }
 
+/// The fields that an applier wants.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    Set(Set),
+    /// As they will be written, without those that nobody owns or that cannot be set.
+    Written(String),
+}
+
 /// The outcome of an apply.
 #[derive(Debug, Clone)]
 pub enum Applied {
@@ -77,20 +85,20 @@ impl<'a> Updater<'a> {
         owner.lose(&removed);
         let has_changed = !changed.is_empty();
         owner.gain(changed);
-        if owner.set.is_empty() {
+        if owner.is_empty() {
             return Ok(None);
         }
         let owner = owners.entry(manager).or_insert(owner);
         Ok(has_changed.then_some(owner))
     }
 
-    /// Merges `config`, whose field set is `set`, into `live`, prunes what `manager` no longer wants, and makes it own what
+    /// Merges `config`, whose fields are `wanted`, into `live`, prunes what `manager` no longer wants, and makes it own what
     /// it wants.
     pub fn apply(
         &self,
         live: &Value,
         config: &Value,
-        mut set: Set,
+        wanted: Wanted,
         owners: &mut Owners,
         manager: &ManagerId,
         force: Force,
@@ -98,18 +106,13 @@ impl<'a> Updater<'a> {
         self.reconcile(owners);
         let merge_failed = |e| UpdateError::Failed(format!("failed to merge config: {e}"));
         let overlay = self.ty.overlay(live, config).map_err(merge_failed)?;
-        if let Some(filter) = self.filter(self.version) {
-            filter.apply(&mut set);
-        }
-        let last = owners.remove(manager);
-        let may_prune = last.as_ref().is_some_and(|last| self.may_prune(last, &set));
-        let (last, pruned) = if may_prune { (None, last) } else { (last, None) };
-        let time = pruned.as_ref().and_then(|p| p.time.clone());
-        let mut owner = Owner::renewed(last, self.version, set);
-        owner.time = owner.time.or(time);
-        owners.insert(manager.clone(), owner);
-        if overlay.is_empty() && !may_prune {
-            owners.retain(|_, owner| !owner.set.is_empty());
+        let pruned = match wanted {
+            Wanted::Written(fields) if self.owns_just(owners.get(manager), &fields) => None,
+            Wanted::Written(_) => self.renew(owners, manager, self.ty.field_set(config)),
+            Wanted::Set(set) => self.renew(owners, manager, set),
+        };
+        if overlay.is_empty() && pruned.is_none() {
+            owners.retain(|_, owner| !owner.is_empty());
             return Ok(Applied::Unchanged);
         }
         let merged = self.ty.merge(live, config).map_err(merge_failed)?;
@@ -121,11 +124,32 @@ impl<'a> Updater<'a> {
         Ok(if values::equal(live, &new) { Applied::Unchanged } else { Applied::Changed(new) })
     }
 
+    /// Whether a manager has these fields in this version, and no others.
+    fn owns_just(&self, owner: Option<&Owner>, fields: &str) -> bool {
+        owner.is_some_and(|o| o.version == self.version && o.fields().text().is_some_and(|text| **text == *fields))
+    }
+
+    /// Makes `manager` the owner of `set`, as far as it can be set. Answers what it owned before, if something of that may
+    /// have to go.
+    fn renew(&self, owners: &mut Owners, manager: &ManagerId, mut set: Set) -> Option<Owner> {
+        if let Some(filter) = self.filter(self.version) {
+            filter.apply(&mut set);
+        }
+        let last = owners.remove(manager);
+        let may_prune = last.as_ref().is_some_and(|last| self.may_prune(last, &set));
+        let (last, pruned) = if may_prune { (None, last) } else { (last, None) };
+        let time = pruned.as_ref().and_then(|p| p.time.clone());
+        let mut owner = Owner::renewed(last, self.version, set);
+        owner.time = owner.time.or(time);
+        owners.insert(manager.clone(), owner);
+        pruned
+    }
+
     /// Brings ownership in line with the types as they are now, and forgets versions that are gone.
     fn reconcile(&self, owners: &mut Owners) {
         owners.retain(|_, owner| {
             let Some(ty) = self.type_in(&owner.version) else { return false };
-            if let Some(set) = ty.reconcile(&owner.set) {
+            if let Some(set) = ty.reconcile_owned(owner.fields()) {
                 owner.replace_set(set);
             }
             true
@@ -155,8 +179,10 @@ impl<'a> Updater<'a> {
                 gone.push(id.clone());
                 continue;
             };
-            let conflict =
-                owner.set.intersection(&comparison.modified).union(&owner.set.intersection(&comparison.added));
+            let conflict = owner
+                .fields()
+                .intersection(&comparison.modified)
+                .union(&owner.fields().intersection(&comparison.added));
             if !conflict.is_empty() || !comparison.removed.is_empty() {
                 losses.push((id.clone(), conflict, comparison.removed.clone()));
             }
@@ -174,7 +200,7 @@ impl<'a> Updater<'a> {
                 owner.lose(&removed);
             }
         }
-        owners.retain(|_, owner| !owner.set.is_empty());
+        owners.retain(|_, owner| !owner.is_empty());
         Ok(comparisons.known.swap_remove(0).1.unwrap_or_default())
     }
 }

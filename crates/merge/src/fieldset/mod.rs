@@ -2,6 +2,8 @@
 
 mod element;
 mod filter;
+mod outline;
+mod owned;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -11,6 +13,8 @@ mod writer;
 
 pub use element::{Path, PathElement};
 pub use filter::{Filter, Matcher, Pattern};
+pub(crate) use outline::Level;
+pub(crate) use owned::Owned;
 pub use set::Set;
 pub use wire::FieldsError;
 pub(crate) use writer::{FieldsWriter, Mask, Masked};

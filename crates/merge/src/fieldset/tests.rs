@@ -126,7 +126,7 @@ fn filters() {
 }
 
 /// Few names, so that sets overlap.
-fn arbitrary_set() -> impl Strategy<Value = Set> {
+pub(super) fn arbitrary_set() -> impl Strategy<Value = Set> {
     let element = prop_oneof![
         "[a-c]".prop_map(PathElement::field),
         "[a-c]".prop_map(|n| PathElement::key([("name", Value::from(n))])),

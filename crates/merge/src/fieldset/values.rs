@@ -45,7 +45,8 @@ pub(crate) fn equal(a: &Value, b: &Value) -> bool {
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|((ka, a), (kb, b))| ka == kb && equal(a, b))
+            let same = |((ka, a), (kb, b)): ((&str, &Value), (&str, &Value))| ka == kb && equal(a, b);
+            a.shares_with(b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(same))
         }
         _ => a == b,
     }

@@ -63,6 +63,10 @@ impl JsonPatch {
 
     /// Applies all operations to `doc`; after an error `doc` is of no use.
     pub fn apply(self, doc: &mut Value, max_copied_bytes: usize) -> Result<(), PatchError> {
+        // What is moved may be something else where it goes.
+        if self.operations.iter().any(|o| matches!(o.op.as_deref(), Some("move" | "copy"))) {
+            doc.unshare();
+        }
         let mut run = Run { depth: depth(doc), doc, copied: 0, max_copied: max_copied_bytes };
         for operation in self.operations {
             run.step(operation).map_err(PatchError::Unprocessable)?;

@@ -1,7 +1,7 @@
 //! The list `metadata.managedFields` and the owners in it.
 
 use crate::apply::{ManagerId, Operation, Owner, Owners};
-use crate::fieldset::Set;
+use crate::fieldset::Owned;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Str, Time, Value};
 
@@ -27,19 +27,19 @@ impl Managed {
     /// Takes the entries out of `object`.
     pub fn take(object: &mut Value) -> Result<Managed, ManagedFieldsError> {
         match object.remove_at(&MANAGED_FIELDS) {
-            Some(Value::Array(list)) => Managed::read(list),
+            Some(Value::Array(list)) => Managed::read(&list),
             _ => Ok(Managed::default()),
         }
     }
 
     /// Reads a list of entries. Of two with the same identity the later counts.
     pub fn decode(list: &Value) -> Result<Managed, ManagedFieldsError> {
-        Managed::read(list.as_array().unwrap_or_default().to_vec())
+        Managed::read(list.as_array().unwrap_or_default())
     }
 
-    fn read(list: Vec<Value>) -> Result<Managed, ManagedFieldsError> {
+    fn read(list: &[Value]) -> Result<Managed, ManagedFieldsError> {
         let mut managed = Managed::default();
-        for (i, entry) in list.into_iter().enumerate() {
+        for (i, entry) in list.iter().enumerate() {
             let (id, owner) = decode_entry(i, entry).map_err(ManagedFieldsError)?;
             managed.owners.insert(id, owner);
         }
@@ -91,7 +91,7 @@ pub(super) fn is_present(object: &Value) -> bool {
     object.at(&MANAGED_FIELDS).is_some_and(|list| list.as_array().is_some())
 }
 
-fn decode_entry(i: usize, mut entry: Value) -> Result<(ManagerId, Owner), String> {
+fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owner), String> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
@@ -106,15 +106,13 @@ fn decode_entry(i: usize, mut entry: Value) -> Result<(ManagerId, Owner), String
         "" => return Err(format!("missing fieldsType in managed fields entry {i}")),
         other => return Err(format!("invalid fieldsType {} in managed fields entry {i}", Quoted(other))),
     }
-    let set = Set::from_fields(entry.get("fieldsV1").unwrap_or(&Value::Null)).map_err(|e| {
-        let entry = crate::go_text::go_value(&entry);
+    let fields = Owned::read(entry.get("fieldsV1")).map_err(|e| {
+        let entry = crate::go_text::go_value(entry);
         format!("error decoding versioned set from {entry}: error decoding set: {e}")
     })?;
     let id = ManagerId::new(text("manager"), operation, text("apiVersion"), text("subresource"));
-    let mut owner = Owner::new(Str::from(text("apiVersion")), operation, set);
+    let mut owner = Owner::of(Str::from(text("apiVersion")), operation, fields);
     owner.time = Some(text("time")).filter(|t| !t.is_empty()).map(canonical_time);
-    // What came in another form is written anew.
-    owner.wire = entry.as_object_mut().and_then(|e| e.remove("fieldsV1")).filter(|w| matches!(w, Value::Raw(_)));
     Ok((id, owner))
 }
 

@@ -3,7 +3,7 @@
 use super::entries::{self, Managed, is_present, is_reset};
 use super::last_applied;
 use super::names::{describe, kind_of};
-use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions};
+use crate::apply::{Applied, Conflicts, Force, ManagerId, Operation, Owners, UpdateError, Updater, Versions, Wanted};
 use crate::fieldset::{Filter, Mask, Set};
 use crate::typed::{Duplicates, Type, fields_of_new};
 use kubelith_meta::{GroupVersionKind, Status, Str, Time, Value};
@@ -115,12 +115,7 @@ impl FieldManager<'_> {
     fn note_creator(&self, object: &mut Value, manager: &str, now: Time) -> Result<(), ()> {
         let version = self.kind.api_version();
         let ty = self.ty().map_err(drop)?;
-        let excluded = match self.updater(ty, &version).filter(&version) {
-            None => None,
-            Some(Filter::Exclude(excluded)) => Some(excluded),
-            Some(Filter::Include(_)) => return Err(()),
-        };
-        let mask = Mask { nobodys: Some(&NOBODYS_FIELDS), excluded };
+        let mask = owned_mask(&self.updater(ty, &version)).ok_or(())?;
         if let Some(fields) = fields_of_new(ty, object, mask)? {
             let id = self.manager_id(manager, Operation::Update, &version);
             entries::store_first(object, id, version.into(), fields, Str::from(now.rfc3339()));
@@ -258,25 +253,27 @@ impl FieldManager<'_> {
         let fail = |what: &str, object: &Value, e: String| {
             ApplyError::Internal(format!("failed to create typed {what} object ({}): {e}", describe(object)))
         };
-        let set = match ty.checked_field_set(patch) {
-            Some(set) => set,
+        let version = self.kind.api_version();
+        let updater = self.updater(ty, &version);
+        let written = owned_mask(&updater).and_then(|mask| ty.written_field_set(patch, mask));
+        let wanted = match written {
+            Some(written) => Wanted::Written(written),
             None => {
                 ty.validate(patch, Duplicates::Refused).map_err(|e| fail("patch", patch, e.to_string()))?;
-                ty.field_set(patch)
+                Wanted::Set(ty.field_set(patch))
             }
         };
         if !is_known {
             ty.validate(live, Duplicates::Allowed).map_err(|e| fail("live", live, e.to_string()))?;
         }
-        let version = self.kind.api_version();
         let id = self.manager_id(manager, Operation::Apply, &version);
-        let applied = self.updater(ty, &version).apply(live, patch, set, &mut managed.owners, &id, force)?;
+        let applied = updater.apply(live, patch, wanted, &mut managed.owners, &id, force)?;
         if let Some(owner) = managed.owners.get_mut(&id) {
             owner.lose(&NOBODYS_FIELDS);
             if matches!(applied, Applied::Changed(_)) {
                 owner.time = Some(Str::from(now.rfc3339()));
             }
-            if owner.set.is_empty() {
+            if owner.is_empty() {
                 managed.owners.remove(&id);
             }
         }
@@ -308,6 +305,16 @@ impl FieldManager<'_> {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         ManagerId::new(manager, operation, version, self.subresource)
     }
+}
+
+/// What writing the fields of a whole object leaves out, if it can be told by field.
+fn owned_mask<'u>(updater: &Updater<'u>) -> Option<Mask<'u>> {
+    let excluded = match updater.filter(updater.version) {
+        None => None,
+        Some(Filter::Exclude(excluded)) => Some(excluded),
+        Some(Filter::Include(_)) => return None,
+    };
+    Some(Mask { nobodys: Some(&NOBODYS_FIELDS), excluded })
 }
 
 /// A copy of `object` that ownership does not have to walk through its own records in.
@@ -356,7 +363,7 @@ fn cap_updaters(owners: &mut Owners) {
         }
         let Some(merged) = owners.get(&id).cloned() else { continue };
         if let Some(owner) = owners.get_mut(&bucket) {
-            owner.replace_set(owner.set.union(&merged.set));
+            owner.replace_set(owner.set().union(merged.set()));
             // The one being merged is the more recent.
             owner.time = merged.time;
         }

@@ -31,7 +31,7 @@ impl<'a> ScaleHandler<'a> {
         let mut scale = Managed::default();
         for (id, owner) in &self.parent.owners {
             let Some(Some(path)) = self.replicas_in(&owner.version) else { continue };
-            if owner.set.contains(path) {
+            if owner.set().contains(path) {
                 let mut mapped = Owner::new(Str::const_new(SCALE_VERSION), owner.operation, replicas_of_scale());
                 mapped.time = owner.time.clone();
                 scale.owners.insert(id.clone(), mapped);
@@ -50,13 +50,13 @@ impl<'a> ScaleHandler<'a> {
             times.push((id.clone(), owner.time.clone()));
             // Entries of unknown versions are dropped.
             let Some(path) = self.replicas_in(&owner.version) else { continue };
-            if let Some(path) = path.filter(|p| owner.set.contains(p))
+            if let Some(path) = path.filter(|p| owner.set().contains(p))
                 && scale.owners.remove(&id).is_none()
             {
                 let mut stolen = Set::new();
                 stolen.insert(path);
                 owner.lose(&stolen);
-                if owner.set.is_empty() {
+                if owner.is_empty() {
                     continue;
                 }
             }
@@ -64,7 +64,7 @@ impl<'a> ScaleHandler<'a> {
         }
         let replicas = self.replicas_in(self.version).flatten();
         for (id, owner) in scale.owners {
-            if !owner.set.contains(&Path::fields(&["spec", "replicas"])) {
+            if !owner.set().contains(&Path::fields(&["spec", "replicas"])) {
                 continue;
             }
             let mut set = Set::new();

@@ -24,12 +24,11 @@ fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut Valid
         (Some(Kind::Map(map)), Value::Object(live), Value::Object(config)) if !map.atomic && !live.is_empty() => {
             let mut types = map.in_order(config.len());
             for (name, value) in config.iter() {
-                let member = live.get_mut(name);
-                if member.as_ref().is_some_and(|member| values::equal(member, value)) {
+                if live.get(name).is_some_and(|member| values::equal(member, value)) {
                     continue;
                 }
                 let start = errors.len();
-                match (types.member(name), member) {
+                match (types.member(name), live.get_mut(name)) {
                     (Some(ty), Some(member)) => merge_into(ty, member, value, errors),
                     (Some(_), None) => drop(live.insert(name, value.clone())),
                     (None, _) => errors.push("schema error: invalid atom: inlined"),
@@ -41,11 +40,18 @@ fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut Valid
             if live.len() == config.len() && live.iter().zip(config).all(|(l, c)| list.same_element(l, c)) =>
         {
             for (element, value) in live.iter_mut().zip(config) {
-                merge_into(list.element, element, value, errors);
+                if !is_settled(list.element, element, value) {
+                    merge_into(list.element, element, value, errors);
+                }
             }
         }
         _ => *live = merge(ty, Some(live), Some(config), errors).unwrap_or_default(),
     }
+}
+
+/// Whether a config changes nothing in a shared object, which is better not copied then.
+fn is_settled(ty: Type<'_>, live: &Value, config: &Value) -> bool {
+    live.as_object().is_some_and(Map::is_shared) && ty.overlay(live, config).is_ok_and(|overlay| overlay.is_empty())
 }
 
 /// At least one of the two is there. `None` if nothing comes out.

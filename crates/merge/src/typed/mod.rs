@@ -16,6 +16,7 @@ mod remove;
 #[cfg(test)]
 mod tests;
 mod to_set;
+mod to_text;
 mod validate;
 mod zero;
 

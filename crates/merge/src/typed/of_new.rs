@@ -10,9 +10,9 @@ use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::ListKind;
 
 /// The value is not as simple as that: it takes the long way.
-struct Unusual;
+pub(super) struct Unusual;
 
-type Written = Result<(), Unusual>;
+pub(super) type Written = Result<(), Unusual>;
 
 /// What the creator of `object` owns, without what `mask` says. `Ok(None)` is nothing; an error means that it takes a
 /// comparison to tell.
@@ -124,10 +124,10 @@ fn added_element<K>(out: &mut FieldsWriter, list: ListType<'_>, twins: &[(K, &Va
 }
 
 /// Elements with the values of their keys.
-type Keyed<'v> = Vec<(Vec<(&'v str, &'v Value)>, &'v Value)>;
+pub(super) type Keyed<'v> = Vec<(Vec<(&'v str, &'v Value)>, &'v Value)>;
 
 /// The elements in the order of their keys, if all have all of them.
-fn sorted_by_keys<'v>(keys: &'v [Str], elements: &'v [Value]) -> Option<Keyed<'v>> {
+pub(super) fn sorted_by_keys<'v>(keys: &'v [Str], elements: &'v [Value]) -> Option<Keyed<'v>> {
     let mut names: Vec<&str> = keys.iter().map(Str::as_str).collect();
     names.sort_unstable();
     let keyed = |element: &'v Value| {
@@ -140,7 +140,7 @@ fn sorted_by_keys<'v>(keys: &'v [Str], elements: &'v [Value]) -> Option<Keyed<'v
     Some(sorted)
 }
 
-fn by_keys(a: &[(&str, &Value)], b: &[(&str, &Value)]) -> std::cmp::Ordering {
+pub(super) fn by_keys(a: &[(&str, &Value)], b: &[(&str, &Value)]) -> std::cmp::Ordering {
     let orders = a.iter().zip(b).map(|(a, b)| values::compare(a.1, b.1));
     orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
 }

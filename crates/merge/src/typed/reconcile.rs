@@ -4,7 +4,7 @@
 //! nothing is done: the owner of the whole goes on as the owner of the container.
 
 use super::Type;
-use crate::fieldset::{PathElement, Set};
+use crate::fieldset::{Level, Owned, PathElement, Set};
 
 impl Type<'_> {
     /// `set` in terms of this type; `None` if it is so already.
@@ -12,16 +12,31 @@ impl Type<'_> {
         self.has_outdated(set).then(|| self.rewrite(set))
     }
 
+    /// As `reconcile`, for a set that may not be read yet.
+    pub(crate) fn reconcile_owned(self, fields: &Owned) -> Option<Set> {
+        match fields.outline() {
+            Some(outline) => self.has_outdated_in(outline.root()).then(|| self.rewrite(fields.set())),
+            None => self.reconcile(fields.set()),
+        }
+    }
+
     fn has_outdated(self, set: &Set) -> bool {
         set.nodes().iter().filter(|n| !n.children.is_empty()).any(|node| {
-            self.below(&node.element).is_some_and(|ty| ty.owned_as_a_whole() || ty.has_outdated(&node.children))
+            self.below(field_of(&node.element))
+                .is_some_and(|ty| ty.owned_as_a_whole() || ty.has_outdated(&node.children))
+        })
+    }
+
+    fn has_outdated_in(self, level: Level<'_>) -> bool {
+        level.iter().filter(|(_, below)| !below.is_empty()).any(|(field, below)| {
+            self.below(field).is_some_and(|ty| ty.owned_as_a_whole() || ty.has_outdated_in(below))
         })
     }
 
     fn rewrite(self, set: &Set) -> Set {
         let mut result = Set::new();
         for node in set.nodes() {
-            match self.below(&node.element) {
+            match self.below(field_of(&node.element)) {
                 Some(ty) if !node.children.is_empty() && ty.owned_as_a_whole() => {
                     result.push(node.element.clone(), true, Set::new());
                 }
@@ -32,15 +47,15 @@ impl Type<'_> {
         result
     }
 
-    /// The type of what `element` leads to; `None` where nothing is to be rewritten.
-    fn below(self, element: &PathElement) -> Option<Self> {
+    /// The type of what `field`, or an element that is none, leads to; `None` where nothing is to be rewritten.
+    fn below(self, field: Option<&str>) -> Option<Self> {
         if let Some(map) = self.as_map() {
             if map.is_free_form() {
                 return None;
             }
-            return match element {
-                PathElement::Field(name) => map.member(name),
-                _ => map.element,
+            return match field {
+                Some(name) => map.member(name),
+                None => map.element,
             };
         }
         self.as_list().map(|list| list.element)
@@ -51,5 +66,12 @@ impl Type<'_> {
             Some(map) => map.atomic && !map.is_free_form(),
             None => self.as_list().is_some_and(|list| list.is_atomic()),
         }
+    }
+}
+
+fn field_of(element: &PathElement) -> Option<&str> {
+    match element {
+        PathElement::Field(name) => Some(name),
+        _ => None,
     }
 }

@@ -331,8 +331,73 @@ fn fields_of_new_objects() {
     }
 }
 
+#[test]
+fn written_field_sets() {
+    let schema = types(
+        "type T
+           l []I map=name,port
+           s []string set
+           a []A
+           m map<string>
+           o A
+           n int32
+         type I
+           name string
+           port int32
+           o A
+         type A
+           x string
+           y string",
+    );
+    let ty = Type::of(&schema);
+    let fits = [
+        r#"{"l":[{"name":"b","port":443,"o":{"x":"1"}},{"name":"b","port":80,"o":{}},{"name":"a","port":9,"o":null}]}"#,
+        r#"{"l":[{"name":"a"},{"port":1}],"s":["b","a"],"a":[{"x":"1"}]}"#,
+        r#"{"m":{},"o":{},"l":[],"s":[],"a":[]}"#,
+        r#"{"m":{"<é":"1","b":null},"l":null,"n":null,"o":{"x":"","y":null}}"#,
+    ];
+    for object in fits {
+        let object = v(object);
+        ty.validate(&object, Duplicates::Refused).unwrap();
+        let expected = ty.field_set(&object).to_json();
+        assert_eq!(ty.written_field_set(&object, Mask::default()), Some(expected), "{}", text(&object));
+    }
+    let unfit = [
+        r#"{}"#,
+        r#"[]"#,
+        r#"{"n":"1"}"#,
+        r#"{"z":1}"#,
+        r#"{"o":{"z":1}}"#,
+        r#"{"a":[{"z":1}]}"#,
+        r#"{"s":["a","a"]}"#,
+        r#"{"s":[{}]}"#,
+        r#"{"l":[{"name":"a","port":1},{"name":"a","port":1}]}"#,
+        r#"{"l":[{"name":"a"},{"name":"a"}]}"#,
+        r#"{"l":[{}]}"#,
+        r#"{"l":{}}"#,
+    ];
+    for object in unfit {
+        assert_eq!(ty.written_field_set(&v(object), Mask::default()), None, "{object}");
+    }
+}
+
 proptest! {
     #![proptest_config(crate::testing::cases(300))]
+
+    #[test]
+    fn written_field_sets_are_field_sets(seed: u64) {
+        let schema = deployment();
+        let ty = Type::of(&schema);
+        let object = random_object(&schema, seed);
+        let nobodys = Set::of_fields(&[&["metadata"], &["metadata", "name"], &["spec"], &["spec", "replicas"]]);
+        let excluded = Set::of_fields(&[&["status"], &["spec", "strategy"], &["metadata", "labels"]]);
+        let mut set = ty.field_set(&object);
+        set.remove_recursively(&excluded);
+        set.remove(&nobodys);
+        let mask = Mask { nobodys: Some(&nobodys), excluded: Some(&excluded) };
+        let expected = Some(set.to_json()).filter(|_| !set.is_empty());
+        prop_assert_eq!(ty.written_field_set(&object, mask), expected);
+    }
 
     #[test]
     fn creators_own_what_they_add(seed: u64) {

@@ -1,6 +1,5 @@
 //! The fields that a value mentions.
 
-use super::error::scalar_mismatch;
 use super::{Kind, Type};
 use crate::fieldset::{PathElement, Set};
 use kubelith_meta::Value;
@@ -8,22 +7,12 @@ use kubelith_meta::Value;
 impl Type<'_> {
     /// The set of all leaves and elements in `value`, which must be valid.
     pub fn field_set(self, value: &Value) -> Set {
-        let mut walk = Walk { containers: Containers::Leave, fits: true };
-        walk.collect(self, value).1
-    }
-
-    /// The field set of a value that is to be valid and without duplicates. `None` if it is not for sure: then `validate`
-    /// tells.
-    pub fn checked_field_set(self, value: &Value) -> Option<Set> {
-        let mut walk = Walk { containers: Containers::Leave, fits: true };
-        let (_, set) = walk.collect(self, value);
-        walk.fits.then_some(set)
+        Containers::Leave.collect(self, value).1
     }
 
     /// The set of everything in `value`, containers too: what came or went with it.
     pub(super) fn everything(self, value: &Value) -> (bool, Set) {
-        let mut walk = Walk { containers: Containers::Take, fits: true };
-        (true, walk.collect(self, value).1)
+        (true, Containers::Take.collect(self, value).1)
     }
 
     /// `set` with every declared field that something below it is in the set for. Sets hold leaves; where containers
@@ -51,43 +40,27 @@ impl Type<'_> {
 }
 
 /// Whether granular containers are in the set themselves.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Containers {
     Leave,
     Take,
 }
 
-struct Walk {
-    containers: Containers,
-    /// Nothing was seen that does not fit the type, and no element twice.
-    fits: bool,
-}
-
-impl Walk {
+impl Containers {
     /// Whether the value itself is in the set, and the set below it.
-    fn collect(&mut self, ty: Type<'_>, value: &Value) -> (bool, Set) {
+    fn collect(self, ty: Type<'_>, value: &Value) -> (bool, Set) {
         match (ty.kind(Some(value)), value) {
-            (Kind::Scalar(scalar), value) => {
-                self.fits &= scalar_mismatch(scalar, value).is_none();
-                (true, Set::new())
-            }
-            (Kind::List(list), _) if list.is_atomic() => {
-                self.check(ty, value);
-                (true, Set::new())
-            }
-            (Kind::Map(map), _) if map.atomic => {
-                self.check(ty, value);
-                (true, Set::new())
-            }
+            (Kind::Scalar(_), _) => (true, Set::new()),
+            (Kind::List(list), _) if list.is_atomic() => (true, Set::new()),
+            (Kind::Map(map), _) if map.atomic => (true, Set::new()),
             (Kind::List(list), Value::Array(elements)) => {
                 let mut set = Set::with_capacity(elements.len());
-                let mut index = list.index(elements, |_, _| self.fits = false);
+                let mut index = list.index(elements, |_, _| ());
                 // Elements that are there twice are owned as a whole.
                 let mut i = 0;
                 while i < index.len() {
                     let twins = index[i + 1..].iter().take_while(|other| other.0 == index[i].0).count();
                     let below = if twins == 0 { self.collect(list.element, index[i].1).1 } else { Set::new() };
-                    self.fits &= twins == 0;
                     set.push(std::mem::replace(&mut index[i].0, PathElement::Index(0)), true, below);
                     i += twins + 1;
                 }
@@ -98,29 +71,15 @@ impl Walk {
                 let mut types = map.in_order(members.len());
                 for (name, value) in members.iter() {
                     let declared = types.field(name);
-                    let Some(ty) = declared.or(map.element) else {
-                        self.fits = false;
-                        continue;
-                    };
+                    let Some(ty) = declared.or(map.element) else { continue };
                     let (member, below) = self.collect(ty, value);
                     let is_empty = value.is_null() || value.as_object().is_some_and(|m| m.is_empty());
-                    let member = member || is_empty || declared.is_none() || self.containers == Containers::Take;
+                    let member = member || is_empty || declared.is_none() || self == Containers::Take;
                     set.push(PathElement::field(name), member, below);
                 }
                 (false, set)
             }
-            (_, Value::Null) => (false, Set::new()),
-            _ => {
-                self.fits = false;
-                (false, Set::new())
-            }
-        }
-    }
-
-    /// Atomic values are not walked for the set, only for their types.
-    fn check(&mut self, ty: Type<'_>, value: &Value) {
-        if self.containers == Containers::Leave {
-            self.fits &= ty.validate(value, super::Duplicates::Refused).is_ok();
+            _ => (false, Set::new()),
         }
     }
 }

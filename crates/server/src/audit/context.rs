@@ -1,7 +1,6 @@
 //! What is gathered about a request while it is handled.
 
 use bytes::Bytes;
-use http::Extensions;
 use kubelith_auth::User;
 use kubelith_codec::json;
 use kubelith_meta::{Str, Value};
@@ -72,11 +71,6 @@ const MAX_ANNOTATIONS: usize = 256;
 impl AuditContext {
     pub fn new(level: Level, omit_managed_fields: bool) -> AuditContext {
         AuditContext { level, omit_managed_fields, gathered: Mutex::default() }
-    }
-
-    /// The record of a request, if it is kept.
-    pub fn of(extensions: &Extensions) -> Option<&Arc<AuditContext>> {
-        extensions.get()
     }
 
     /// Adds an annotation; the first value of a key stays.

@@ -25,13 +25,16 @@ pub use informer::Change;
 pub use queue::{Backoff, Queue};
 pub use run::{Controller, Running};
 
+use kubelith_meta::Str;
 use std::time::Duration;
 
 /// What is left to do for a key that was reconciled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Nothing until a source names it again.
     Done,
     /// Look again after this time, whatever happens until then.
     After(Duration),
+    /// Nothing for this key, but what was done for it concerns these.
+    Others(Vec<Str>),
 }

@@ -214,8 +214,10 @@ async fn work(name: &'static str, queue: Queue, reconcile: Reconcile, progress: 
         match outcome.unwrap_or_else(|panic| Err(format!("panicked: {}", panic_message(&*panic)))) {
             Ok(next) => {
                 queue.forget(&key);
-                if let Next::After(pause) = next {
-                    queue.add_after(key.clone(), pause);
+                match next {
+                    Next::Done => {}
+                    Next::After(pause) => queue.add_after(key.clone(), pause),
+                    Next::Others(keys) => keys.into_iter().for_each(|key| queue.add(key)),
                 }
             }
             Err(why) => {

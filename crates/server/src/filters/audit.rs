@@ -8,7 +8,7 @@ use crate::audit::{
     objects,
 };
 use crate::body::BodyEnd;
-use crate::context::{AuditId, RequestExt};
+use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::lifecycle::tasks::panic_message;
 use crate::metrics::audit::AuditMetrics;
@@ -96,8 +96,8 @@ impl Audit {
         if let Some(notes) = request.extensions_mut().remove::<AuthenticationNotes>() {
             notes.0.into_iter().for_each(|(key, value)| context.annotate(key, value));
         }
-        let latency = request.extensions().get::<Latency>().cloned();
-        request.extensions_mut().insert(context.clone());
+        let latency = request.latency().cloned();
+        request.carried_mut().audit = Some(context.clone());
         let long_running = request.info().is_long_running();
         Some(Record { audit: self.clone(), kept: audit, facts, context, latency, long_running, done: false })
     }
@@ -262,7 +262,7 @@ fn facts(request: &Request, user: Arc<User>, level: Level) -> Facts {
     let uri = request.uri().path_and_query().map_or(request.uri().path(), |p| p.as_str());
     Facts {
         level,
-        audit_id: request.extensions().get::<AuditId>().map(|id| id.0.clone()).unwrap_or_default(),
+        audit_id: request.carried().and_then(|c| c.audit_id.as_ref()).map(|id| id.0.clone()).unwrap_or_default(),
         request_uri: uri.into(),
         verb: info.verb.clone(),
         user,

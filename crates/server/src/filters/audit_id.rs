@@ -2,7 +2,7 @@
 //! client's log, ours and the audit log together.
 
 use super::Layer;
-use crate::context::AuditId;
+use crate::context::{AuditId, RequestExt};
 use http::{HeaderName, HeaderValue};
 use kubelith_meta::{Str, random};
 
@@ -21,7 +21,7 @@ pub fn layer() -> Layer {
                 (id, header)
             }
         };
-        request.extensions_mut().insert(AuditId(id));
+        request.carried_mut().audit_id = Some(AuditId(id));
         let response = next.handle(request);
         Box::pin(async move {
             let mut response = response.await;

@@ -58,16 +58,15 @@ impl Handler for Link {
     fn handle(&self, mut request: Request) -> BoxFuture<'static, Response> {
         // In-process callers are who they say.
         if let Some(LoopbackUser(user)) = request.extensions_mut().remove() {
-            request.extensions_mut().insert(user);
+            request.carried_mut().user = Some(user);
             return self.inner.next.handle(request);
         }
-        let inner = self.inner.clone();
-        Box::pin(async move { inner.handle(request).await })
+        Box::pin(self.inner.clone().handle(request))
     }
 }
 
 impl Authentication {
-    async fn handle(&self, mut request: Request) -> Response {
+    async fn handle(self: Arc<Self>, mut request: Request) -> Response {
         let started = Instant::now();
         let outcome = self.authenticate(&request).await;
         track(&request, Part::Authentication, started.elapsed());
@@ -93,7 +92,7 @@ impl Authentication {
         };
         self.remove_credentials(&mut request);
         let close = request.version() == Version::HTTP_2 && is_anonymous(&user);
-        request.extensions_mut().insert(user);
+        request.carried_mut().user = Some(user);
         let mut response = self.next.handle(request).await;
         if close {
             close_connection(&mut response);

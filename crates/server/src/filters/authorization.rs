@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::{Part, track};
-use crate::audit::AuditContext;
 use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::metrics::auth::AuthMetrics;
@@ -59,14 +58,13 @@ impl Authorization {
     ) -> BoxFuture<'static, Response> {
         track(&request, Part::Authorization, started.elapsed());
         self.metrics.authorized(&decision, started.elapsed());
-        let audit = AuditContext::of(request.extensions());
+        let audit = request.audit();
         if decision.allowed() {
             if let Some(audit) = audit {
                 audit.annotate(DECISION, "allow");
                 audit.annotate(REASON, decision.reason);
             }
-            let authorizer = self.authorizer.clone();
-            request.extensions_mut().insert(Authorized { authorizer });
+            request.carried_mut().authorizer = Some(self.authorizer.clone());
             return self.next.handle(request);
         }
         if let Some(audit) = audit {
@@ -87,13 +85,6 @@ impl Authorization {
         };
         Box::pin(async move { response })
     }
-}
-
-/// That a request was let in.
-#[derive(Clone)]
-pub struct Authorized {
-    /// Whom to ask about what the request turns out to want besides.
-    pub authorizer: Arc<dyn Authorizer>,
 }
 
 fn forbidden(request: &Request, attributes: &Attributes, reason: &str) -> Response {

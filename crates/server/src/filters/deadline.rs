@@ -2,7 +2,7 @@
 //! it came in.
 
 use super::Layer;
-use crate::context::{Deadline, RequestExt};
+use crate::context::RequestExt;
 use crate::query;
 use crate::respond;
 use kubelith_meta::Status;
@@ -27,7 +27,7 @@ pub fn layer(maximum: Duration) -> Layer {
         };
         let timeout = asked.map_or(maximum, |asked| asked.min(maximum));
         let deadline = request.received().instant + timeout;
-        request.extensions_mut().insert(Deadline(deadline));
+        request.carried_mut().deadline = Some(deadline);
         next.handle(request)
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Layer;
 use super::authorization::attributes;
-use crate::audit::AuditContext;
+use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Request, Response};
 use crate::respond;
 use futures::future::BoxFuture;
@@ -63,10 +63,10 @@ impl Shared {
             Ok(impersonated) => {
                 tracing::debug!(user = %attributes.user.name, r#as = %impersonated.user.name, "impersonating");
                 remove_headers(request.headers_mut());
-                if let Some(audit) = AuditContext::of(request.extensions()) {
+                if let Some(audit) = request.audit() {
                     audit.impersonated(&impersonated.user, impersonated.constraint);
                 }
-                request.extensions_mut().insert(impersonated.user);
+                request.carried_mut().user = Some(impersonated.user);
                 self.next.handle(request).await
             }
             Err(status) => respond::status(&request, &status),

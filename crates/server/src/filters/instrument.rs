@@ -2,7 +2,8 @@
 
 use super::Layer;
 use super::latency::Part;
-use crate::context::{Latency, RequestExt};
+use crate::context::RequestExt;
+use crate::handlers::watch;
 use crate::http::Request;
 use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::{Labels, RequestMetrics};
@@ -19,10 +20,13 @@ pub struct DeprecatedApi {
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
-        let labels = Labels::of(&request);
+        let labels = match request.carried().and_then(|c| c.labels.clone()) {
+            Some(labels) => labels.asked_by(request.user()),
+            None => Labels::of(&request),
+        };
         let long_running = request.info().is_long_running().then(|| metrics.long_running(&labels));
         let received = request.received().instant;
-        let latency = request.extensions().get::<Latency>().cloned();
+        let latency = request.latency().cloned();
         let validation = written(&request, &metrics);
         for (part, name) in [(Part::Authentication, "authentication"), (Part::Authorization, "authorization")] {
             let took = latency.as_ref().map(|l| l.of(part)).unwrap_or_default();
@@ -49,7 +53,14 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             }
             let Some(guard) = long_running else { return response };
             match metrics.watch_events(&labels).filter(|_| code == 200) {
-                Some(tell) => response.map(|body| body.observed(tell).with_guard(guard)),
+                Some(events) => match response.extensions_mut().remove::<watch::Counter>() {
+                    Some(counter) => {
+                        counter.set(events);
+                        response.map(|body| body.with_guard(guard))
+                    }
+                    // Of another server: pieces are as near to events as one gets.
+                    None => response.map(|body| body.observed(move |size| events.note([size])).with_guard(guard)),
+                },
                 None => response.map(|body| body.with_guard(guard)),
             }
         })

@@ -2,6 +2,7 @@
 //! metrics read it.
 
 use super::Layer;
+use crate::context::RequestExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -54,14 +55,14 @@ impl Latency {
 
 pub fn layer() -> Layer {
     Layer::from_fn("latency-trackers", |mut request, next| {
-        request.extensions_mut().insert(Latency::default());
+        request.carried_mut().latency = Some(Latency::default());
         next.handle(request)
     })
 }
 
 /// Adds to a request's trackers, if it has some.
 pub fn track(request: &crate::http::Request, part: Part, spent: Duration) {
-    if let Some(latency) = request.extensions().get::<Latency>() {
+    if let Some(latency) = request.latency() {
         latency.add(part, spent);
     }
 }

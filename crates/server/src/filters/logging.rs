@@ -77,7 +77,7 @@ struct Slow {
 
 impl Slow {
     fn of(request: &Request) -> Slow {
-        let parts = request.extensions().get::<Latency>().cloned().unwrap_or_default();
+        let parts = request.latency().cloned().unwrap_or_default();
         Slow { method: request.method().clone(), uri: request.uri().clone(), parts }
     }
 

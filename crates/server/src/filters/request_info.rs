@@ -1,7 +1,7 @@
 //! Reads what the request is about, once for all.
 
 use super::Layer;
-use crate::context::Received;
+use crate::context::{Received, RequestExt};
 use crate::query;
 use crate::request_info::RequestInfo;
 use crate::respond;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 pub fn layer() -> Layer {
     Layer::from_fn("request-info", |mut request, next| {
-        request.extensions_mut().insert(Received::now());
+        request.carried_mut().received = Some(Received::now());
         let Some(path) = query::decode_path(request.uri().path()) else {
             return Box::pin(async { respond::text(StatusCode::BAD_REQUEST, "400 Bad Request") });
         };
         match RequestInfo::parse(request.method(), &path, request.uri()) {
             Ok(info) => {
-                request.extensions_mut().insert(Arc::new(info));
+                request.carried_mut().info = Some(Arc::new(info));
                 next.handle(request)
             }
             Err(why) => {

@@ -13,11 +13,12 @@ use kubelith_meta::Status;
 use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
-    Layer::from_fn("timeout", move |request, next| {
+    Layer::from_fn("timeout", move |mut request, next| {
         let Some(deadline) = request.deadline() else {
             return next.handle(request);
         };
         let labels = Labels::of(&request);
+        request.carried_mut().labels = Some(labels.clone());
         let metrics = metrics.clone();
         let response = next.handle(request);
         Box::pin(async move {

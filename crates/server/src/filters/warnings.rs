@@ -2,6 +2,7 @@
 //! `Warning: 299 - "text"`, each text once, bounded in length.
 
 use super::Layer;
+use crate::context::RequestExt;
 use http::HeaderValue;
 use http::header::WARNING;
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,7 @@ impl Warnings {
 pub fn layer() -> Layer {
     Layer::from_fn("warnings", |mut request, next| {
         let warnings = Warnings::default();
-        request.extensions_mut().insert(warnings.clone());
+        request.carried_mut().warnings = Some(warnings.clone());
         let response = next.handle(request);
         Box::pin(async move {
             let mut response = response.await;

@@ -8,8 +8,9 @@ use super::output;
 use crate::http::{RequestBody, Response};
 use http::StatusCode;
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::Call;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::{Call, Created};
+use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
 /// Objects that may be too much for the store together with their managedFields (etcd takes 1.5 MiB) come in bodies
@@ -24,7 +25,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let mut call = cx.call(options.mode);
     call.name = Str::from(object.str_at(&["metadata", "name"]));
     cx.default_object(&mut object);
-    cx.canonicalize_sent(&mut object);
+    let ambiguous = cx.canonicalize_sent(&mut object);
     cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
 
@@ -32,7 +33,11 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let task = {
         let cx = cx.clone();
         async move {
-            let object = cx.track_create(object, &options);
+            let mut object = cx.track_create(object, &options);
+            // What nobody changes from here on has its defaults, and the form in which it is stored.
+            if ambiguous == Ambiguous::No && cx.endpoint.resource.is_typed() {
+                object.share();
+            }
             let spare = (bytes.len() > LARGE).then(|| object.clone());
             let created = match (create_object(&cx, &call, object, &options.object).await, spare) {
                 (Err(status), Some(mut object)) if Ownership::is_too_much(&status) => {
@@ -41,15 +46,15 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
                 }
                 (done, _) => done?,
             };
-            cx.to_request_version(created).await
+            Ok(Created { object: cx.to_request_version(created.object).await?, ..created })
         }
     };
-    let object = super::run_to_end(task).await?;
-    output::value(&cx, &negotiated, StatusCode::CREATED, object)
+    let Created { object, json } = super::run_to_end(task).await?;
+    output::written(&cx, &negotiated, StatusCode::CREATED, object, json)
 }
 
 /// Mutating admission and the registry, for an object at the request's version.
-pub async fn create_object(cx: &Context, call: &Call, object: Value, options: &Value) -> Result<Value, Status> {
+async fn create_object(cx: &Context, call: &Call, object: Value, options: &Value) -> Result<Created, Status> {
     let resource = &cx.endpoint.resource;
     let mut object = resource.convert(object, &resource.working_kind(call)).await?;
     let request = Request { call, operation: Operation::Create, old: None, options: Some(options) };

@@ -48,7 +48,8 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-pub async fn list(cx: &Context, options: ListOptions) -> Result<Response, Status> {
+pub async fn list(cx: Arc<Context>, options: ListOptions) -> Result<Response, Status> {
+    let cx = &*cx;
     let negotiated = cx.negotiate()?;
     let page = find(cx, &options).await?;
     let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;
@@ -88,7 +89,7 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     if limit > 0 {
         page.cut(limit);
     }
-    if page.snapshot.broken > 0 {
+    if page.snapshot.odd.broken > 0 {
         page.check_readable(cx)?;
     }
     Ok(page)
@@ -216,12 +217,9 @@ impl Page {
             return false;
         }
         // Custom resources are cached in the version that each was written in.
-        let prefix = views::type_prefix(&cx.endpoint.kind);
-        let is_native = |o: &Arc<CachedObject>| o.json_starts_with(prefix.as_bytes());
         match &self.items {
-            _ if cx.endpoint.items == ListItems::WithoutType => true,
-            Some(items) => items.iter().all(is_native),
-            None => self.snapshot.objects.values().all(is_native),
+            Some(items) => !items.iter().any(|o| o.is_foreign),
+            None => self.snapshot.odd.foreign == 0,
         }
     }
 }

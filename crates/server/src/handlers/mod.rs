@@ -18,7 +18,7 @@ mod selection;
 pub mod typed;
 mod update;
 pub mod views;
-mod watch;
+pub mod watch;
 pub mod websocket;
 
 pub use body::{Decoded, Decoder};
@@ -28,30 +28,42 @@ pub use options::Query;
 pub use patch::patch_types;
 
 use crate::http::{Request, Response};
+use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
-use kubelith_schema::canonical::Empties;
+use kubelith_schema::canonical::{Ambiguous, Empties};
 use std::sync::Arc;
 
-/// Runs a verb on a stored resource.
-pub async fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Result<Response, Status> {
+/// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
+pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> BoxFuture<'static, Result<Response, Status>> {
     match verb {
-        "get" => get::get(&cx).await,
+        "get" => read_one(cx),
         "list" | "watch" => {
-            let options = options::ListOptions::parse(&cx.query)?;
+            let options = match options::ListOptions::parse(&cx.query) {
+                Ok(options) => options,
+                Err(status) => return Box::pin(std::future::ready(Err(status))),
+            };
             let forced = cx.info.verb == "watch" && verb == "watch";
             if options.watch || forced {
-                watch::watch(cx, options, request).await
+                Box::pin(watch::watch(cx, options, request))
             } else {
-                list::list(&cx, options).await
+                Box::pin(list::list(cx, options))
             }
         }
-        "create" => create::create(cx, request.into_body()).await,
-        "update" => update::update(cx, request.into_body()).await,
-        "patch" => patch::patch(cx, request.into_body()).await,
-        "delete" => delete::delete(cx, request.into_body()).await,
-        "deletecollection" => delete::delete_collection(cx, request.into_body()).await,
-        _ => Err(Status::method_not_supported(&cx.endpoint.resource.descriptor.group_resource(), verb)),
+        "create" => Box::pin(create::create(cx, request.into_body())),
+        "update" => Box::pin(update::update(cx, request.into_body())),
+        "patch" => Box::pin(patch::patch(cx, request.into_body())),
+        "delete" => Box::pin(delete::delete(cx, request.into_body())),
+        "deletecollection" => Box::pin(delete::delete_collection(cx, request.into_body())),
+        _ => {
+            let resource = cx.endpoint.resource.descriptor.group_resource();
+            Box::pin(std::future::ready(Err(Status::method_not_supported(&resource, verb))))
+        }
     }
+}
+
+/// GET of one object.
+pub fn read_one(cx: Arc<Context>) -> BoxFuture<'static, Result<Response, Status>> {
+    Box::pin(get::get(cx))
 }
 
 /// A write that passed admission runs to its end even if the client goes away: it is a task of its own.
@@ -68,21 +80,22 @@ pub async fn run_to_end<T: Send + 'static>(
 impl Context {
     /// Brings what a client sent into canonical form. An empty list of managedFields stays for as long as it takes to
     /// understand it: it means that nobody owns anything any more.
-    pub(crate) fn canonicalize_sent(&self, object: &mut Value) {
+    pub(crate) fn canonicalize_sent(&self, object: &mut Value) -> Ambiguous {
         const PATH: [&str; 2] = ["metadata", "managedFields"];
         let resets = self.endpoint.fields.is_some()
             && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
-        self.canonicalize(object);
+        let ambiguous = self.canonicalize(object);
         if resets {
             object.set_at(&PATH, Value::Array(Vec::new()));
         }
+        ambiguous
     }
 
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
-    pub fn canonicalize(&self, object: &mut Value) {
+    pub fn canonicalize(&self, object: &mut Value) -> Ambiguous {
         let schema = self.endpoint.schema();
-        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct)
     }
 
     /// The stored object, at the version in the URL.

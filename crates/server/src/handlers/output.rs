@@ -23,6 +23,23 @@ pub async fn cached(cx: &Context, output: &Output, object: &CachedObject) -> Res
     value(cx, output, StatusCode::OK, views::value_of(cx, object).await?)
 }
 
+/// An object that was written: `json` is what readers get of it, if that is known, and often what the writer wants.
+pub fn written(
+    cx: &Context,
+    output: &Output,
+    code: StatusCode,
+    object: Value,
+    json: Option<Bytes>,
+) -> Result<Response, Status> {
+    let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
+    let is_answer =
+        |json: &Bytes| is_plain && cx.endpoint.facet.is_none() && views::starts_with_type(json, &cx.endpoint.kind);
+    match json.filter(is_answer) {
+        Some(json) => Ok(bytes(cx, code, Format::Json, json)),
+        None => value(cx, output, code, object),
+    }
+}
+
 /// An object at the endpoint's version.
 pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> Result<Response, Status> {
     let object = match &output.convert {
@@ -56,13 +73,7 @@ pub fn wrong_shape(message: String) -> Status {
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
 pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Status> {
     Ok(match format {
-        Format::Json if pretty => {
-            let mut out = Vec::new();
-            json::reindent(&mut out, &views::object_json(object));
-            out.push(b'\n');
-            out.into()
-        }
-        Format::Json => views::object_json(object).into(),
+        Format::Json => json_text(views::object_json(object), pretty),
         Format::Yaml => yaml::to_vec(object).into(),
         Format::Protobuf => {
             let kind = kind_of(object);
@@ -74,6 +85,16 @@ pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Sta
         }
         Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
     })
+}
+
+fn json_text(compact: Vec<u8>, pretty: bool) -> Bytes {
+    if !pretty {
+        return compact.into();
+    }
+    let mut out = Vec::with_capacity(2 * compact.len());
+    json::reindent(&mut out, &compact);
+    out.push(b'\n');
+    out.into()
 }
 
 fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
@@ -100,8 +121,11 @@ pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Res
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
     let format =
         negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
-    let value = status.to_value();
-    let body = encode(format, &value, pretty).unwrap_or_else(|_| views::object_json(&value).into());
+    // Its members have an order of their own.
+    let body = match format {
+        Format::Json => json_text(status.to_json().into_bytes(), pretty),
+        _ => encode(format, &status.to_value(), pretty).unwrap_or_else(|_| status.to_json().into()),
+    };
     let mut response = Response::new(Body::from(body));
     let code = if status.code == 0 && status.is_success() { 200 } else { status.code };
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -111,4 +135,26 @@ pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_printed_in_its_order() {
+        let error = Status::not_found(&kubelith_meta::GroupResource::new("", "pods"), "p");
+        for (pretty, begin) in [
+            (false, r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#),
+            (
+                true,
+                "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n  \"message\": \"pods",
+            ),
+        ] {
+            let Body::Full(Some(body)) = status(&HeaderMap::new(), pretty, &error).into_body() else {
+                panic!("a body")
+            };
+            assert!(body.starts_with(begin.as_bytes()), "{body:?}");
+        }
+    }
 }

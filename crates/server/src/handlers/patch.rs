@@ -25,6 +25,7 @@ use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupKind, GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged};
 use kubelith_schema::Encoding;
+use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -67,11 +68,11 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
                 done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
             }
             let updated = done?;
-            Ok((cx.answer(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
         }
     };
-    let (object, outcome) = super::run_to_end(task).await?;
-    output::value(&cx, &negotiated, code_of(outcome), object)
+    let (object, json, outcome) = super::run_to_end(task).await?;
+    output::written(&cx, &negotiated, code_of(outcome), object, json)
 }
 
 /// A patch as JSON; an apply may come as YAML.
@@ -256,7 +257,12 @@ impl Patch<'_> {
     }
 
     /// Defaults and canonical form. What was set aside has its form and comes back.
-    fn complete(&self, object: &mut Value, aside: Vec<(Str, Value)>, canonicalize: fn(&Context, &mut Value)) {
+    fn complete(
+        &self,
+        object: &mut Value,
+        aside: Vec<(Str, Value)>,
+        canonicalize: fn(&Context, &mut Value) -> Ambiguous,
+    ) {
         let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
         object.make_object().put_back(aside);
         self.cx.default_object(object);

@@ -37,11 +37,11 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
                 done = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await;
             }
             let updated = done?;
-            Ok((cx.answer(updated.object).await?, updated.outcome))
+            Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
         }
     };
-    let (object, outcome) = super::run_to_end(task).await?;
-    output::value(&cx, &negotiated, code_of(outcome), object)
+    let (object, json, outcome) = super::run_to_end(task).await?;
+    output::written(&cx, &negotiated, code_of(outcome), object, json)
 }
 
 pub fn code_of(outcome: Outcome) -> StatusCode {

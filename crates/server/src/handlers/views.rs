@@ -97,7 +97,7 @@ pub fn partial_metadata(cx: &Context, object: &Value, version: &str) -> Value {
     Value::Object(partial)
 }
 
-fn starts_with_type(json: &[u8], kind: &GroupVersionKind) -> bool {
+pub(super) fn starts_with_type(json: &[u8], kind: &GroupVersionKind) -> bool {
     let mut rest = json;
     let mut eat = |text: &str| match rest.strip_prefix(text.as_bytes()) {
         Some(r) => {

@@ -1,5 +1,7 @@
 //! WATCH: a stream of events, each built once and shared by all who watch.
 
+mod pieces;
+
 use super::context::Context;
 use super::options::{ListOptions, parse_revision};
 use super::selection::Selection;
@@ -16,7 +18,8 @@ use kubelith_codec::negotiate::{Format, Output};
 use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
-use std::collections::VecDeque;
+pub use pieces::Counter;
+use pieces::Pieces;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +29,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before the deadline, so that the client resumes from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Events that a watch keeps space for.
+const KEPT_EVENTS: usize = 8;
 /// Marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -38,11 +43,12 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let scope = selection.scope(indexed_field(&cx));
 
     let now = Instant::now();
-    let mut state = State {
+    let mut state = Box::new(State {
+        native: views::type_prefix(&cx.endpoint.kind),
         negotiated,
         selection,
         watcher: None,
-        queue: VecDeque::new(),
+        pieces: Pieces::default(),
         events: Vec::new(),
         bookmark_at: None,
         deadline: now + timeout,
@@ -51,7 +57,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         revision: 0,
         ended: false,
         cx,
-    };
+    });
     if options.bookmarks {
         state.bookmark_at = next_bookmark(Instant::now(), state.deadline);
     }
@@ -89,10 +95,12 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         },
     }
     if websocket::is_requested(request.headers()) {
-        return Ok(websocket::serve(request, state.negotiated.format, state.into_stream()));
+        return Ok(websocket::serve(request, state.negotiated.format, state.into_stream(Pieces::next_event)));
     }
     let content_type = state.negotiated.format.watch_content_type().unwrap_or("application/json");
-    let mut response = Response::new(Body::stream(state.into_stream()));
+    let counter = state.pieces.counter.clone();
+    let mut response = Response::new(Body::stream(state.into_stream(Pieces::next_piece)));
+    response.extensions_mut().insert(counter);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response.headers_mut().remove(TRANSFER_ENCODING);
     if let Some(read) = first_events {
@@ -173,7 +181,9 @@ struct State {
     negotiated: Output,
     selection: Selection,
     watcher: Option<Watcher>,
-    queue: VecDeque<Bytes>,
+    pieces: Pieces,
+    /// How the JSON of an object begins that needs no conversion.
+    native: String,
     events: Vec<Arc<Event>>,
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
     bookmark_at: Option<Instant>,
@@ -187,11 +197,15 @@ struct State {
 }
 
 impl State {
-    fn into_stream(self) -> impl Stream<Item = Result<Bytes, BoxError>> + Send {
-        futures::stream::unfold(self, |mut state| async move {
+    /// `next` takes from the pieces what is sent at a time.
+    fn into_stream(
+        self: Box<Self>,
+        next: fn(&mut Pieces) -> Option<Bytes>,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send {
+        futures::stream::unfold(self, move |mut state| async move {
             loop {
-                if let Some(frame) = state.queue.pop_front() {
-                    return Some((Ok(frame), state));
+                if let Some(piece) = next(&mut state.pieces) {
+                    return Some((Ok(piece), state));
                 }
                 if state.ended {
                     return None;
@@ -214,11 +228,7 @@ impl State {
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
-                Ok(()) => {
-                    for event in std::mem::take(&mut self.events) {
-                        self.push_event(&event).await;
-                    }
-                }
+                Ok(()) => self.push_events().await,
                 Err(_) => {
                     self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
                 }
@@ -241,16 +251,24 @@ impl State {
         let applied = self.cx.endpoint.resource.hub.applied();
         while let Some(watcher) = &mut self.watcher {
             match watcher.next(&mut self.events).now_or_never() {
-                Some(Ok(())) => {
-                    for event in std::mem::take(&mut self.events) {
-                        self.push_event(&event).await;
-                    }
-                }
+                Some(Ok(())) => self.push_events().await,
                 Some(Err(_)) => return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource)),
                 None => break,
             }
         }
         self.revision = self.revision.max(applied);
+    }
+
+    /// Takes over what the watcher has brought.
+    async fn push_events(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            self.push_event(&event).await;
+        }
+        // The space serves again, unless it is large.
+        if events.capacity() <= KEPT_EVENTS {
+            self.events = events;
+        }
     }
 
     async fn push_event(&mut self, event: &Event) {
@@ -293,13 +311,13 @@ impl State {
             },
         };
         match made {
-            Ok(frame) => self.queue.push_back(frame),
+            Ok(frame) => self.pieces.push(frame),
             Err(status) => self.push_error(&status),
         }
     }
 
     fn is_native(&self, object: &CachedObject) -> bool {
-        object.json().starts_with(views::type_prefix(&self.cx.endpoint.kind).as_bytes())
+        object.json_starts_with(self.native.as_bytes())
     }
 
     fn push_value(&mut self, kind: &str, object: Value) {
@@ -314,7 +332,7 @@ impl State {
             _ => Ok(frames::json_event(kind).with(&views::object_json(&object))),
         });
         match encoded {
-            Ok(frame) => self.queue.push_back(frame.into()),
+            Ok(frame) => self.pieces.push(frame.into()),
             Err(status) => self.push_error(&status),
         }
     }
@@ -357,7 +375,7 @@ impl State {
             },
             _ => frames::json_event("ERROR").with(&views::object_json(&value)),
         };
-        self.queue.push_back(frame.into());
+        self.pieces.push(frame.into());
         self.watcher = None;
     }
 }

@@ -5,6 +5,7 @@ use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
 use super::parking::{Answer, Begun, Held, Streams};
 use super::refusal;
+use crate::context::RequestExt;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
 use crate::tls::PeerCertificates;
@@ -84,7 +85,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         }
         let connection = self.connection.clone();
         let mut request = request.map(RequestBody::Incoming);
-        request.extensions_mut().insert(connection.clone());
+        request.carried_mut().connection = Some(connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
         let version = request.version();

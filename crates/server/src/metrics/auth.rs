@@ -1,66 +1,61 @@
 //! Counts of authentication and authorization, by outcome.
 
 use super::pulled::{PulledCounter, PulledFamilies, gauge_family, histogram_family};
+use super::series::Fixed;
 use super::{counters, histograms, register};
 use kubelith_auth::stats::{CACHE_BOUNDS, CERTIFICATE_BOUNDS, Count, TokenStats};
 use kubelith_auth::{Authentication, Decision, Verdict};
-use prometheus::{HistogramVec, IntCounterVec, Opts, Registry, exponential_buckets};
+use prometheus::{Histogram, IntCounter, Opts, Registry, exponential_buckets};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub struct AuthMetrics {
-    users: IntCounterVec,
-    attempts: IntCounterVec,
-    duration: HistogramVec,
-    decisions: IntCounterVec,
-    decision_duration: HistogramVec,
+    users: Fixed<IntCounter, 7>,
+    attempts: Fixed<IntCounter, 3>,
+    duration: Fixed<Histogram, 3>,
+    decisions: Fixed<IntCounter, 4>,
+    decision_duration: Fixed<Histogram, 4>,
 }
+
+/// User names are many and nobody's business; the reference's few classes are kept.
+const NAMES: [&str; 7] =
+    ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default", EMAIL, "other"];
+const EMAIL: &str = "email_id";
+const OUTCOMES: [&str; 3] = ["success", "failure", "error"];
+const DECISIONS: [&str; 4] = ["allowed", "denied", "no-opinion", "error"];
 
 impl AuthMetrics {
     pub fn new(registry: &Registry) -> AuthMetrics {
         let buckets = exponential_buckets(0.001, 2.0, 15).expect("a valid series");
+        let count = |name, help, label| counters(registry, name, help, &[label]);
+        let spread = |name, help| histograms(registry, name, help, &buckets, &["result"]);
+        let users = count("authenticated_user_requests", "Authenticated requests by kind of user name.", "username");
+        let attempts = count("authentication_attempts", "Attempts to authenticate by result.", "result");
+        let duration = spread("authentication_duration_seconds", "Time to authenticate by result.");
+        let decisions = count("authorization_attempts_total", "Authorization decisions by result.", "result");
+        let decision_duration = spread("authorization_duration_seconds", "Time to authorize by result.");
         AuthMetrics {
-            users: counters(
-                registry,
-                "authenticated_user_requests",
-                "Authenticated requests by kind of user name.",
-                &["username"],
-            ),
-            attempts: counters(registry, "authentication_attempts", "Attempts to authenticate by result.", &["result"]),
-            duration: histograms(
-                registry,
-                "authentication_duration_seconds",
-                "Time to authenticate by result.",
-                &buckets,
-                &["result"],
-            ),
-            decisions: counters(
-                registry,
-                "authorization_attempts_total",
-                "Authorization decisions by result.",
-                &["result"],
-            ),
-            decision_duration: histograms(
-                registry,
-                "authorization_duration_seconds",
-                "Time to authorize by result.",
-                &buckets,
-                &["result"],
-            ),
+            users: Fixed::counters(users, NAMES),
+            attempts: Fixed::counters(attempts, OUTCOMES),
+            duration: Fixed::histograms(duration, OUTCOMES),
+            decisions: Fixed::counters(decisions, DECISIONS),
+            decision_duration: Fixed::histograms(decision_duration, DECISIONS),
         }
     }
 
     pub fn authenticated(&self, outcome: &Authentication, took: Duration) {
         let result = match outcome {
             Ok(Some(response)) => {
-                self.users.with_label_values(&[kind_of_name(&response.user.name)]).inc();
+                let name = &response.user.name;
+                let is_email = !NAMES.contains(&name.as_str()) && name.contains('@');
+                self.users.of(if is_email { EMAIL } else { name }).inc();
                 "success"
             }
             Ok(None) => "failure",
             Err(_) => "error",
         };
-        self.attempts.with_label_values(&[result]).inc();
-        self.duration.with_label_values(&[result]).observe(took.as_secs_f64());
+        self.attempts.of(result).inc();
+        self.duration.of(result).observe(took.as_secs_f64());
     }
 
     pub fn authorized(&self, decision: &Decision, took: Duration) {
@@ -70,8 +65,8 @@ impl AuthMetrics {
             (Verdict::Deny, None) => "denied",
             (Verdict::NoOpinion, None) => "no-opinion",
         };
-        self.decisions.with_label_values(&[result]).inc();
-        self.decision_duration.with_label_values(&[result]).observe(took.as_secs_f64());
+        self.decisions.of(result).inc();
+        self.decision_duration.of(result).observe(took.as_secs_f64());
     }
 }
 
@@ -128,13 +123,4 @@ fn spreads(registry: &Registry, stats: &Arc<TokenStats>) {
 fn add(registry: &Registry, stats: &Arc<TokenStats>, opts: Opts, read: Read) {
     let stats = stats.clone();
     register(registry, PulledCounter::new(opts, move || read(&stats).get()));
-}
-
-/// User names are many and nobody's business; the reference's few classes are kept.
-fn kind_of_name(name: &str) -> &str {
-    match name {
-        "admin" | "client" | "kube_proxy" | "kubelet" | "system:serviceaccount:kube-system:default" => name,
-        name if name.contains('@') => "email_id",
-        _ => "other",
-    }
 }

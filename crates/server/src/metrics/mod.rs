@@ -13,6 +13,7 @@ pub mod requests;
 pub mod rest_client;
 pub mod route;
 pub mod selection;
+pub mod series;
 #[cfg(test)]
 mod text_tests;
 pub mod workqueue;

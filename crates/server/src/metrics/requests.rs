@@ -1,15 +1,19 @@
 //! Counts, durations and sizes of requests, by verb and resource.
 
 use super::reads::{CacheRead, ReadMetrics};
+use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
 use crate::context::{Latency, RequestExt};
 use crate::http::Request;
 use crate::query;
 use crate::request_info::{RequestInfo, is_true};
+use kubelith_auth::User;
 use kubelith_auth::user::API_SERVER;
 use kubelith_meta::Str;
-use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets};
-use std::collections::HashSet;
+use prometheus::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
+};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -23,6 +27,9 @@ const SLI_BUCKETS: &[f64] =
     &[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
 const FILTER_BUCKETS: &[f64] = &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0];
 
+/// Those that are measured.
+const FILTERS: [&str; 2] = ["authentication", "authorization"];
+
 const GVR: [&str; 3] = ["group", "version", "resource"];
 const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
 
@@ -34,7 +41,7 @@ pub struct RequestMetrics {
     long_running: IntGaugeVec,
     terminations: IntCounterVec,
     self_requests: IntCounterVec,
-    filter_duration: HistogramVec,
+    filter_duration: Fixed<Histogram, 2>,
     body_sizes: HistogramVec,
     in_flight: IntGaugeVec,
     in_queue: IntGaugeVec,
@@ -44,7 +51,26 @@ pub struct RequestMetrics {
     watch_event_sizes: HistogramVec,
     reads: ReadMetrics,
     /// Resources that have series already. Names come from URLs, so their number is bounded here.
-    known: RwLock<HashSet<(Str, Str, Str)>>,
+    known: RwLock<HashSet<[Str; 4]>>,
+    routes: RwLock<HashMap<Route, Arc<Series>>>,
+}
+
+/// What answers are counted by, besides their code.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Route {
+    verb: &'static str,
+    dry_run: &'static str,
+    scope: &'static str,
+    /// Group, version, resource, subresource.
+    resource: [Str; 4],
+}
+
+/// The series of a route.
+struct Series {
+    total: ByCode,
+    duration: Later,
+    sli_duration: Later,
+    response_sizes: Later,
 }
 
 /// A request's labels.
@@ -55,6 +81,29 @@ pub struct Labels {
     scope: &'static str,
     dry_run: &'static str,
     is_self: bool,
+}
+
+/// Counts the events of one watch.
+pub struct WatchEvents {
+    count: IntCounter,
+    sizes: Histogram,
+}
+
+impl WatchEvents {
+    /// Events of these sizes are sent.
+    pub fn note(&self, sizes: impl IntoIterator<Item = usize>) {
+        let mut sizes = sizes.into_iter().map(|size| size as f64);
+        let Some(first) = sizes.next() else { return };
+        let Some(second) = sizes.next() else {
+            self.count.inc();
+            return self.sizes.observe(first);
+        };
+        // All watches count in the same place: go there once.
+        let local = self.sizes.local();
+        [first, second].into_iter().chain(sizes).for_each(|size| local.observe(size));
+        self.count.inc_by(local.get_sample_count());
+        local.flush();
+    }
 }
 
 impl RequestMetrics {
@@ -110,12 +159,15 @@ impl RequestMetrics {
                 "Requests of the server to itself.",
                 &["verb", "group", "resource", "subresource"],
             ),
-            filter_duration: histograms(
-                registry,
-                "apiserver_request_filter_duration_seconds",
-                "Time spent in filters.",
-                FILTER_BUCKETS,
-                &["filter"],
+            filter_duration: Fixed::histograms(
+                histograms(
+                    registry,
+                    "apiserver_request_filter_duration_seconds",
+                    "Time spent in filters.",
+                    FILTER_BUCKETS,
+                    &["filter"],
+                ),
+                FILTERS,
             ),
             body_sizes: histograms(
                 registry,
@@ -159,6 +211,7 @@ impl RequestMetrics {
             ),
             reads: ReadMetrics::new(registry),
             known: RwLock::default(),
+            routes: RwLock::default(),
         }
     }
 
@@ -171,43 +224,56 @@ impl RequestMetrics {
 
     /// An answered request.
     pub fn answered(&self, labels: &Labels, code: u16, took: Duration, latency: Option<&Latency>, size: Option<u64>) {
+        let Some(series) = self.series(labels) else { return };
         let Labels { info, verb, scope, dry_run, is_self } = labels;
-        if !self.is_countable(info) {
-            return;
-        }
         let (group, version, resource, subresource) = route(info);
-        let code = code_name(code);
-        self.total
-            .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT, &code])
-            .inc();
-        self.duration
-            .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT])
-            .observe(took.as_secs_f64());
+        let with_dry_run = [verb, dry_run, group, version, resource, subresource, scope, COMPONENT];
+        series.total.inc(code, &self.total, &with_dry_run);
+        series.duration.observe(&self.duration, &with_dry_run, took.as_secs_f64());
         let labels = [verb, group, version, resource, subresource, scope, COMPONENT];
         if dry_run.is_empty() {
             let own = took.saturating_sub(latency.map(Latency::external).unwrap_or_default());
-            self.sli_duration.with_label_values(&labels).observe(own.as_secs_f64());
+            series.sli_duration.observe(&self.sli_duration, &labels, own.as_secs_f64());
         }
         if let Some(size) = size.filter(|_| matches!(*verb, "GET" | "LIST")) {
-            self.response_sizes.with_label_values(&labels).observe(size as f64);
+            series.response_sizes.observe(&self.response_sizes, &labels, size as f64);
         }
         if *is_self {
             self.self_requests.with_label_values(&[verb, group, resource, subresource]).inc();
         }
     }
 
-    /// What to tell the size of every event of a watch; `None` if it is not counted.
-    pub fn watch_events(&self, labels: &Labels) -> Option<impl Fn(usize) + Send + Unpin + 'static> {
+    /// The series that an answer counts in; `None` if there are too many.
+    fn series(&self, labels: &Labels) -> Option<Arc<Series>> {
+        let Labels { info, verb, scope, dry_run, .. } = labels;
+        let (group, version, resource, subresource) = route(info);
+        let resource = [group, version, resource, subresource].map(Str::from);
+        let route = Route { verb, dry_run, scope, resource };
+        if let Some(series) = self.routes.read().unwrap_or_else(|e| e.into_inner()).get(&route) {
+            return Some(series.clone());
+        }
+        if !self.is_countable(info) {
+            return None;
+        }
+        let new = || Series {
+            total: ByCode::default(),
+            duration: Later::new(),
+            sli_duration: Later::new(),
+            response_sizes: Later::new(),
+        };
+        let mut routes = self.routes.write().unwrap_or_else(|e| e.into_inner());
+        Some(routes.entry(route).or_insert_with(|| Arc::new(new())).clone())
+    }
+
+    /// What counts the events of a watch; `None` if it is not counted.
+    pub fn watch_events(&self, labels: &Labels) -> Option<WatchEvents> {
         if labels.verb != "WATCH" || !self.is_countable(&labels.info) {
             return None;
         }
         let (group, version, resource, _) = route(&labels.info);
         let count = self.watch_events.with_label_values(&[group, version, resource]);
         let sizes = self.watch_event_sizes.with_label_values(&[group, version, resource]);
-        Some(move |size: usize| {
-            count.inc();
-            sizes.observe(size as f64);
-        })
+        Some(WatchEvents { count, sizes })
     }
 
     /// Counts a long-running request until the guard is dropped.
@@ -248,14 +314,14 @@ impl RequestMetrics {
             return;
         }
         let (group, version, resource, subresource) = route(&labels.info);
-        let code = code_name(code);
+        let code = code.to_string();
         self.terminations
             .with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope, COMPONENT, &code])
             .inc();
     }
 
     pub fn filter_took(&self, filter: &str, took: Duration) {
-        self.filter_duration.with_label_values(&[filter]).observe(took.as_secs_f64());
+        self.filter_duration.of(filter).observe(took.as_secs_f64());
     }
 
     pub fn body_size(&self, info: &RequestInfo, size: usize) {
@@ -294,7 +360,7 @@ impl RequestMetrics {
         if !info.is_resource_request {
             return true;
         }
-        let key = (info.group.clone(), info.resource.clone(), info.subresource.clone());
+        let key = [&info.group, &info.version, &info.resource, &info.subresource].map(Str::clone);
         if self.known.read().unwrap_or_else(|e| e.into_inner()).contains(&key) {
             return true;
         }
@@ -322,6 +388,13 @@ impl Labels {
             is_self: request.user().is_some_and(|u| u.name == API_SERVER),
             info: info.clone(),
         }
+    }
+}
+
+impl Labels {
+    /// The same, now that it is known who asks.
+    pub fn asked_by(self, user: Option<&Arc<User>>) -> Labels {
+        Labels { is_self: user.is_some_and(|u| u.name == API_SERVER), ..self }
     }
 }
 
@@ -374,15 +447,5 @@ fn dry_run(query: Option<&str>) -> &'static str {
         [] => "",
         all if all.iter().all(|v| v == "All") => "All",
         _ => "invalid",
-    }
-}
-
-fn code_name(code: u16) -> std::borrow::Cow<'static, str> {
-    match code {
-        200 => "200".into(),
-        201 => "201".into(),
-        404 => "404".into(),
-        409 => "409".into(),
-        other => other.to_string().into(),
     }
 }

@@ -13,6 +13,7 @@ use crate::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Pause before the feed tries again after the store failed.
 const RETRY: Duration = Duration::from_millis(250);
@@ -79,13 +80,54 @@ enum End {
     Failed(WatchError),
 }
 
+/// Caches with watchers that are still to be woken, and when.
+#[derive(Default)]
+struct Bells(Vec<(Instant, Arc<ResourceCache>)>);
+
+impl Bells {
+    fn set(&mut self, cache: Arc<ResourceCache>, due: Option<Instant>) {
+        self.0.retain(|(_, known)| !Arc::ptr_eq(known, &cache));
+        self.0.extend(due.map(|at| (at, cache)));
+    }
+
+    /// Waits until one is due.
+    async fn next(&self) {
+        match self.0.iter().map(|(at, _)| *at).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn ring(&mut self) {
+        let now = Instant::now();
+        for (_, cache) in self.0.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+            let due = cache.wake_due(now);
+            self.set(cache, due);
+        }
+    }
+}
+
+/// Who waits for a bell must not do so in vain when the feed has to start anew.
+impl Drop for Bells {
+    fn drop(&mut self) {
+        for (_, cache) in &self.0 {
+            cache.wake_all();
+        }
+    }
+}
+
 /// Applies batches until the watch ends; answers the last revision applied.
 async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revision, End) {
-    let mut trim = tokio::time::interval_at(tokio::time::Instant::now() + TRIM, TRIM);
+    let mut bells = Bells::default();
+    let mut trim = tokio::time::interval_at(Instant::now() + TRIM, TRIM);
     let mut trims = 0;
     loop {
         let next = tokio::select! {
             next = watch.next() => next,
+            () = bells.next() => {
+                bells.ring();
+                continue;
+            }
             _ = trim.tick() => {
                 let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
                 trims += 1;
@@ -94,6 +136,9 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                     if trims % TRIMS_PER_FORM == 0 {
                         registered.cache.drop_unused_forms();
                     }
+                }
+                if trims % TRIMS_PER_FORM == 0 {
+                    hub.recent.drop_unused();
                 }
                 hub.replay.lock().expect("no panic under this lock").forget();
                 continue;
@@ -104,7 +149,9 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
             Some(Ok(batch)) => {
                 after = after.max(batch.revision);
                 let _feeding = hub.feeding.lock().await;
-                hub.apply(batch).await;
+                for (cache, due) in hub.apply(batch).await {
+                    bells.set(cache, due);
+                }
             }
             Some(Err(WatchError::Compacted { .. } | WatchError::Store(StoreError::Compacted { .. }))) => {
                 return (after, End::Compacted);
@@ -116,8 +163,9 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
 }
 
 impl Hub {
-    /// Applies a batch to the caches it concerns, then moves `applied` on.
-    async fn apply(&self, batch: WatchBatch) {
+    /// Applies a batch to the caches it concerns, then moves `applied` on. Answers when watchers of these caches are to
+    /// be woken, if that is not done.
+    async fn apply(&self, batch: WatchBatch) -> Vec<(Arc<ResourceCache>, Option<Instant>)> {
         let ours: Vec<(String, Registered, Event)> = {
             let resources = self.resources.read().expect("no panic under this lock");
             let mut unclaimed = Vec::new();
@@ -147,14 +195,17 @@ impl Hub {
                 None => drop(changes.insert(prefix, (registered.cache, vec![change]))),
             }
         }
-        for (_, (cache, list)) in changes {
-            cache.apply(list);
-        }
+        let applied = changes.into_values().map(|(cache, list)| {
+            let due = cache.apply_paced(list);
+            (cache, due)
+        });
+        let applied = applied.collect();
         self.applied.send_if_modified(|applied| {
             let later = batch.revision.0 > *applied;
             *applied = batch.revision.0.max(*applied);
             later
         });
+        applied
     }
 
     async fn change_of(&self, skip: usize, registered: &Registered, event: Event) -> Option<Change> {

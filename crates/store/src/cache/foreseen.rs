@@ -5,7 +5,7 @@ use super::hub::Renderer;
 use super::object::Rendered;
 use bytes::Bytes;
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Writes that are on their way at the same time. Those that never come back leave something behind; it goes when there are
 /// more.
@@ -14,11 +14,11 @@ const MAX_WRITES: usize = 1024;
 #[derive(Default)]
 pub(super) struct Foreseen {
     /// By key: the value in the clear, and what it reads as.
-    writes: Mutex<HashMap<Bytes, (Bytes, Rendered)>>,
+    writes: Mutex<HashMap<Bytes, (Bytes, Arc<Rendered>)>>,
 }
 
 impl Foreseen {
-    pub fn put(&self, key: Bytes, value: Bytes, rendered: Rendered) {
+    pub fn put(&self, key: Bytes, value: Bytes, rendered: Arc<Rendered>) {
         let mut writes = self.writes.lock().expect("no panic under this lock");
         if writes.len() >= MAX_WRITES {
             writes.clear();
@@ -37,7 +37,7 @@ impl Foreseen {
     }
 
     /// What `value` reads as, if it was foreseen.
-    fn take(&self, key: &Bytes, value: &[u8]) -> Option<Rendered> {
+    fn take(&self, key: &Bytes, value: &[u8]) -> Option<Arc<Rendered>> {
         let mut writes = self.writes.lock().expect("no panic under this lock");
         if writes.get(key).is_none_or(|(foreseen, _)| foreseen != value) {
             return None;

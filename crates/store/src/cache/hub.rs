@@ -5,6 +5,7 @@ use super::feed;
 use super::foreseen::Foreseen;
 use super::load::{self, Loading};
 use super::object::{CachedObject, Rendered};
+use super::recent::Recent;
 use super::replay::Replay;
 use super::resource::{Objects, ResourceCache};
 use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
@@ -95,6 +96,7 @@ pub struct Hub {
     pub(super) feeding: AsyncMutex<()>,
     pub(super) replay: Mutex<Replay>,
     pub(super) foreseen: Foreseen,
+    pub(super) recent: Recent,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -138,6 +140,7 @@ impl Hub {
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
             foreseen: Foreseen::default(),
+            recent: Recent::default(),
             task: Mutex::default(),
         });
         let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
@@ -249,13 +252,18 @@ impl Hub {
     }
 
     /// Tells what a write is going to read as.
-    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Rendered) {
+    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Arc<Rendered>) {
         self.foreseen.put(key, value, rendered);
     }
 
     /// The write failed.
     pub fn unforesee(&self, key: &Bytes) {
         self.foreseen.forget(key);
+    }
+
+    /// Objects that this server wrote lately.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// Notes a write of this server.

@@ -5,11 +5,15 @@ mod foreseen;
 mod hub;
 mod load;
 mod object;
+mod recent;
 mod replay;
 mod resource;
 #[cfg(test)]
 mod tests;
+mod watcher;
 
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
 pub use object::{Broken, CachedObject, Event, EventKind, Problem, Rendered};
-pub use resource::{CacheStats, Change, Objects, PastChange, ResourceCache, Scope, Snapshot, TooOld, Watcher};
+pub use recent::Recent;
+pub use resource::{CacheStats, Change, Objects, Oddities, PastChange, ResourceCache, Scope, Snapshot, TooOld};
+pub use watcher::Watcher;

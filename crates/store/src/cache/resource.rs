@@ -9,11 +9,12 @@
 //! for either: who falls behind the window, or lets its queue overflow, is told so and must list again.
 
 use super::object::{CachedObject, Event, EventKind};
+use super::watcher::{Crowds, Queue, Source, Watcher};
 use kubelith_meta::Str;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// Events are replayable for this long, if the bounds below allow it: as long as the embedded store's history.
 const WINDOW_AGE: Duration = Duration::from_secs(300);
@@ -21,11 +22,6 @@ const WINDOW_AGE: Duration = Duration::from_secs(300);
 const WINDOW_BYTES: usize = 64 << 20;
 /// Events kept per resource, whatever their size.
 const WINDOW_EVENTS: usize = 100_000;
-/// Events a filtered watcher may be behind before it is ended; a stuck client holds at most this many.
-const QUEUE_EVENTS: usize = 10_000;
-/// Events handed to a watcher at a time.
-const BATCH: usize = 256;
-
 pub type Objects = imbl::OrdMap<Arc<str>, Arc<CachedObject>>;
 
 /// The revision asked for is no longer in the window.
@@ -37,8 +33,28 @@ pub struct TooOld;
 pub struct Snapshot {
     pub objects: Objects,
     pub revision: i64,
-    /// How many of the objects may be unreadable; 0 is certain.
+    pub odd: Oddities,
+}
+
+/// How many of a resource's objects are not as most are. There may be fewer, but 0 is certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Oddities {
+    /// Cannot be read.
     pub broken: usize,
+    /// Are in another version than the one in which objects of the resource are cached.
+    pub foreign: usize,
+}
+
+impl Oddities {
+    pub fn add(&mut self, object: &CachedObject) {
+        self.broken += usize::from(object.broken.is_some());
+        self.foreign += usize::from(object.is_foreign);
+    }
+
+    fn remove(&mut self, object: &CachedObject) {
+        self.broken -= usize::from(object.broken.is_some());
+        self.foreign -= usize::from(object.is_foreign);
+    }
 }
 
 /// A change of one object.
@@ -88,57 +104,25 @@ pub enum Scope {
 pub struct ResourceCache {
     /// Which of `CachedObject::fields` is indexed (a pod's spec.nodeName).
     indexed_field: Option<usize>,
-    state: RwLock<State>,
-    /// Rings after every change, for watchers of everything.
-    changed: Notify,
-    queues: Mutex<HashMap<Scope, Vec<Weak<Queue>>>>,
+    pub(super) state: RwLock<State>,
+    /// Grows with every change of the objects, before anybody can see it.
+    changes: AtomicU64,
+    pub(super) crowds: Crowds,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     objects: Objects,
     events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
-    first: u64,
+    pub first: u64,
     bytes: usize,
     /// The events after this revision are all in `events`.
     horizon: i64,
     revision: i64,
-    /// Objects that cannot be read.
-    broken: usize,
+    odd: Oddities,
     loads: u64,
     received: u64,
-}
-
-#[derive(Debug)]
-struct Queue {
-    events: Mutex<QueueState>,
-    changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct QueueState {
-    events: VecDeque<Arc<Event>>,
-    /// Events before this sequence number are in `events` or were taken.
-    next: u64,
-    overflown: bool,
-}
-
-/// A watcher's place. Dropping it ends the watch.
-#[derive(Debug)]
-pub struct Watcher {
-    cache: Arc<ResourceCache>,
-    source: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    /// The next sequence number to read from the shared history.
-    History(u64),
-    Queue {
-        queue: Arc<Queue>,
-        scope: Scope,
-    },
 }
 
 impl Snapshot {
@@ -192,7 +176,8 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        ResourceCache { indexed_field, state: RwLock::default(), changed: Notify::new(), queues: Mutex::default() }
+        let (state, changes, crowds) = Default::default();
+        ResourceCache { indexed_field, state, changes, crowds }
     }
 
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
@@ -202,24 +187,21 @@ impl ResourceCache {
 
     /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
-        let broken = objects.values().filter(|o| o.broken.is_some()).count();
+        let mut odd = Oddities::default();
+        objects.values().for_each(|o| odd.add(o));
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
         let (loads, received) = (state.loads + 1, state.received);
-        *state = State { objects, first, horizon, revision, broken, loads, received, ..State::default() };
+        *state = State { objects, first, horizon, revision, odd, loads, received, ..State::default() };
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
             state.bytes += event.object.weight();
             state.events.push_back((Instant::now(), Arc::new(event)));
         }
         state.trim();
+        self.changes.fetch_add(1, Ordering::Release);
         drop(state);
-        for queue in self.queues.lock().expect("no panic under this lock").values().flatten() {
-            if let Some(queue) = queue.upgrade() {
-                queue.overflow();
-            }
-        }
-        self.changed.notify_waiters();
+        self.crowds.disperse();
     }
 
     pub fn stats(&self) -> CacheStats {
@@ -232,6 +214,12 @@ impl ResourceCache {
             bytes: state.bytes,
             revision: state.revision,
         }
+    }
+
+    /// A figure that is another one after any change of the objects: what was made of them when it was the same, is
+    /// still right.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Which of `CachedObject::fields` has an index.
@@ -255,7 +243,7 @@ impl ResourceCache {
     /// up to which nothing changed.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.read().expect("no panic under this lock");
-        Snapshot { objects: state.objects.clone(), revision: state.revision, broken: state.broken }
+        Snapshot { objects: state.objects.clone(), revision: state.revision, odd: state.odd }
     }
 
     /// The state as it was at `revision`.
@@ -265,46 +253,57 @@ impl ResourceCache {
             return Err(TooOld);
         }
         let mut objects = state.objects.clone();
-        let mut broken = state.broken;
+        let mut odd = state.odd;
         for (_, event) in state.events.iter().rev().take_while(|(_, e)| e.revision > revision) {
             match &event.prev {
                 Some(prev) => {
-                    broken += usize::from(prev.broken.is_some());
+                    odd.add(prev);
                     objects.insert(event.object.key.clone(), prev.clone())
                 }
                 None => objects.remove(&event.object.key),
             };
         }
-        Ok(Snapshot { objects, revision, broken })
+        Ok(Snapshot { objects, revision, odd })
     }
 
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
     /// keys in one revision, and no reader may see half of a revision. What was applied before is skipped: a
-    /// list and a watch may overlap.
+    /// list and a watch may overlap. Watchers are woken.
     pub fn apply(&self, changes: impl IntoIterator<Item = impl Into<Change>>) {
-        let mut events = Vec::new();
-        {
-            let mut state = self.state.write().expect("no panic under this lock");
-            for change in changes {
-                if let Some(event) = state.apply(change.into()) {
-                    events.push(event);
-                }
-            }
-        }
-        if events.is_empty() {
-            return;
-        }
-        self.deliver(&events);
-        self.changed.notify_waiters();
+        let events = self.change(changes);
+        self.crowds.deliver(&events, |event| self.scopes(event));
+        self.crowds.wake_all();
+    }
+
+    /// The same, but large crowds of watchers are not woken for each change. If some are still to be woken: when.
+    pub(super) fn apply_paced(
+        &self,
+        changes: impl IntoIterator<Item = impl Into<Change>>,
+    ) -> Option<tokio::time::Instant> {
+        let events = self.change(changes);
+        self.crowds.deliver(&events, |event| self.scopes(event));
+        self.crowds.wake(tokio::time::Instant::now())
+    }
+
+    /// Wakes the watchers whose time has come; answers when that of others comes.
+    pub(super) fn wake_due(&self, now: tokio::time::Instant) -> Option<tokio::time::Instant> {
+        self.crowds.wake(now)
+    }
+
+    pub(super) fn wake_all(&self) {
+        self.crowds.wake_all();
+    }
+
+    fn change(&self, changes: impl IntoIterator<Item = impl Into<Change>>) -> Vec<Arc<Event>> {
+        let mut state = self.state.write().expect("no panic under this lock");
+        let events = changes.into_iter().filter_map(|change| state.apply(change.into())).collect();
+        self.changes.fetch_add(1, Ordering::Release);
+        events
     }
 
     /// Drops events that are over age: called now and then, so that an idle resource shrinks.
     pub fn trim(&self) {
         self.state.write().expect("no panic under this lock").trim();
-        self.queues.lock().expect("no panic under this lock").retain(|_, queues| {
-            queues.retain(|q| q.strong_count() > 0);
-            !queues.is_empty()
-        });
     }
 
     /// Drops encodings that nobody asked for since the last call.
@@ -317,28 +316,20 @@ impl ResourceCache {
 
     /// Watches the changes after `revision`.
     pub fn watch(self: &Arc<Self>, scope: Scope, revision: i64) -> Result<Watcher, TooOld> {
-        if scope == Scope::All {
-            let state = self.state.read().expect("no panic under this lock");
-            let next = state.first_after(revision)?;
-            return Ok(Watcher { cache: self.clone(), source: Source::History(next) });
-        }
-        let queue = Arc::new(Queue { events: Mutex::default(), changed: Notify::new() });
-        // Lock order: state, then queues. Under the read lock nothing is applied; what was applied but is not
+        // Lock order: state, then crowds. Under the read lock nothing is applied; what was applied but is not
         // delivered yet is in the backlog, and its delivery is skipped by its sequence number.
         let state = self.state.read().expect("no panic under this lock");
         let from = state.first_after(revision)?;
-        let backlog: VecDeque<Arc<Event>> =
-            state.since(from).filter(|e| self.scopes(e).any(|s| s == scope)).cloned().collect();
-        let next = state.first + state.events.len() as u64;
-        *queue.events.lock().expect("no panic under this lock") =
-            QueueState { events: backlog, next, overflown: false };
-        let mut queues = self.queues.lock().expect("no panic under this lock");
-        let list = queues.entry(scope.clone()).or_default();
-        list.retain(|q| q.strong_count() > 0);
-        list.push(Arc::downgrade(&queue));
-        drop(queues);
-        drop(state);
-        Ok(Watcher { cache: self.clone(), source: Source::Queue { queue, scope } })
+        let source = if scope == Scope::All {
+            self.crowds.join_history();
+            Source::History(from)
+        } else {
+            let backlog = state.since(from).filter(|e| self.scopes(e).any(|s| s == scope)).cloned().collect();
+            let queue = Arc::new(Queue::new(backlog, state.first + state.events.len() as u64));
+            self.crowds.join(&scope, queue.clone());
+            Source::Queue { queue, scope }
+        };
+        Ok(Watcher { cache: self.clone(), source })
     }
 
     /// A snapshot and a watch of exactly the changes after it.
@@ -354,20 +345,6 @@ impl ResourceCache {
     /// Whether events after `revision` can still be replayed.
     pub fn can_replay(&self, revision: i64) -> bool {
         self.state.read().expect("no panic under this lock").horizon <= revision
-    }
-
-    fn deliver(&self, events: &[Arc<Event>]) {
-        let queues = self.queues.lock().expect("no panic under this lock");
-        if queues.is_empty() {
-            return;
-        }
-        for event in events {
-            for scope in self.scopes(event) {
-                for queue in queues.get(&scope).into_iter().flatten().filter_map(Weak::upgrade) {
-                    queue.push(event.clone());
-                }
-            }
-        }
     }
 
     /// The scopes an event belongs to, before and after the change.
@@ -411,8 +388,12 @@ impl State {
                 (EventKind::Deleted, Arc::new(prev.deleted_at(revision)), Some(prev))
             }
         };
-        self.broken += usize::from(kind != EventKind::Deleted && object.broken.is_some());
-        self.broken -= usize::from(prev.as_ref().is_some_and(|prev| prev.broken.is_some()));
+        if kind != EventKind::Deleted {
+            self.odd.add(&object);
+        }
+        if let Some(prev) = &prev {
+            self.odd.remove(prev);
+        }
         self.revision = revision;
         let sequence = self.first + self.events.len() as u64;
         let event = Arc::new(Event { sequence, kind, revision, object, prev });
@@ -450,92 +431,7 @@ impl State {
         Ok(self.first + self.events.partition_point(|(_, e)| e.revision <= revision) as u64)
     }
 
-    fn since(&self, seq: u64) -> impl Iterator<Item = &Arc<Event>> {
+    pub fn since(&self, seq: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().skip(seq.saturating_sub(self.first) as usize).map(|(_, e)| e)
-    }
-}
-
-impl Queue {
-    fn push(&self, event: Arc<Event>) {
-        let mut q = self.events.lock().expect("no panic under this lock");
-        if event.sequence < q.next {
-            return; // was in the backlog
-        }
-        q.next = event.sequence + 1;
-        if q.events.len() >= QUEUE_EVENTS {
-            q.overflown = true;
-            q.events = VecDeque::new();
-        }
-        if !q.overflown {
-            q.events.push_back(event);
-        }
-        drop(q);
-        self.changed.notify_one();
-    }
-
-    fn overflow(&self) {
-        let mut q = self.events.lock().expect("no panic under this lock");
-        q.overflown = true;
-        q.events = VecDeque::new();
-        drop(q);
-        self.changed.notify_one();
-    }
-}
-
-impl Watcher {
-    /// Waits for the next events and appends them to `out`, in order, none missing.
-    ///
-    /// Cancel safe: events are taken only when it returns.
-    pub async fn next(&mut self, out: &mut Vec<Arc<Event>>) -> Result<(), TooOld> {
-        loop {
-            match &mut self.source {
-                Source::History(next) => {
-                    let changed = self.cache.changed.notified();
-                    tokio::pin!(changed);
-                    changed.as_mut().enable(); // from here on a change is not missed
-                    {
-                        let state = self.cache.state.read().expect("no panic under this lock");
-                        if *next < state.first {
-                            return Err(TooOld);
-                        }
-                        let before = out.len();
-                        out.extend(state.since(*next).take(BATCH).cloned());
-                        *next += (out.len() - before) as u64;
-                        if out.len() > before {
-                            return Ok(());
-                        }
-                    }
-                    changed.await;
-                }
-                Source::Queue { queue, .. } => {
-                    {
-                        let mut q = queue.events.lock().expect("no panic under this lock");
-                        if q.overflown {
-                            return Err(TooOld);
-                        }
-                        if !q.events.is_empty() {
-                            let n = q.events.len().min(BATCH);
-                            out.extend(q.events.drain(..n));
-                            return Ok(());
-                        }
-                    }
-                    // notify_one leaves a permit, so a push between the check and here is not missed.
-                    queue.changed.notified().await;
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        let Source::Queue { queue, scope } = &self.source else { return };
-        let mut queues = self.cache.queues.lock().expect("no panic under this lock");
-        if let Some(list) = queues.get_mut(scope) {
-            list.retain(|q| !std::ptr::eq(q.as_ptr(), Arc::as_ptr(queue)));
-            if list.is_empty() {
-                queues.remove(scope);
-            }
-        }
     }
 }

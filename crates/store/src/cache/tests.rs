@@ -84,11 +84,11 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     let why = |key: &str| *cache.get(key).unwrap().broken.clone().unwrap();
     assert_eq!(why("n/plain"), Broken::new(Problem::Untransformable, "no matching prefix found"));
     assert_eq!(why("n/b"), Broken::new(Problem::Undecodable, "no object"));
-    assert_eq!(cache.snapshot().broken, 2);
+    assert_eq!(cache.snapshot().odd.broken, 2);
     raw.delete("/r/secrets/n/plain".into(), Expect::Any).await.unwrap();
     put(&**hub.store(), "/r/secrets/n/b", "b").await;
     hub.fresh().await.unwrap();
-    assert_eq!(cache.snapshot().broken, 0);
+    assert_eq!(cache.snapshot().odd.broken, 0);
     hub.stop();
 }
 
@@ -156,4 +156,34 @@ async fn a_gap_that_the_store_cannot_replay_is_filled_by_a_list() {
     assert_eq!(cache.len(), 2);
     assert_eq!(watcher.next(&mut Vec::new()).await, Err(TooOld));
     feed.abort();
+}
+
+#[tokio::test]
+async fn a_crowd_misses_nothing() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let hub = Hub::start(store.clone(), "/r/").await.unwrap();
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    // Enough of each that they are not woken for each event.
+    let watchers: Vec<_> = (0..800)
+        .map(|i| {
+            let scope = if i % 2 == 0 { Scope::All } else { Scope::Namespace("n".into()) };
+            let (_, mut watcher) = cache.list_and_watch(scope);
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                while seen.len() < 50 {
+                    watcher.next(&mut seen).await.unwrap();
+                }
+                seen.iter().map(|event| event.revision).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let mut written = Vec::new();
+    for i in 0..50 {
+        written.push(put(&*store, &format!("/r/pods/n/{i}"), "a").await.0);
+        tokio::task::yield_now().await;
+    }
+    for watcher in watchers {
+        assert_eq!(watcher.await.unwrap(), written);
+    }
+    hub.stop();
 }

@@ -91,7 +91,9 @@ impl StorageBackend for Overlay {
         if offset + out.len() as u64 > changes.len {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        if changes.blocks.is_empty() && offset + out.len() as u64 <= changes.base_len {
+        let end = offset + out.len() as u64;
+        let is_changed = changes.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).next().is_some();
+        if !is_changed && end <= changes.base_len {
             return self.base.read(offset, out);
         }
         for (index, inside, part) in parts(offset, out.len()) {

@@ -130,7 +130,9 @@ fn check_update(new: &Value, old: &Value, errors: &mut ErrorList) {
 
 /// What is not checked by itself stays as it is.
 fn check_rest(own: &Value, before: &Value, errors: &mut ErrorList) {
-    if internal::same("PodSpec", Some(own), Some(before)) {
+    let is_gated = !before.list("schedulingGates").is_empty();
+    // Unless it is gated, what stays is the same if all is, and is compared once.
+    if own == before || (is_gated && internal::same("PodSpec", Some(own), Some(before))) {
         return;
     }
     let mut spec = own.clone();
@@ -147,7 +149,7 @@ fn check_rest(own: &Value, before: &Value, errors: &mut ErrorList) {
     if was_negative && spec.int("terminationGracePeriodSeconds") == Some(1) {
         put(&mut spec, &["terminationGracePeriodSeconds"], before.get("terminationGracePeriodSeconds"));
     }
-    if !before.list("schedulingGates").is_empty() {
+    if is_gated {
         gated::check(&mut spec, before, errors);
     }
     if !internal::same("PodSpec", Some(&spec), Some(before)) {
@@ -158,6 +160,7 @@ fn check_rest(own: &Value, before: &Value, errors: &mut ErrorList) {
 
 fn put(object: &mut Value, path: &[&str], value: Option<&Value>) {
     match value {
+        same if object.at(path) == same => {}
         Some(value) => object.set_at(path, value.clone()),
         None => drop(object.remove_at(path)),
     }

@@ -12,8 +12,6 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// For a client to answer a GOAWAY once its requests are done.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// After the last request, before a connection counts as silent.
-const QUIET_AFTER: Duration = Duration::from_secs(2);
 /// How often a busy connection is looked at.
 const BUSY_CHECK: Duration = Duration::from_secs(16);
 
@@ -155,17 +153,17 @@ impl Activity {
         self.requests.load(Ordering::Acquire) > 0
     }
 
-    /// True if no request is under way or arriving, none has been for a moment, and every answer was sent.
-    pub fn is_quiet(&self) -> bool {
+    /// True if no request is under way or arriving, none has been for a while, and every answer was sent.
+    pub fn is_quiet(&self, a_while: Duration) -> bool {
         self.requests.load(Ordering::Acquire) == 0
             && self.head_since.load(Ordering::Acquire) == NOT_BEGUN
             && !self.has_unflushed()
-            && self.now() >= self.idle_since.load(Ordering::Acquire) + QUIET_AFTER.as_millis() as u64
+            && self.now() >= self.idle_since.load(Ordering::Acquire) + a_while.as_millis() as u64
     }
 
-    /// True if nothing was sent for a moment, and all that was is on its way. Requests may be under way.
-    pub fn is_still(&self) -> bool {
-        !self.has_unflushed() && self.now() >= self.wrote_at.load(Ordering::Acquire) + QUIET_AFTER.as_millis() as u64
+    /// True if nothing was sent for a while, and all that was is on its way. Requests may be under way.
+    pub fn is_still(&self, a_while: Duration) -> bool {
+        !self.has_unflushed() && self.now() >= self.wrote_at.load(Ordering::Acquire) + a_while.as_millis() as u64
     }
 
     pub fn has_unflushed(&self) -> bool {

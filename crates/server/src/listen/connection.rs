@@ -13,7 +13,7 @@ use crate::http::BoxHandler;
 use crate::tls::{DynamicTls, PeerCertificates};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub stats: Arc<ListenStats>,
     pub connections: Arc<Connections>,
     pub disposal: Arc<Disposal>,
+    /// Connections that have the state of their protocol.
+    pub serving: AtomicUsize,
     pub tasks: TaskTracker,
     /// Handshakes end with it.
     pub stop: CancellationToken,

@@ -23,11 +23,23 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, Sleep};
 
-/// How often a connection that may be parked is looked at.
-const PARK_CHECK: Duration = Duration::from_secs(3);
+/// When a connection is parked.
+struct Pace {
+    /// How often it is looked at.
+    check: Duration,
+    /// For how long nothing must have gone on.
+    quiet: Duration,
+}
 
-/// The same for one that was parked before: one that speaks up now and then is not taken up and put aside each time.
-const AGAIN_CHECK: Duration = Duration::from_secs(6);
+/// Of a connection's first life.
+const FIRST: Pace = Pace { check: Duration::from_secs(3), quiet: Duration::from_secs(2) };
+/// As above where many are served: when thousands come at a time, as after a restart, few of them need their state at
+/// the same time.
+const CROWDED: Pace = Pace { check: Duration::from_secs(1), quiet: Duration::from_millis(500) };
+/// Of one that was parked before: one that speaks up now and then is not taken up and put aside each time.
+const AGAIN: Pace = Pace { check: Duration::from_secs(6), quiet: Duration::from_secs(2) };
+/// Connections that are served at a time; states of so many take some 10 MB.
+const CROWD: usize = 256;
 
 enum State<P: Protocol> {
     /// With what is to be known of it, if it was served before.
@@ -50,6 +62,24 @@ pub(super) struct Driver<P: Protocol> {
     /// How much was sent when the client's windows were seen to be closed, and since when they are.
     stopped: Option<(u64, Instant)>,
     look: Pin<Box<Sleep>>,
+    served: Option<Served>,
+    was_parked: bool,
+}
+
+/// Counts a connection that is served.
+struct Served(Arc<Shared>);
+
+impl Served {
+    fn new(shared: &Arc<Shared>) -> Served {
+        shared.serving.fetch_add(1, Ordering::Relaxed);
+        Served(shared.clone())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.serving.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<P: Protocol> Driver<P> {
@@ -66,6 +96,8 @@ impl<P: Protocol> Driver<P> {
             asked: false,
             stopped: None,
             look,
+            served: None,
+            was_parked: false,
         }
     }
 
@@ -105,6 +137,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn end_serving(&mut self, regularly: bool) {
+        self.served = None;
         let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return };
         let Some(stream) = P::into_stream(conn).filter(|_| regularly) else { return };
         // An upgraded connection belongs to whoever asked for it.
@@ -119,9 +152,19 @@ impl<P: Protocol> Driver<P> {
 
     fn serve(&mut self, stream: ClientStream, parked: Option<P::Parked>) {
         self.shared.stats.resumed.fetch_add(u64::from(parked.is_some()), Ordering::Relaxed);
-        let first_look = if parked.is_some() { AGAIN_CHECK } else { PARK_CHECK };
+        self.was_parked |= parked.is_some();
+        self.served = Some(Served::new(&self.shared));
         self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
-        self.look.as_mut().reset(Instant::now() + first_look);
+        let first_look = Instant::now() + self.pace().check;
+        self.look.as_mut().reset(first_look);
+    }
+
+    fn pace(&self) -> Pace {
+        match self.was_parked {
+            true => AGAIN,
+            false if self.shared.serving.load(Ordering::Relaxed) > CROWD => CROWDED,
+            false => FIRST,
+        }
     }
 
     /// Looks at the clock. True if the connection should leave; `Err` if it must end now.
@@ -156,7 +199,7 @@ impl<P: Protocol> Driver<P> {
     fn next_look(&self, when: Instant) -> Instant {
         let may_park = matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
         if may_park && (P::PARKS_BUSY || !self.activity.is_busy()) {
-            when.min(Instant::now() + PARK_CHECK)
+            when.min(Instant::now() + self.pace().check)
         } else {
             when
         }
@@ -164,9 +207,10 @@ impl<P: Protocol> Driver<P> {
 
     /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
     fn park(&mut self, cx: &mut Context<'_>) -> bool {
+        let quiet = self.pace().quiet;
         let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
         self.asked = false;
-        if self.leaving_since.is_some() || !P::is_quiet(&self.activity) {
+        if self.leaving_since.is_some() || !P::is_quiet(&self.activity, quiet) {
             return false;
         }
         let parked = P::poll_park(conn, cx);
@@ -187,6 +231,7 @@ impl<P: Protocol> Driver<P> {
 
     fn put_aside(&mut self, parked: P::Parked, cx: &mut Context<'_>) -> bool {
         let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
+        self.served = None;
         match P::put_aside(conn, &self.shared.disposal) {
             Some(stream) if !stream.has_unread() => {
                 self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);

@@ -105,6 +105,7 @@ impl Listener {
             stats: self.stats,
             connections: connections.clone(),
             disposal: Arc::default(),
+            serving: Default::default(),
             tasks: tasks.clone(),
             stop: stop.now.clone(),
         });

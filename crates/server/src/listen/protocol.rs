@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::AsyncWrite;
 
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
@@ -49,8 +50,8 @@ pub(super) trait Protocol: Send + 'static {
         None
     }
 
-    /// Whether so little goes on that the connection may be put aside.
-    fn is_quiet(activity: &Activity) -> bool;
+    /// Whether so little has gone on for a while that the connection may be put aside.
+    fn is_quiet(activity: &Activity, a_while: Duration) -> bool;
 
     /// Ready when a connection that was put aside has something to send.
     fn poll_stirs(_: &mut Self::Parked, _: &mut Context<'_>) -> Poll<()> {
@@ -123,8 +124,8 @@ impl Protocol for Http1 {
         Some(stream)
     }
 
-    fn is_quiet(activity: &Activity) -> bool {
-        activity.is_quiet()
+    fn is_quiet(activity: &Activity, a_while: Duration) -> bool {
+        activity.is_quiet(a_while)
     }
 
     /// Nothing is left of a request once it was answered.
@@ -209,8 +210,8 @@ impl Protocol for Http2 {
         stream
     }
 
-    fn is_quiet(activity: &Activity) -> bool {
-        activity.is_still()
+    fn is_quiet(activity: &Activity, a_while: Duration) -> bool {
+        activity.is_still(a_while)
     }
 
     fn sent_before_stop(conn: &Self::Connection) -> Option<u64> {

@@ -66,6 +66,7 @@ struct Route {
 }
 
 /// The series of a route.
+#[derive(Default)]
 struct Series {
     total: ByCode,
     duration: Later,
@@ -255,14 +256,8 @@ impl RequestMetrics {
         if !self.is_countable(info) {
             return None;
         }
-        let new = || Series {
-            total: ByCode::default(),
-            duration: Later::new(),
-            sli_duration: Later::new(),
-            response_sizes: Later::new(),
-        };
         let mut routes = self.routes.write().unwrap_or_else(|e| e.into_inner());
-        Some(routes.entry(route).or_insert_with(|| Arc::new(new())).clone())
+        Some(routes.entry(route).or_default().clone())
     }
 
     /// What counts the events of a watch; `None` if it is not counted.

@@ -35,13 +35,10 @@ impl<M, const N: usize> Fixed<M, N> {
 }
 
 /// A histogram of which only the labels are known, until something is observed.
+#[derive(Default)]
 pub struct Later(OnceLock<Histogram>);
 
 impl Later {
-    pub fn new() -> Later {
-        Later(OnceLock::new())
-    }
-
     pub fn observe(&self, vec: &HistogramVec, labels: &[&str], value: f64) {
         self.0.get_or_init(|| vec.with_label_values(labels)).observe(value);
     }
@@ -91,7 +88,7 @@ mod tests {
         assert_eq!(["200", "404"].map(|c| vec.with_label_values(&["GET", c]).get()), [2, 1]);
 
         let vec = HistogramVec::new(HistogramOpts::new("c", "c"), &["verb"]).unwrap();
-        let later = Later::new();
+        let later = Later::default();
         for value in [1.0, 2.0] {
             later.observe(&vec, &["GET"], value);
         }

@@ -192,8 +192,7 @@ impl Value {
             Value::Object(map) if map.is_shared() => Some(SHARED_SIZE),
             Value::Object(map) if depth > 0 && !map.is_empty() => {
                 let members = map.own().iter_mut().map(|(_, v)| v.share_below(sharing, depth - 1));
-                // All must be seen, whatever one says.
-                let size = members.fold(Some(1), |sum, size| Some(sum? + size?))?;
+                let size = whole(members)?;
                 if size >= SHARED_SIZE {
                     let entries = std::mem::take(map.own());
                     map.entries = Entries::Shared(Arc::new(entries));
@@ -201,8 +200,7 @@ impl Value {
                 Some(size)
             }
             Value::Array(list) if depth > 0 && !list.is_empty() => {
-                let elements = list.iter_mut().map(|v| v.share_below(sharing, depth - 1));
-                elements.fold(Some(1), |sum, size| Some(sum? + size?))
+                whole(list.iter_mut().map(|v| v.share_below(sharing, depth - 1)))
             }
             _ if sharing == Sharing::All => Some(1),
             Value::Object(_) | Value::Array(_) | Value::Null => None,
@@ -233,6 +231,15 @@ impl Value {
             Value::Raw(text) => matches!(&**text, "{}" | "null"),
         }
     }
+}
+
+/// The size of a container, given those of what is in it. All are asked for, whatever one says.
+fn whole(parts: impl Iterator<Item = Option<usize>>) -> Option<usize> {
+    let mut size = Some(1);
+    for part in parts {
+        size = size.zip(part).map(|(size, part)| size + part);
+    }
+    size
 }
 
 impl Map {

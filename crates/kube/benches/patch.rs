@@ -1,7 +1,7 @@
 //! What patches and applies of an 8 KB pod cost from request to response, over the memory store and with the server's
 //! allocator: `cargo bench -p kubelith-kube --bench patch`. A word behind `--` picks cases by their names.
 //!
-//! There are two pods: one of 8 KB as clients see it, and one of 8 KB without its managedFields.
+//! There are two pods: one of 8 KB as clients see it, and one of 6 KB without its managedFields.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -133,18 +133,20 @@ impl Index {
         self.written.notify_waiters();
     }
 
+    /// Whether a status for this state of the definition is on its way.
+    pub fn is_writing(&self, object: &CachedObject) -> bool {
+        let mut groups = self.groups();
+        of_name(&mut groups, &object.key).is_some_and(|k| k.is_writing && k.object.revision == object.revision)
+    }
+
     /// Waits until a status that is on its way has been written: whoever is served may ask for it next.
     pub async fn until_written(&self, object: &CachedObject) {
-        let is_writing = || {
-            let mut groups = self.groups();
-            of_name(&mut groups, &object.key).is_some_and(|k| k.is_writing && k.object.revision == object.revision)
-        };
         let written = async {
             loop {
                 let told = self.written.notified();
                 tokio::pin!(told);
                 told.as_mut().enable();
-                if !is_writing() {
+                if !self.is_writing(object) {
                     return;
                 }
                 told.await;

@@ -49,18 +49,21 @@ impl Table {
             return Ok(Some(serving));
         }
         let name = resource.to_string();
-        match self.found(&name, resource) {
+        let (serving, cached) = match self.found(&name, resource) {
             Found::Nothing => return Ok(None),
-            Found::Current(serving) => return Ok(Some(serving)),
-            Found::Another(cached, _) => self.index.until_written(&cached).await,
-        }
-        let _building = self.building.lock().await;
-        // It may have been made, or the definition may have gone, while we waited.
-        match self.found(&name, resource) {
-            Found::Nothing => Ok(None),
-            Found::Current(serving) => Ok(Some(serving)),
-            Found::Another(cached, at) => self.make(resource, &cached, at).await,
-        }
+            Found::Current(serving, cached) => (Some(serving), cached),
+            Found::Another(..) => {
+                let _building = self.building.lock().await;
+                // It may have been made, or the definition may have gone, while we waited.
+                match self.found(&name, resource) {
+                    Found::Nothing => return Ok(None),
+                    Found::Current(serving, cached) => (Some(serving), cached),
+                    Found::Another(cached, at) => (self.make(resource, &cached, at).await?, cached),
+                }
+            }
+        };
+        self.index.until_written(&cached).await;
+        Ok(serving)
     }
 
     /// Whether the resource is served as it was then. Synchronous, and nearly free.
@@ -87,8 +90,12 @@ impl Table {
         let entries = self.entries.read().expect("no panic under this lock");
         match entries.get(resource).filter(|e| e.revision == cached.revision) {
             Some(entry) => {
-                entry.at.fetch_max(at, Ordering::AcqRel);
-                Found::Current(Serving { built: entry.built.clone(), at })
+                let serving = Serving { built: entry.built.clone(), at };
+                // Until then everybody has to come here.
+                if !self.index.is_writing(&cached) {
+                    entry.at.fetch_max(at, Ordering::AcqRel);
+                }
+                Found::Current(serving, cached)
             }
             None => Found::Another(cached, at),
         }
@@ -117,7 +124,8 @@ impl Table {
             }
         };
         built.set_terminating(definition.is("Terminating"));
-        let entry = Entry { revision: cached.revision, built: built.clone(), at: AtomicU64::new(at) };
+        let known_at = if self.index.is_writing(cached) { 0 } else { at };
+        let entry = Entry { revision: cached.revision, built: built.clone(), at: AtomicU64::new(known_at) };
         self.entries.write().expect("no panic under this lock").insert(resource.clone(), entry);
         Ok(Some(Serving { built, at }))
     }
@@ -139,6 +147,6 @@ impl Table {
 enum Found {
     Nothing,
     /// What was made is right.
-    Current(Serving),
+    Current(Serving, Arc<CachedObject>),
     Another(Arc<CachedObject>, u64),
 }

@@ -213,7 +213,7 @@ impl Page {
 
     /// Whether the cache's JSON is at the version asked for.
     fn is_native(&self, cx: &Context) -> bool {
-        if *cx.endpoint.resource.cached_kind() != cx.endpoint.kind {
+        if !views::has_native_cache(cx) {
             return false;
         }
         // Custom resources are cached in the version that each was written in.

@@ -32,9 +32,8 @@ pub fn written(
     json: Option<Bytes>,
 ) -> Result<Response, Status> {
     let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
-    let is_answer =
-        |json: &Bytes| is_plain && cx.endpoint.facet.is_none() && views::starts_with_type(json, &cx.endpoint.kind);
-    match json.filter(is_answer) {
+    let is_answer = is_plain && cx.endpoint.facet.is_none() && views::has_native_cache(cx);
+    match json.filter(|_| is_answer) {
         Some(json) => Ok(bytes(cx, code, Format::Json, json)),
         None => value(cx, output, code, object),
     }

@@ -23,11 +23,21 @@ impl Form {
     }
 }
 
+/// Whether objects are cached at the endpoint's version, unless they were written in another.
+pub fn has_native_cache(cx: &Context) -> bool {
+    *cx.endpoint.resource.cached_kind() == cx.endpoint.kind
+}
+
+/// Whether the cached JSON is what the endpoint shows of the object.
+pub fn is_native(cx: &Context, cached: &CachedObject) -> bool {
+    !cached.is_foreign && has_native_cache(cx)
+}
+
 /// The object as JSON in the endpoint's version.
 pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
     cx.endpoint.resource.readable(cached)?;
     let json = cached.json();
-    if starts_with_type(&json, &cx.endpoint.kind) {
+    if is_native(cx, cached) {
         return Ok(json);
     }
     let id = Form::Json.id(cx.endpoint.version_index);
@@ -95,21 +105,4 @@ pub fn partial_metadata(cx: &Context, object: &Value, version: &str) -> Value {
     }
     partial.insert("metadata", metadata);
     Value::Object(partial)
-}
-
-pub(super) fn starts_with_type(json: &[u8], kind: &GroupVersionKind) -> bool {
-    let mut rest = json;
-    let mut eat = |text: &str| match rest.strip_prefix(text.as_bytes()) {
-        Some(r) => {
-            rest = r;
-            true
-        }
-        None => false,
-    };
-    eat("{\"kind\":\"")
-        && eat(&kind.kind)
-        && eat("\",\"apiVersion\":\"")
-        && (kind.group.is_empty() || (eat(&kind.group) && eat("/")))
-        && eat(&kind.version)
-        && eat("\"")
 }

@@ -44,7 +44,6 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
 
     let now = Instant::now();
     let mut state = Box::new(State {
-        native: views::type_prefix(&cx.endpoint.kind),
         negotiated,
         selection,
         watcher: None,
@@ -182,8 +181,6 @@ struct State {
     selection: Selection,
     watcher: Option<Watcher>,
     pieces: Pieces,
-    /// How the JSON of an object begins that needs no conversion.
-    native: String,
     events: Vec<Arc<Event>>,
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
     bookmark_at: Option<Instant>,
@@ -300,7 +297,9 @@ impl State {
 
     async fn push(&mut self, kind: EventKind, object: &CachedObject) {
         let made = match (&self.negotiated.convert, self.negotiated.format) {
-            (None, Format::Json) if object.broken.is_none() && self.is_native(object) => Ok(object.json_frame(kind)),
+            (None, Format::Json) if object.broken.is_none() && views::is_native(&self.cx, object) => {
+                Ok(object.json_frame(kind))
+            }
             (None, Format::Protobuf) => match views::protobuf_of(&self.cx, object).await {
                 Ok(object) => Ok(frames::proto_event(kind.as_str(), object.len()).with(&object).into()),
                 Err(status) => Err(status),
@@ -314,10 +313,6 @@ impl State {
             Ok(frame) => self.pieces.push(frame),
             Err(status) => self.push_error(&status),
         }
-    }
-
-    fn is_native(&self, object: &CachedObject) -> bool {
-        object.json_starts_with(self.native.as_bytes())
     }
 
     fn push_value(&mut self, kind: &str, object: Value) {

@@ -230,11 +230,6 @@ impl CachedObject {
         self.frame.slice(self.kind.frame_start().len()..self.frame.len() - FRAME_END.len())
     }
 
-    /// Whether the JSON begins like this.
-    pub fn json_starts_with(&self, prefix: &[u8]) -> bool {
-        self.frame.get(self.kind.frame_start().len()..).is_some_and(|json| json.starts_with(prefix))
-    }
-
     /// Another encoding of this object, if a reader made it before.
     pub fn form(&self, id: u64) -> Option<Bytes> {
         self.forms.get(id)

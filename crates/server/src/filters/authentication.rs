@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::{Part, track};
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;

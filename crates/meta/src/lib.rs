@@ -6,6 +6,7 @@ pub mod field;
 pub mod gvk;
 pub mod intstr;
 pub mod keys;
+mod members;
 pub mod names;
 pub mod object;
 pub mod quantity;

@@ -67,22 +67,15 @@ impl<'v, 's> Encoder<'v, 's> {
         self.depth -= 1;
     }
 
-    /// Both fields and members are sorted by name.
+    /// Both fields and members are sorted by name: each member is behind the one before.
     fn lay_out(&mut self, ty: &'s StructType, value: Option<&'v Map>) {
         let base = self.present.len();
         self.present.resize(base + ty.fields.len(), None);
         let mut next = 0;
         for (name, value) in value.into_iter().flat_map(Map::iter) {
-            while let Some(field) = ty.fields.get(next) {
-                match keys::order(&field.name, name) {
-                    std::cmp::Ordering::Less => next += 1,
-                    std::cmp::Ordering::Equal => {
-                        self.present[base + next] = (!value.is_null()).then_some(value);
-                        next += 1;
-                        break;
-                    }
-                    std::cmp::Ordering::Greater => break,
-                }
+            if let Some(behind) = ty.fields[next..].iter().position(|field| keys::same(&field.name, name)) {
+                self.present[base + next + behind] = (!value.is_null()).then_some(value);
+                next += behind + 1;
             }
         }
     }

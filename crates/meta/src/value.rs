@@ -251,6 +251,11 @@ impl Map {
         Map { entries: Entries::Own(Vec::with_capacity(n)) }
     }
 
+    /// Makes room for `more` members.
+    pub fn reserve(&mut self, more: usize) {
+        self.own().reserve(more);
+    }
+
     #[inline]
     fn entries(&self) -> &[(Str, Value)] {
         match &self.entries {

@@ -118,8 +118,8 @@ impl Walk<'_> {
     }
 
     fn planned(&self, plan: &Plan, t: &StructType, map: &mut Map) {
-        for i in &plan.own {
-            fill_field(&t.fields[usize::from(*i)], map);
+        for (i, left) in plan.own.iter().zip((1..=plan.own.len()).rev()) {
+            fill_field(&t.fields[usize::from(*i)], map, left);
         }
         for rule in &plan.rules {
             rule(map);
@@ -131,7 +131,7 @@ impl Walk<'_> {
 
     fn unplanned(&self, t: &StructType, map: &mut Map) {
         for field in &t.fields {
-            fill_field(field, map);
+            fill_field(field, map, 1);
             if has_structs(&field.schema) {
                 self.below(field, map);
             }
@@ -159,10 +159,12 @@ fn own_default(field: &Field) -> Option<&Value> {
     field.schema.default.as_deref().filter(|d| field.presence.pointer || !d.is_empty())
 }
 
-fn fill_field(field: &Field, map: &mut Map) {
+/// `left` is how many fields are to be filled in, at most: where one is missing, others are.
+fn fill_field(field: &Field, map: &mut Map, left: usize) {
     if let Some(default) = own_default(field)
         && map.get(&field.name).is_none_or(|v| is_absent(field, v))
     {
+        map.reserve(left);
         map.insert(field.name.clone(), default.clone());
     }
 }

@@ -2,13 +2,12 @@
 
 use crate::resolve::Resolver;
 use crate::routes::{Backend, Routes};
-use futures::future::BoxFuture;
 use http::StatusCode;
 use http::uri::PathAndQuery;
 use kubelith_server::proxy::{
     Forward, HostHeader, Identity, Origin, Redirects, Target, canonical_query, encode_path, forward,
 };
-use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response, respond};
+use kubelith_server::{BoxHandler, Handler, Reply, Request, RequestExt, Response, respond};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ pub struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let path = request.info().path.as_str();
         let backend = match path.strip_prefix("/openapi/v3/") {
             Some(document) => (self.proxy.openapi_paths)(document),
@@ -43,7 +42,7 @@ impl Handler for Link {
         };
         let Some(backend) = backend else { return self.next.handle(request) };
         let proxy = self.proxy.clone();
-        Box::pin(async move { proxy.pass(&backend, request).await })
+        Reply::pending(async move { proxy.pass(&backend, request).await })
     }
 }
 

@@ -10,6 +10,7 @@ use kubelith_meta::selector::{self, FieldOperator, FieldTerm};
 use kubelith_meta::{FieldSelector, LabelSelector, Str};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// A result that is here already, or comes later. `.await` works on both; `Ready` costs nothing.
 pub enum Answer<'a, T> {
@@ -20,6 +21,15 @@ pub enum Answer<'a, T> {
 impl<'a, T: Send + 'a> Answer<'a, T> {
     pub fn pending(future: impl Future<Output = T> + Send + 'a) -> Answer<'a, T> {
         Answer::Pending(Box::pin(future))
+    }
+
+    /// Begins the future, since many need no more. One that has to wait tells whoever awaits the answer.
+    pub fn begin(future: impl Future<Output = T> + Send + 'a) -> Answer<'a, T> {
+        let mut future = Box::pin(future);
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(t) => Answer::Ready(t),
+            Poll::Pending => Answer::Pending(future),
+        }
     }
 
     pub fn map<U: Send + 'a>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Answer<'a, U> {

@@ -6,13 +6,13 @@
 
 use crate::Config;
 use crate::serving::{Serving, Table};
-use futures::future::BoxFuture;
+use kubelith_auth::Answer;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
 use kubelith_server::api::{Answering, Asked, answer};
 use kubelith_server::context::RequestExt;
 use kubelith_server::handlers::{self, Context, Endpoint, Query};
-use kubelith_server::http::{BoxHandler, Handler, Request, RequestBody, Response};
+use kubelith_server::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.carried().and_then(|c| c.info.clone());
         let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
             return self.next.handle(request);
@@ -34,7 +34,7 @@ impl Handler for Link {
         {
             return answer(request, |a, r| run(table, next, serving, info, a, r));
         }
-        Box::pin(async move {
+        Reply::pending(async move {
             let found = Finding { config: &config, table: &table, info: &info };
             match found.serving().await {
                 Ok(Some(serving)) => answer(request, |a, r| run(table, next, serving, info, a, r)).await,
@@ -103,7 +103,8 @@ fn run(
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
     Ok(match verb {
-        "get" | "list" => Box::pin(read(table, next, serving, cx, Box::new(request))),
+        "get" => Answer::begin(read(table, next, serving, cx, Box::new(request))),
+        "list" => Answer::pending(read(table, next, serving, cx, Box::new(request))),
         verb => handlers::serve(cx, verb, request),
     })
 }

@@ -3,12 +3,11 @@
 mod common;
 
 use common::{Server, definition, definitions, in_memory, start_with, things, value};
-use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
 use kubelith_meta::{Status, Value};
-use kubelith_server::http::{Body, Handler, Request, Response};
+use kubelith_server::http::{Body, Handler, Reply, Request, Response};
 use kubelith_server::loopback::ResourceRef;
 use kubelith_server::metrics::prometheus::TextEncoder;
 use kubelith_server::testing::TestServer;
@@ -34,9 +33,9 @@ struct Hook {
 struct Reviews(Arc<Mutex<Answer>>);
 
 impl Handler for Reviews {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let answer = self.0.lock().unwrap().clone();
-        Box::pin(async move {
+        Reply::pending(async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let review = json::parse(&body).unwrap();
             match answer(&review) {

@@ -2,7 +2,6 @@
 //! the options.
 
 use crate::options::Options;
-use futures::future::BoxFuture;
 use http::Method;
 use kubelith_kube::Resources;
 use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
@@ -11,7 +10,7 @@ use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::metrics::Metrics;
 use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
-use kubelith_server::{BoxHandler, Delegate, Handler, Request, RequestExt, Response};
+use kubelith_server::{BoxHandler, Delegate, Handler, Reply, Request, RequestExt};
 use kubelith_store::cache::{Hub, ResourceCache};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +109,7 @@ struct Barrier {
 }
 
 impl Handler for Barrier {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.info();
         let reads = request.method() == Method::GET;
         // What we write ourselves, as the condition, nobody waits for.
@@ -121,7 +120,7 @@ impl Handler for Barrier {
         let (fairness, hub) = (self.fairness.clone(), self.hub.clone());
         let (levels, schemas) = (self.levels.clone(), self.schemas.clone());
         let response = self.next.handle(request);
-        Box::pin(async move {
+        Reply::pending(async move {
             let response = response.await;
             if response.status().is_success() {
                 let followed = async {

@@ -5,7 +5,6 @@
 //! token that the cache knows, RBAC with 10,000 bindings and the audit log at level Metadata, both stages. The difference
 //! is the price. Fairness is measured elsewhere.
 
-use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authn::build::{Authenticators, TokenAuthenticators};
@@ -23,7 +22,7 @@ use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::Lifecycle;
 use kubelith_server::metrics::Metrics;
-use kubelith_server::{BoxHandler, Request, RequestBody, Response, respond};
+use kubelith_server::{BoxHandler, Reply, Request, RequestBody, respond};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -104,9 +103,8 @@ fn chain(
         cors_allowed_origins: Vec::new(),
         send_retry_after: false,
     };
-    let end: BoxHandler = Arc::new(|_: Request| -> BoxFuture<'static, Response> {
-        Box::pin(async { respond::json(StatusCode::OK, "{}") })
-    });
+    let end: BoxHandler =
+        Arc::new(|_: Request| -> Reply { Reply::pending(async { respond::json(StatusCode::OK, "{}") }) });
     chain::build(end, config, &Lifecycle::default(), &InFlight::default(), &Metrics::new()).handler
 }
 

@@ -3,10 +3,9 @@
 //! Requests enter without a socket as an administrator and end in a handler that does nothing, so all that is
 //! measured is filters and metrics.
 
-use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_server::testing::TestServer;
-use kubelith_server::{Request, RequestBody, Response, respond};
+use kubelith_server::{Reply, Request, RequestBody, respond};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,8 +15,8 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let server = TestServer::start(|builder| {
-            builder.delegate(Arc::new(|_: Request| -> BoxFuture<'static, Response> {
-                Box::pin(async { respond::json(StatusCode::OK, "{}") })
+            builder.delegate(Arc::new(|_: Request| -> Reply {
+                Reply::pending(async { respond::json(StatusCode::OK, "{}") })
             }))
         })
         .await;

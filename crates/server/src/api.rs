@@ -8,13 +8,13 @@ use crate::handlers::context::negotiation_error;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, By, Context, Endpoint, Limits, Query, output};
-use crate::http::{BoxHandler, Handler, Request, RequestBody, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use kubelith_auth::Authorizer;
+use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
 use kubelith_meta::status::ForeignResponse;
@@ -179,7 +179,7 @@ impl Api {
 }
 
 impl Handler for Api {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let known = self.routes.load();
         let info = request.carried().and_then(|c| c.info.as_ref());
         if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
@@ -196,16 +196,11 @@ impl Handler for Api {
             return self.next.handle(request);
         }
         let status = no_such_resource();
-        Box::pin(std::future::ready(output::status(request.headers(), false, &status)))
+        Reply::Ready(output::status(request.headers(), false, &status))
     }
 }
 
-fn serve(
-    routes: &Routes,
-    version: &GroupVersion,
-    info: Arc<RequestInfo>,
-    request: Request,
-) -> BoxFuture<'static, Response> {
+fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Reply {
     let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
     answer(request, |asked, request| dispatch(served.ok_or_else(no_such_resource)?, info, asked, request))
 }
@@ -224,14 +219,11 @@ pub struct Asked {
 }
 
 /// What answers a request, or fails in the attempt.
-pub type Answering = BoxFuture<'static, Result<Response, Status>>;
+pub type Answering = Answer<'static, Result<Response, Status>>;
 
 /// Runs `work` for a request, and gives its errors and warnings the form in which clients get them. What it begins with
 /// is done at once: only what must wait becomes a future.
-pub fn answer(
-    request: Request,
-    work: impl FnOnce(Asked, Request) -> Result<Answering, Status>,
-) -> BoxFuture<'static, Response> {
+pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answering, Status>) -> Reply {
     let carried = request.carried();
     let user = carried.and_then(|c| c.user.clone()).unwrap_or_default();
     let headers = Arc::new(request.headers().clone());
@@ -245,12 +237,8 @@ pub fn answer(
     let audit = carried.and_then(|c| c.audit.clone());
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
-    let begun = work(asked, request);
-    Box::pin(async move {
-        let result = match begun {
-            Ok(answering) => answering.await,
-            Err(status) => Err(status),
-        };
+    let begun = work(asked, request).unwrap_or_else(|status| Answer::Ready(Err(status)));
+    begun.map(move |result| {
         if let Some(audit) = audit {
             warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
         }
@@ -279,15 +267,16 @@ fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Requ
         Route::Action(action) => {
             let method = request.method().clone();
             let endpoint = served.endpoint.clone();
-            action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint })
+            Answer::Pending(action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }))
         }
     };
     let Some(deprecation) = deprecation else { return Ok(answering) };
     let api = DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() };
-    Ok(Box::pin(async move {
-        let mut response = answering.await?;
-        response.extensions_mut().insert(api);
-        Ok(response)
+    Ok(answering.map(|result| {
+        result.map(|mut response| {
+            response.extensions_mut().insert(api);
+            response
+        })
     }))
 }
 

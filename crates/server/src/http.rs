@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use futures::Stream;
-use futures::future::BoxFuture;
 use http_body::{Frame, SizeHint};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,22 +11,24 @@ use std::task::{Context, Poll, ready};
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Request = http::Request<RequestBody>;
 pub type Response = http::Response<Body>;
+/// A response that is here already, as to most requests, or comes later.
+pub type Reply = kubelith_auth::Answer<'static, Response>;
 
 /// One link of the chain: a filter, a server, a verb. Links are erased here so that a chain is a list of
 /// constructor calls and not a type.
 ///
 /// Dropping the future ends a read. A write that passed admission is spawned and runs to its end.
 pub trait Handler: Send + Sync + 'static {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response>;
+    fn handle(&self, request: Request) -> Reply;
 }
 
 pub type BoxHandler = Arc<dyn Handler>;
 
 impl<F> Handler for F
 where
-    F: Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static,
+    F: Fn(Request) -> Reply + Send + Sync + 'static,
 {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         self(request)
     }
 }

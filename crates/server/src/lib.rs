@@ -46,6 +46,6 @@ mod server_tests;
 
 pub use context::RequestExt;
 pub use delegate::Delegate;
-pub use http::{Body, BoxHandler, Handler, Request, RequestBody, Response};
+pub use http::{Body, BoxHandler, Handler, Reply, Request, RequestBody, Response};
 pub use request_info::RequestInfo;
 pub use server::{Server, ServerBuilder, ServerConfig};

@@ -1,13 +1,12 @@
 //! The frame over a real socket: TLS, users, the chain's answers, and the way it stops.
 
 use crate::context::RequestExt;
-use crate::http::{Body, BoxHandler, Request, Response};
+use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::lifecycle::PostStartHook;
 use crate::respond;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use crate::tls::Trust;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body_util::{BodyExt, Full};
@@ -15,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn handler(f: impl Fn(Request) -> BoxFuture<'static, Response> + Send + Sync + 'static) -> BoxHandler {
+fn handler(f: impl Fn(Request) -> Reply + Send + Sync + 'static) -> BoxHandler {
     Arc::new(f)
 }
 
@@ -25,7 +24,7 @@ fn echo() -> BoxHandler {
         let user = request.user().map_or("nobody", |u| u.name.as_str());
         let text = format!("{user} {} {}", request.info().verb, request.info().path);
         request.warnings().add("careful");
-        Box::pin(async move { respond::text(StatusCode::OK, text) })
+        Reply::Ready(respond::text(StatusCode::OK, text))
     })
 }
 
@@ -122,7 +121,7 @@ async fn a_panic_is_a_500_for_its_request_alone() {
 
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_a_504() {
-    let server = TestServer::start(|b| b.delegate(handler(|_| Box::pin(std::future::pending())))).await;
+    let server = TestServer::start(|b| b.delegate(handler(|_| Reply::pending(std::future::pending())))).await;
     let late = server.get("/x?timeout=20ms", ADMIN_TOKEN).await;
     let status = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
     assert_eq!((late.status, late.text().trim_end()), (504, status));
@@ -189,7 +188,7 @@ async fn h2(server: &TestServer) -> (H2Sender, tokio::task::JoinHandle<hyper::Re
 fn watch() -> BoxHandler {
     handler(|_| {
         let events = stream::iter([Ok(Bytes::from_static(b"{}\n"))]).chain(stream::pending());
-        Box::pin(async move { Response::new(Body::stream(events)) })
+        Reply::Ready(Response::new(Body::stream(events)))
     })
 }
 
@@ -211,7 +210,7 @@ async fn stopping_answers_what_is_under_way() {
     let (started, mut is_started) = tokio::sync::mpsc::channel(1);
     let slow = handler(move |_| {
         let started = started.clone();
-        Box::pin(async move {
+        Reply::pending(async move {
             started.send(()).await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
             respond::text(StatusCode::OK, "done")
@@ -265,7 +264,7 @@ async fn while_stopping_new_requests_are_sent_elsewhere() {
     let (release, released) = tokio::sync::watch::channel(false);
     let slow = handler(move |_| {
         let mut released = released.clone();
-        Box::pin(async move {
+        Reply::pending(async move {
             let _ = released.wait_for(|done| *done).await;
             respond::text(StatusCode::OK, "done")
         })
@@ -401,7 +400,7 @@ async fn a_connection_can_be_taken_over() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let upper = handler(|mut request| {
         let Some(connection) = crate::upgrade::on(&mut request) else {
-            return Box::pin(async { respond::text(StatusCode::BAD_REQUEST, "no upgrade") });
+            return Reply::Ready(respond::text(StatusCode::BAD_REQUEST, "no upgrade"));
         };
         tokio::spawn(async move {
             let mut connection = connection.await.unwrap();
@@ -414,7 +413,7 @@ async fn a_connection_can_be_taken_over() {
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         response.headers_mut().insert("connection", http::HeaderValue::from_static("Upgrade"));
         response.headers_mut().insert("upgrade", http::HeaderValue::from_static("SPDY/3.1"));
-        Box::pin(async move { response })
+        Reply::Ready(response)
     });
     let server = TestServer::start(|b| b.delegate(upper)).await;
     let mut stream = server.connect(b"http/1.1", true).await.unwrap();

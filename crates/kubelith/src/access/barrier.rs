@@ -2,10 +2,9 @@
 //! RBAC has them.
 
 use super::feed::RolesProgress;
-use futures::future::BoxFuture;
 use http::Method;
 use kubelith_auth::authz::rbac::RBAC_GROUP;
-use kubelith_server::{BoxHandler, Handler, Request, RequestExt, Response};
+use kubelith_server::{BoxHandler, Handler, Reply, Request, RequestExt};
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ pub fn before(next: BoxHandler, progress: RolesProgress, hub: Arc<Hub>) -> BoxHa
 }
 
 impl Handler for Barrier {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.info();
         let reads = request.method() == Method::GET;
         // What we write ourselves, as the roles that every server has, nobody waits for.
@@ -35,7 +34,7 @@ impl Handler for Barrier {
         }
         let (resource, progress, hub) = (info.resource.clone(), self.progress.clone(), self.hub.clone());
         let response = self.next.handle(request);
-        Box::pin(async move {
+        Reply::pending(async move {
             let response = response.await;
             if response.status().is_success() {
                 let learned = async {

@@ -5,10 +5,9 @@ use super::{Group, aggregated, documents};
 use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
 use crate::handlers::output;
-use crate::http::{Body, BoxHandler, Handler, Request, Response};
+use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
@@ -157,7 +156,7 @@ struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.carried().and_then(|c| c.info.clone());
         let path = info.as_ref().map_or(request.uri().path(), |info| info.path.as_str());
         let Some(parts) = Parts::of(path) else { return self.next.handle(request) };
@@ -182,7 +181,7 @@ impl Handler for Link {
         let minds = !matches!(parts, Parts::Groups | Parts::Group(_));
         if minds && request.method() != Method::GET {
             let status = crate::api::no_such_method();
-            return Box::pin(std::future::ready(output::status(request.headers(), false, &status)));
+            return Reply::Ready(output::status(request.headers(), false, &status));
         }
         let response = match document {
             Document::Value(value) => plain(&request, &value),
@@ -194,7 +193,7 @@ impl Handler for Link {
                 None => documents::group_list(&merged.groups),
             }),
         };
-        Box::pin(std::future::ready(response))
+        Reply::Ready(response)
     }
 }
 

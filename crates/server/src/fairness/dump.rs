@@ -2,11 +2,10 @@
 
 use super::Fairness;
 use super::level::{About, Clock};
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request};
 use crate::query;
 use crate::respond;
 use crate::routes::{Listing, Routes};
-use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_fairness::queue_set;
 use kubelith_meta::time::{Duration, Time};
@@ -59,9 +58,9 @@ pub fn install(fairness: &Arc<Fairness>, routes: &mut Routes) {
         [("dump_priority_levels", levels), ("dump_queues", queues), ("dump_requests", requests)];
     for (name, dump) in dumps {
         let fairness = fairness.clone();
-        let handler: BoxHandler = Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+        let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
             let text = dump(&fairness, &request).text();
-            Box::pin(async { respond::text(StatusCode::OK, text) })
+            Reply::Ready(respond::text(StatusCode::OK, text))
         });
         routes.exact(format!("/debug/api_priority_and_fairness/{name}"), Listing::Unlisted, handler);
     }

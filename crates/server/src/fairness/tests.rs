@@ -3,12 +3,11 @@
 
 use super::*;
 use crate::filters::priority_and_fairness;
-use crate::http::{Handler, RequestBody, Response};
+use crate::http::{Handler, Reply, RequestBody, Response};
 use crate::metrics::Metrics;
 use crate::respond;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN};
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -25,10 +24,10 @@ struct Gate {
 }
 
 impl Handler for Gate {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let user = request.user().map(|u| u.name.clone()).unwrap_or_default();
         let (entered, open) = (self.entered.clone(), self.open.clone());
-        Box::pin(async move {
+        Reply::pending(async move {
             let _ = entered.send(user);
             open.acquire().await.expect("the gate stays").forget();
             respond::json(StatusCode::OK, "{}")
@@ -67,7 +66,7 @@ impl Frame {
         let mut request = http::Request::get(path).body(RequestBody::Full(None)).unwrap();
         let user = User::named(user).with_groups(&[group, "system:authenticated"]);
         request.carried_mut().user = Some(Arc::new(user));
-        tokio::spawn(self.handler.handle(request))
+        tokio::spawn(self.handler.handle(request).into_future())
     }
 
     async fn next(&mut self) -> Str {
@@ -247,7 +246,7 @@ async fn seats_are_kept_for_watches_and_then_given_on() {
     // A kubelet's watch does not count, nor one of something else.
     let _node = frame.fairness.watching(&request("GET", "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn"));
     let _other = frame.fairness.watching(&request("GET", "/api/v1/services?watch=1"));
-    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)));
+    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)).into_future());
     assert_eq!(frame.next().await, "writer");
     let read = frame.send("reader", "devs", PODS);
     frame.let_out(2);
@@ -260,7 +259,7 @@ async fn seats_are_kept_for_watches_and_then_given_on() {
     assert_eq!(answered.elapsed().as_millis(), 10);
     assert_eq!(read.await.unwrap().status(), 200);
     drop(watches);
-    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)));
+    let write = tokio::spawn(frame.handler.handle(request("PUT", PODS)).into_future());
     frame.let_out(1);
     assert_eq!(write.await.unwrap().status(), 200);
     assert_eq!(frame.totals("devs").seats_in_use, 0);

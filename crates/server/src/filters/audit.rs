@@ -9,12 +9,11 @@ use crate::audit::{
 };
 use crate::body::BodyEnd;
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::lifecycle::tasks::panic_message;
 use crate::metrics::audit::AuditMetrics;
 use crate::respond;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use kubelith_auth::User;
@@ -55,10 +54,10 @@ struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, mut request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, mut request: Request) -> Reply {
         let Some(record) = self.audit.begin(&mut request) else { return self.next.handle(request) };
         let next = self.next.clone();
-        Box::pin(async move { record.follow(request, next).await })
+        Reply::begin(async move { record.follow(request, next).await })
     }
 }
 
@@ -68,10 +67,10 @@ struct FailedLink {
 }
 
 impl Handler for FailedLink {
-    fn handle(&self, mut request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, mut request: Request) -> Reply {
         let Some(record) = self.audit.begin(&mut request) else { return self.next.handle(request) };
         let next = self.next.clone();
-        Box::pin(async move {
+        Reply::begin(async move {
             let response = next.handle(request).await;
             let mut record = record;
             record.done = true;

@@ -59,9 +59,9 @@ fn request(path: &str) -> Request {
 
 impl Probe {
     async fn send(&self, path: &str, answer: impl Fn() -> Response + Send + Sync + 'static) -> Response {
-        let next: BoxHandler = Arc::new(move |_: Request| -> BoxFuture<'static, Response> {
+        let next: BoxHandler = Arc::new(move |_: Request| -> Reply {
             let response = answer();
-            Box::pin(async move { response })
+            Reply::Ready(response)
         });
         layer(&self.audit).wrap(next).handle(request(path)).await
     }
@@ -127,8 +127,8 @@ async fn a_watch_ends_with_its_body() {
 #[tokio::test]
 async fn a_request_that_is_given_up_is_not_forgotten() {
     let probe = probe("{level: Metadata, omitStages: [RequestReceived]}", false);
-    let next: BoxHandler = Arc::new(|_: Request| -> BoxFuture<'static, Response> { Box::pin(std::future::pending()) });
-    let mut waiting = layer(&probe.audit).wrap(next).handle(request(POD));
+    let next: BoxHandler = Arc::new(|_: Request| -> Reply { Reply::pending(std::future::pending()) });
+    let mut waiting = layer(&probe.audit).wrap(next).handle(request(POD)).into_future();
     assert!(futures::poll!(&mut waiting).is_pending());
     drop(waiting);
     assert_eq!(probe.lines().await, ["ResponseComplete 200 Connection closed early"]);

@@ -3,11 +3,10 @@
 use super::Layer;
 use super::latency::{Part, track};
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;
-use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
@@ -55,13 +54,13 @@ struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, mut request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, mut request: Request) -> Reply {
         // In-process callers are who they say.
         if let Some(LoopbackUser(user)) = request.extensions_mut().remove() {
             request.carried_mut().user = Some(user);
             return self.inner.next.handle(request);
         }
-        Box::pin(self.inner.clone().handle(request))
+        Reply::begin(self.inner.clone().handle(request))
     }
 }
 
@@ -144,12 +143,12 @@ fn take_notes(request: &mut Request, notes: Notes) {
 
 /// The end of requests that nobody vouches for.
 pub fn unauthorized() -> BoxHandler {
-    Arc::new(|request: Request| -> BoxFuture<'static, Response> {
+    Arc::new(|request: Request| -> Reply {
         let mut response = respond::status(&request, &Status::unauthorized("Unauthorized"));
         if request.version() == Version::HTTP_2 {
             close_connection(&mut response);
         }
-        Box::pin(async move { response })
+        Reply::Ready(response)
     })
 }
 

@@ -3,10 +3,9 @@
 use super::Layer;
 use super::latency::{Part, track};
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;
-use futures::future::BoxFuture;
 use kubelith_auth::forbidden::forbidden_detail;
 use kubelith_auth::traits::Selector;
 use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
@@ -33,7 +32,7 @@ struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let attributes = attributes(&request);
         let started = Instant::now();
         // Most decisions are made from memory, without a future of their own.
@@ -41,7 +40,7 @@ impl Handler for Link {
             return self.inner.act(request, &attributes, decision, started);
         }
         let inner = self.inner.clone();
-        Box::pin(async move {
+        Reply::pending(async move {
             let decision = inner.authorizer.authorize(&attributes).await;
             inner.act(request, &attributes, decision, started).await
         })
@@ -49,13 +48,7 @@ impl Handler for Link {
 }
 
 impl Authorization {
-    fn act(
-        &self,
-        mut request: Request,
-        attributes: &Attributes,
-        decision: Decision,
-        started: Instant,
-    ) -> BoxFuture<'static, Response> {
+    fn act(&self, mut request: Request, attributes: &Attributes, decision: Decision, started: Instant) -> Reply {
         track(&request, Part::Authorization, started.elapsed());
         self.metrics.authorized(&decision, started.elapsed());
         let audit = request.audit();
@@ -83,7 +76,7 @@ impl Authorization {
             }
             None => forbidden(&request, attributes, &decision.reason),
         };
-        Box::pin(async move { response })
+        Reply::Ready(response)
     }
 }
 

@@ -6,9 +6,7 @@ use http::header::CACHE_CONTROL;
 
 pub fn layer() -> Layer {
     Layer::from_fn("cache-control", |request, next| {
-        let response = next.handle(request);
-        Box::pin(async move {
-            let mut response = response.await;
+        next.handle(request).map(|mut response| {
             response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
             response
         })

@@ -1,7 +1,7 @@
 //! Lets scripts of other origins in, if `--cors-allowed-origins` names them.
 
 use super::Layer;
-use crate::http::{Body, Response};
+use crate::http::{Body, Reply, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ORIGIN,
@@ -30,11 +30,9 @@ pub fn layer(origins: Vec<Regex>) -> Option<Layer> {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;
             allow(response.headers_mut(), origin);
-            return Box::pin(async move { response });
+            return Reply::Ready(response);
         }
-        let response = next.handle(request);
-        Box::pin(async move {
-            let mut response = response.await;
+        next.handle(request).map(|mut response| {
             allow(response.headers_mut(), origin);
             response
         })

@@ -3,6 +3,7 @@
 
 use super::Layer;
 use crate::context::RequestExt;
+use crate::http::Reply;
 use crate::query;
 use crate::respond;
 use kubelith_meta::Status;
@@ -20,8 +21,7 @@ pub fn layer(maximum: Duration) -> Layer {
                 Err(why) => {
                     let status = Status::bad_request(format!("invalid timeout specified in the request URL - {why}"));
                     tracing::error!(URI = %request.uri(), "{}", status.message);
-                    let response = respond::status(&request, &status);
-                    return Box::pin(async move { response });
+                    return Reply::Ready(respond::status(&request, &status));
                 }
             },
         };

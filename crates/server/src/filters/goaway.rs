@@ -19,8 +19,7 @@ pub fn layer(chance: f64) -> Option<Layer> {
         if !leave {
             return response;
         }
-        Box::pin(async move {
-            let mut response = response.await;
+        response.map(|mut response| {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             response
         })

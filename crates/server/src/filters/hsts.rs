@@ -11,10 +11,8 @@ pub fn layer(directives: &[String]) -> Option<Layer> {
     }
     let value = HeaderValue::try_from(directives.join("; ")).ok()?;
     Some(Layer::from_fn("hsts", move |request, next| {
-        let response = next.handle(request);
         let value = value.clone();
-        Box::pin(async move {
-            let mut response = response.await;
+        next.handle(request).map(|mut response| {
             response.headers_mut().entry(STRICT_TRANSPORT_SECURITY).or_insert(value);
             response
         })

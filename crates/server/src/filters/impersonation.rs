@@ -3,9 +3,8 @@
 use super::Layer;
 use super::authorization::attributes;
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::respond;
-use futures::future::BoxFuture;
 use http::HeaderName;
 use kubelith_auth::Authorizer;
 use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
@@ -32,12 +31,12 @@ struct Link {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         if !asks(&request) {
             return self.shared.next.handle(request);
         }
         let shared = self.shared.clone();
-        Box::pin(async move { shared.handle(request).await })
+        Reply::pending(async move { shared.handle(request).await })
     }
 }
 

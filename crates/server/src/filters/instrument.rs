@@ -36,9 +36,7 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         }
         let info = request.info().clone();
         let metrics = metrics.clone();
-        let response = next.handle(request);
-        Box::pin(async move {
-            let mut response = response.await;
+        next.handle(request).map(move |mut response| {
             let code = response.status().as_u16();
             let size = response.body().size_hint().exact();
             metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);

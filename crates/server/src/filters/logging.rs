@@ -22,8 +22,7 @@ pub fn layer() -> Layer {
         if line.is_none() && slow.is_none() {
             return response;
         }
-        Box::pin(async move {
-            let response = response.await;
+        response.map(move |response| {
             let latency = received.elapsed();
             match (line, slow) {
                 (Some(line), _) => line.log(latency, &response),

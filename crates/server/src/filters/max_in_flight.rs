@@ -3,7 +3,7 @@
 
 use super::Layer;
 use crate::context::RequestExt;
-use crate::http::Response;
+use crate::http::{Reply, Response};
 use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;
 use crate::respond;
@@ -61,15 +61,12 @@ pub fn layer(max_reads: usize, max_writes: usize, metrics: Arc<RequestMetrics>) 
             return next.handle(request);
         }
         match limit.enter() {
-            Some(running) => {
-                let response = next.handle(request);
-                Box::pin(async move { response.await.map(|body| body.with_guard(running)) })
-            }
+            Some(running) => next.handle(request).map(|response| response.map(|body| body.with_guard(running))),
             // Administrators and our own loops must get an answer, or nobody could mend an overload.
             None if request.user().is_some_and(|u| u.in_group(GROUP_MASTERS)) => next.handle(request),
             None => {
                 metrics.dropped(&request);
-                Box::pin(async { too_many_requests(HeaderValue::from_static("1")) })
+                Reply::Ready(too_many_requests(HeaderValue::from_static("1")))
             }
         }
     }))

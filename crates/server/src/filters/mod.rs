@@ -25,8 +25,7 @@ pub mod wait_group;
 pub mod warnings;
 pub mod watch_termination;
 
-use crate::http::{BoxHandler, Handler, Request, Response};
-use futures::future::BoxFuture;
+use crate::http::{BoxHandler, Handler, Reply, Request};
 use std::sync::Arc;
 
 /// A filter that waits for the link it comes before.
@@ -43,7 +42,7 @@ impl Layer {
     /// A layer that is a function of the request and the rest of the chain.
     pub fn from_fn<F>(name: &'static str, f: F) -> Layer
     where
-        F: Fn(Request, &BoxHandler) -> BoxFuture<'static, Response> + Send + Sync + 'static,
+        F: Fn(Request, &BoxHandler) -> Reply + Send + Sync + 'static,
     {
         Layer::new(name, move |next| move |request: Request| f(request, &next))
     }

@@ -2,33 +2,34 @@
 
 use super::Layer;
 use crate::context::RequestExt;
-use crate::http::Response;
+use crate::http::{Reply, Response};
 use crate::lifecycle::tasks::panic_message;
 use crate::respond;
 use futures::FutureExt;
 use http::StatusCode;
 use kubelith_meta::Status;
 use kubelith_meta::status::ForeignResponse;
-use std::panic::AssertUnwindSafe;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub fn layer() -> Layer {
     Layer::from_fn("panic-recovery", |request, next| {
         let method = request.method().clone();
         let uri = request.uri().clone();
         let audit_id = request.audit_id().to_owned();
-        let next = next.clone();
-        Box::pin(async move {
-            // The call itself may panic before it returns a future.
-            let answer = AssertUnwindSafe(async move { next.handle(request).await });
-            match answer.catch_unwind().await {
-                Ok(response) => response,
-                Err(panic) => {
-                    let what = panic_message(&*panic);
-                    tracing::error!(%method, URI = %uri, auditID = audit_id, panic = what, "apiserver panic'd");
-                    answer_to_panic(uri.path())
-                }
+        let recover = move |panic: Box<dyn Any + Send>| {
+            let what = panic_message(&*panic);
+            tracing::error!(%method, URI = %uri, auditID = audit_id, panic = what, "apiserver panic'd");
+            answer_to_panic(uri.path())
+        };
+        match catch_unwind(AssertUnwindSafe(|| next.handle(request))) {
+            Ok(Reply::Pending(response)) => {
+                let response = AssertUnwindSafe(response).catch_unwind();
+                Reply::pending(async move { response.await.unwrap_or_else(recover) })
             }
-        })
+            Ok(ready) => ready,
+            Err(panic) => Reply::Ready(recover(panic)),
+        }
     })
 }
 

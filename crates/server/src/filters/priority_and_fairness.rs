@@ -5,9 +5,8 @@ use super::latency::{Part, track};
 use super::max_in_flight::too_many_requests;
 use crate::context::RequestExt;
 use crate::fairness::{Fairness, Permit, Schema, Started};
-use crate::http::{BoxHandler, Handler, Request, Response};
+use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::metrics::requests::RequestMetrics;
-use futures::future::BoxFuture;
 use http::HeaderName;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,20 +38,17 @@ struct Inner {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.info();
         if info.is_long_running() && info.verb != "watch" {
             return self.inner.next.handle(request);
         }
         match self.inner.fairness.start(&request) {
             Started::Running(permit) => self.inner.run(request, permit),
-            Started::Rejected(schema) => {
-                let response = self.inner.refuse(&request, &schema);
-                Box::pin(async move { response })
-            }
+            Started::Rejected(schema) => Reply::Ready(self.inner.refuse(&request, &schema)),
             Started::Waiting(turn) => {
                 let (inner, schema) = (self.inner.clone(), turn.schema().clone());
-                Box::pin(async move {
+                Reply::pending(async move {
                     let deadline = inner.wait_until(&request);
                     match turn.wait_until(deadline).await {
                         Some((permit, waited)) => {
@@ -69,19 +65,18 @@ impl Handler for Link {
 
 impl Inner {
     /// Seats are held until the answer is sent; those of a watch until it has begun.
-    fn run(&self, request: Request, permit: Permit) -> BoxFuture<'static, Response> {
+    fn run(&self, request: Request, permit: Permit) -> Reply {
         if request.info().verb == "watch" {
             let watching = self.fairness.watching(&request);
-            let response = self.next.handle(request);
-            return Box::pin(async move {
-                let response = response.await;
+            return self.next.handle(request).map(|response| {
                 let response = with_ids(response, permit.schema());
                 drop(permit);
                 response.map(|body| body.with_guard(watching))
             });
         }
-        let response = self.next.handle(request);
-        Box::pin(async move { with_ids(response.await, permit.schema()).map(|body| body.with_guard(permit)) })
+        self.next
+            .handle(request)
+            .map(|response| with_ids(response, permit.schema()).map(|body| body.with_guard(permit)))
     }
 
     fn refuse(&self, request: &Request, schema: &Schema) -> Response {

@@ -2,6 +2,7 @@
 
 use super::Layer;
 use crate::context::{Received, RequestExt};
+use crate::http::Reply;
 use crate::query;
 use crate::request_info::RequestInfo;
 use crate::respond;
@@ -12,7 +13,7 @@ pub fn layer() -> Layer {
     Layer::from_fn("request-info", |mut request, next| {
         request.carried_mut().received = Some(Received::now());
         let Some(path) = query::decode_path(request.uri().path()) else {
-            return Box::pin(async { respond::text(StatusCode::BAD_REQUEST, "400 Bad Request") });
+            return Reply::Ready(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
         };
         match RequestInfo::parse(request.method(), &path, request.uri()) {
             Ok(info) => {
@@ -21,8 +22,7 @@ pub fn layer() -> Layer {
             }
             Err(why) => {
                 let why = format!("failed to create RequestInfo: {why}");
-                let response = respond::internal_error(&request.uri().to_string(), why);
-                Box::pin(async move { response })
+                Reply::Ready(respond::internal_error(&request.uri().to_string(), why))
             }
         }
     })

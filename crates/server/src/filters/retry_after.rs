@@ -3,7 +3,7 @@
 
 use super::Layer;
 use crate::context::RequestExt;
-use crate::http::Request;
+use crate::http::{Reply, Request};
 use crate::loopback::LoopbackUser;
 use crate::respond;
 use http::header::{CONNECTION, RETRY_AFTER};
@@ -19,7 +19,7 @@ pub fn layer(not_accepting: CancellationToken) -> Layer {
         let mut response = respond::error_text(StatusCode::TOO_MANY_REQUESTS, message);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        Box::pin(async move { response })
+        Reply::Ready(response)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Layer;
 use crate::context::RequestExt;
-use crate::http::{Body, BoxError, Request, Response};
+use crate::http::{Body, BoxError, Reply, Request, Response};
 use crate::metrics::requests::RequestMetrics;
 use crate::quality::{Charged, Quality, Refused};
 use crate::respond;
@@ -18,14 +18,10 @@ use std::task::{Context, Poll, ready};
 pub fn layer(quality: Arc<Quality>, metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("service-quality", move |request, next| match quality.charge(&request) {
         Ok(charged) if charged.is_free() || charged.asks() == Asks::ForOther => next.handle(request),
-        Ok(charged) => {
-            let response = next.handle(request);
-            Box::pin(async move { response.await.map(|body| count(body, charged)) })
-        }
+        Ok(charged) => next.handle(request).map(|response| response.map(|body| count(body, charged))),
         Err(refused) => {
             metrics.dropped(&request);
-            let response = refuse(&request, &refused);
-            Box::pin(async move { response })
+            Reply::Ready(refuse(&request, &refused))
         }
     })
 }

@@ -5,7 +5,7 @@
 
 use super::Layer;
 use crate::context::RequestExt;
-use crate::http::Response;
+use crate::http::{Reply, Response};
 use crate::metrics::requests::{Labels, RequestMetrics};
 use crate::respond;
 use http::StatusCode;
@@ -19,11 +19,15 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         };
         let labels = Labels::of(&request);
         request.carried_mut().labels = Some(labels.clone());
+        let in_time = move |response: Response| response.map(|body| body.with_deadline(deadline));
+        let response = match next.handle(request) {
+            Reply::Ready(response) => return Reply::Ready(in_time(response)),
+            Reply::Pending(response) => response,
+        };
         let metrics = metrics.clone();
-        let response = next.handle(request);
-        Box::pin(async move {
+        Reply::pending(async move {
             match tokio::time::timeout_at(deadline, response).await {
-                Ok(response) => response.map(|body| body.with_deadline(deadline)),
+                Ok(response) => in_time(response),
                 Err(_) => {
                     metrics.terminated(&labels, 504);
                     timed_out()

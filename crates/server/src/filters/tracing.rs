@@ -20,9 +20,8 @@ pub fn layer(tracer: Tracer) -> Layer {
         let name = name(&request);
         let mut attributes = attributes(&request);
         request.extensions_mut().insert(CurrentSpan { tracer: tracer.clone(), context: begun.context });
-        let (tracer, response) = (tracer.clone(), next.handle(request));
-        Box::pin(async move {
-            let response = response.await;
+        let tracer = tracer.clone();
+        next.handle(request).map(move |response| {
             let code = response.status();
             attributes.push(("http.response.status_code", Attribute::Number(code.as_u16().into())));
             let failed = code.is_server_error();

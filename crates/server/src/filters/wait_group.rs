@@ -3,7 +3,7 @@
 use super::Layer;
 use super::retry_after::is_exempt;
 use crate::context::RequestExt;
-use crate::http::Response;
+use crate::http::{Reply, Response};
 use crate::lifecycle::WaitGroup;
 use crate::respond;
 use http::HeaderValue;
@@ -19,10 +19,9 @@ pub fn layer(group: WaitGroup) -> Layer {
             if is_exempt(&request) {
                 return next.handle(request);
             }
-            return Box::pin(async { shutting_down() });
+            return Reply::Ready(shutting_down());
         };
-        let response = next.handle(request);
-        Box::pin(async move { response.await.map(|body| body.with_guard(member)) })
+        next.handle(request).map(|response| response.map(|body| body.with_guard(member)))
     })
 }
 

@@ -41,9 +41,7 @@ pub fn layer() -> Layer {
     Layer::from_fn("warnings", |mut request, next| {
         let warnings = Warnings::default();
         request.carried_mut().warnings = Some(warnings.clone());
-        let response = next.handle(request);
-        Box::pin(async move {
-            let mut response = response.await;
+        next.handle(request).map(move |mut response| {
             for value in header_values(&warnings.take()) {
                 response.headers_mut().append(WARNING, value);
             }

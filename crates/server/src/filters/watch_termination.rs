@@ -4,6 +4,7 @@
 use super::Layer;
 use super::wait_group::shutting_down;
 use crate::context::RequestExt;
+use crate::http::Reply;
 use crate::lifecycle::wait_group::{Member, WaitGroup};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -80,9 +81,8 @@ pub fn layer(watches: Watches) -> Layer {
             return next.handle(request);
         }
         let Some((token, member)) = watches.enter() else {
-            return Box::pin(async { shutting_down() });
+            return Reply::Ready(shutting_down());
         };
-        let response = next.handle(request);
-        Box::pin(async move { response.await.map(|body| body.until_cancelled(token).with_guard(member)) })
+        next.handle(request).map(|response| response.map(|body| body.until_cancelled(token).with_guard(member)))
     })
 }

@@ -27,43 +27,44 @@ pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
 
-use crate::http::{Request, Response};
-use futures::future::BoxFuture;
+use crate::api::Answering;
+use crate::http::Request;
+use kubelith_auth::Answer;
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::{Ambiguous, Empties};
 use std::sync::Arc;
 
 /// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
-pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> BoxFuture<'static, Result<Response, Status>> {
+pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
     match verb {
         "get" => read_one(cx),
         "list" | "watch" => {
             let options = match options::ListOptions::parse(&cx.query) {
                 Ok(options) => options,
-                Err(status) => return Box::pin(std::future::ready(Err(status))),
+                Err(status) => return Answer::Ready(Err(status)),
             };
             let forced = cx.info.verb == "watch" && verb == "watch";
             if options.watch || forced {
-                Box::pin(watch::watch(cx, options, request))
+                Answer::pending(watch::watch(cx, options, request))
             } else {
-                Box::pin(list::list(cx, options))
+                Answer::pending(list::list(cx, options))
             }
         }
-        "create" => Box::pin(create::create(cx, request.into_body())),
-        "update" => Box::pin(update::update(cx, request.into_body())),
-        "patch" => Box::pin(patch::patch(cx, request.into_body())),
-        "delete" => Box::pin(delete::delete(cx, request.into_body())),
-        "deletecollection" => Box::pin(delete::delete_collection(cx, request.into_body())),
+        "create" => Answer::pending(create::create(cx, request.into_body())),
+        "update" => Answer::pending(update::update(cx, request.into_body())),
+        "patch" => Answer::pending(patch::patch(cx, request.into_body())),
+        "delete" => Answer::pending(delete::delete(cx, request.into_body())),
+        "deletecollection" => Answer::pending(delete::delete_collection(cx, request.into_body())),
         _ => {
             let resource = cx.endpoint.resource.descriptor.group_resource();
-            Box::pin(std::future::ready(Err(Status::method_not_supported(&resource, verb))))
+            Answer::Ready(Err(Status::method_not_supported(&resource, verb)))
         }
     }
 }
 
-/// GET of one object.
-pub fn read_one(cx: Arc<Context>) -> BoxFuture<'static, Result<Response, Status>> {
-    Box::pin(get::get(cx))
+/// GET of one object, which mostly is in memory.
+pub fn read_one(cx: Arc<Context>) -> Answering {
+    Answer::begin(get::get(cx))
 }
 
 /// A write that passed admission runs to its end even if the client goes away: it is a task of its own.

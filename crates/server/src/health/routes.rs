@@ -1,7 +1,7 @@
 //! The answers: `ok`, a line per check with `?verbose` and on failure, and each check under its own path.
 
 use super::{Check, HealthChecks};
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::metrics::health::HealthMetrics;
 use crate::query;
 use crate::respond;
@@ -31,9 +31,9 @@ pub fn health_routes(
 }
 
 fn single(check: Check) -> BoxHandler {
-    Arc::new(move |_: Request| -> futures::future::BoxFuture<'static, Response> {
+    Arc::new(move |_: Request| -> Reply {
         let check = check.clone();
-        Box::pin(async move {
+        Reply::pending(async move {
             match check.run().await {
                 Ok(()) => respond::text(StatusCode::OK, "ok"),
                 Err(why) => {
@@ -50,9 +50,9 @@ fn together(
     ready: Option<CancellationToken>,
     metrics: Arc<HealthMetrics>,
 ) -> BoxHandler {
-    Arc::new(move |request: Request| -> futures::future::BoxFuture<'static, Response> {
+    Arc::new(move |request: Request| -> Reply {
         let (checks, ready, metrics) = (checks.clone(), ready.clone(), metrics.clone());
-        Box::pin(async move {
+        Reply::pending(async move {
             let query = request.uri().query();
             let excluded: BTreeSet<String> = query::pairs(query.unwrap_or(""))
                 .filter(|(key, _)| key == "exclude")

@@ -78,7 +78,7 @@ fn start(
     let service = ConnectionService::new(shared.handler.clone(), connection, activity);
     let tasks = shared.tasks.clone();
     if is_h2 {
-        tasks.spawn(Driver::<Http2>::new(stream, service, shared, entry));
+        tasks.spawn(Driver::<Http2>::new(stream.gathering(), service, shared, entry));
     } else {
         tasks.spawn(Driver::<Http1>::new(stream, service, shared, entry));
     }

@@ -1,12 +1,14 @@
 //! The socket: binding, accepting, TLS, HTTP/1.1 or HTTP/2 as the client chooses, and closing in order.
 
 pub mod activity;
+
 pub mod bind;
 pub mod connection;
 pub mod control;
 mod debug_socket;
 mod disposal;
 mod driver;
+mod inbox;
 mod parking;
 mod protocol;
 mod refusal;

@@ -3,11 +3,12 @@
 use super::HttpOptions;
 use super::activity::Activity;
 use super::disposal::Disposal;
+use super::inbox::Inbox;
 use super::parking::{Parked, Streams, Tap, TapIo, answer_ping};
 use super::service::ConnectionService;
 use super::stream::ClientStream;
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -138,7 +139,8 @@ pub(super) struct Http2;
 
 /// hyper's connection, and what it reads and writes through.
 pub(super) struct Http2Connection {
-    conn: http2::Connection<TokioIo<TapIo>, ConnectionService, TokioExecutor>,
+    conn: http2::Connection<TokioIo<TapIo>, ConnectionService, Inbox>,
+    inbox: Inbox,
     tap: Arc<Mutex<Tap>>,
     streams: Arc<Streams>,
 }
@@ -169,7 +171,8 @@ impl Protocol for Http2 {
             None => (Tap::new(stream), Streams::default()),
         };
         let (tap, streams) = (Arc::new(Mutex::new(tap)), Arc::new(streams));
-        let conn = http2::Builder::new(TokioExecutor::new())
+        let inbox = Inbox::default();
+        let conn = http2::Builder::new(inbox.clone())
             .timer(TokioTimer::new())
             .max_concurrent_streams(most)
             .initial_stream_window_size(UPLOAD_WINDOW)
@@ -178,11 +181,17 @@ impl Protocol for Http2 {
             .max_header_list_size(MAX_HEADER_BYTES)
             .max_send_buf_size(MAX_SEND_BUFFER)
             .serve_connection(TokioIo::new(TapIo(tap.clone())), service.with_streams(streams.clone()));
-        Http2Connection { conn, tap, streams }
+        Http2Connection { conn, inbox, tap, streams }
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
-        Pin::new(&mut conn.conn).poll(cx)
+        loop {
+            let ended = Pin::new(&mut conn.conn).poll(cx);
+            let any = conn.inbox.begin_all();
+            if ended.is_ready() || !any {
+                return ended;
+            }
+        }
     }
 
     fn leave(mut conn: Pin<&mut Self::Connection>) {

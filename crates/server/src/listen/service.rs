@@ -3,7 +3,8 @@
 
 use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
-use super::parking::{Answer, Begun, Held, Streams};
+use super::inbox::Yield;
+use super::parking::{self, Begun, Held, Streams};
 use super::refusal;
 use crate::context::RequestExt;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
@@ -11,11 +12,11 @@ use crate::respond;
 use crate::tls::PeerCertificates;
 use crate::upgrade::UpgradeSlot;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::header::{CONNECTION, DATE, UPGRADE};
 use http::{HeaderValue, Method, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use kubelith_auth::Answer;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -69,11 +70,11 @@ impl ConnectionService {
 impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
     type Response = http::Response<CountedBody>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+    type Future = <Answer<'static, Result<Self::Response, Infallible>> as IntoFuture>::IntoFuture;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let streams = match self.streams.as_ref().map(|streams| (streams, streams.begin())) {
-            Some((_, Begun::Again(held))) => return Box::pin(std::future::ready(Ok(go_on(held)))),
+            Some((_, Begun::Again(held))) => return Answer::Ready(Ok(go_on(held))).into_future(),
             Some((streams, Begun::New(nth))) => Some((streams.clone(), nth)),
             None => None,
         };
@@ -81,7 +82,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         if request.version() < Version::HTTP_2
             && let Some(response) = refusal::of(&request)
         {
-            return Box::pin(std::future::ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))));
+            return Answer::Ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))).into_future();
         }
         let connection = self.connection.clone();
         let mut request = request.map(RequestBody::Incoming);
@@ -90,9 +91,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         let is_head = request.method() == Method::HEAD;
         let version = request.version();
         let upgrade = self.upgrade.clone();
-        let response = self.handler.handle(request);
-        Box::pin(async move {
-            let mut response = response.await;
+        let finish = move |mut response: Response| {
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 // Nobody gets a connection on which HTTP goes on.
                 upgrade.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -107,13 +106,34 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
             }
             Ok(response.map(|body| match streams {
                 Some((streams, nth)) if !body.is_complete() => {
-                    CountedBody::Held(streams.hold(nth, Answer::new(body, active.streams())))
+                    CountedBody::Held(streams.hold(nth, parking::Answer::new(body, active.streams())))
                 }
                 _ if body.is_complete() => CountedBody::Own { body, _active: active },
                 _ => CountedBody::Own { body, _active: active.streams() },
             }))
-        })
+        };
+        if version < Version::HTTP_2 || is_brief(&request) {
+            return self.handler.handle(request).map(finish).into_future();
+        }
+        let handler = self.handler.clone();
+        let elsewhere = async move {
+            Yield::default().await;
+            finish(handler.handle(request).await)
+        };
+        Answer::pending(elsewhere).into_future()
     }
+}
+
+/// Whether a request is, by its looks, a read of one object. It need not be right: this is only about where it runs.
+fn is_brief(request: &Request) -> bool {
+    let mut path = request.uri().path().split('/').skip(1);
+    let below_version = match path.next() {
+        Some("api") => path.nth(0).is_some(),
+        Some("apis") => path.nth(1).is_some(),
+        _ => false,
+    };
+    // `nodes/x`, `namespaces/x/pods/y`: names come second.
+    request.method() == Method::GET && below_version && matches!(path.count(), 2 | 4)
 }
 
 /// HTTP/2 knows no `Connection` header; as in Go's server, `close` means: no new streams on this connection.
@@ -170,6 +190,33 @@ impl http_body::Body for CountedBody {
         match self {
             CountedBody::Own { body, .. } => body.size_hint(),
             CountedBody::Held(held) => held.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_one_object_are_brief() {
+        let cases = [
+            ("GET", "/api/v1/namespaces/default/pods/x", true),
+            ("GET", "/apis/apps/v1/namespaces/default/deployments/x?pretty=true", true),
+            ("GET", "/api/v1/nodes/x", true),
+            ("GET", "/api/v1/namespaces/default", true),
+            ("GET", "/api/v1/namespaces/default/pods", false),
+            ("GET", "/apis/apps/v1/deployments", false),
+            ("GET", "/api/v1/namespaces/default/pods/x/log", false),
+            ("GET", "/api/v1/nodes/x/proxy/metrics/cadvisor", false),
+            ("PUT", "/api/v1/namespaces/default/pods/x", false),
+            ("GET", "/apis/apps", false),
+            ("GET", "/openapi/v2", false),
+            ("GET", "/", false),
+        ];
+        for (method, uri, want) in cases {
+            let request = http::Request::builder().method(method).uri(uri).body(RequestBody::Full(None)).unwrap();
+            assert_eq!(is_brief(&request), want, "{method} {uri}");
         }
     }
 }

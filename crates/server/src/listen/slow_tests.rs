@@ -1,9 +1,8 @@
 //! Clients that hold a connection and do not get on with it are cut after a while, wherever they stop.
 
-use crate::http::{Body, BoxHandler, Request, Response};
+use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::testing::{ADMIN_TOKEN, TestServer};
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +16,8 @@ const LARGE: usize = 32 << 20;
 
 /// Reads the request, then answers much: at once, or piece by piece.
 fn much() -> BoxHandler {
-    Arc::new(|request: Request| -> BoxFuture<'static, Response> {
-        Box::pin(async move {
+    Arc::new(|request: Request| -> Reply {
+        Reply::pending(async move {
             let piecewise = request.uri().path() == "/api/v1/nodes";
             let _ = request.into_body().collect().await;
             let piece = Bytes::from(vec![b'x'; LARGE / 64]);

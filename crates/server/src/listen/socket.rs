@@ -1,4 +1,6 @@
 //! A client's socket, with notes for [`Activity`] of whether it takes what is sent.
+//!
+//! Answers that are ready together go out together: a small write is put off until it is flushed or enough has come.
 
 use super::activity::Activity;
 use std::io;
@@ -9,14 +11,24 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+/// Put off no longer; with the next record of TLS it is still less than the session keeps (64 KB).
+const ENOUGH: usize = 48 * 1024;
+
 pub struct Socket {
     tcp: TcpStream,
     activity: Arc<Activity>,
+    /// Whether writes may be put off now.
+    gathers: bool,
 }
 
 impl Socket {
     pub fn new(tcp: TcpStream, activity: Arc<Activity>) -> Socket {
-        Socket { tcp, activity }
+        Socket { tcp, activity, gathers: false }
+    }
+
+    /// While it gathers, small writes are left with the caller, who must flush in the end.
+    pub fn gather(&mut self, gathers: bool) {
+        self.gathers = gathers;
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -49,6 +61,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.gathers && data.iter().map(|piece| piece.len()).sum::<usize>() < ENOUGH {
+            return Poll::Pending;
+        }
         let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, data);
         self.noted(written)
     }

@@ -15,11 +15,27 @@ pub struct ClientStream {
     tls: Box<TlsStream<Socket>>,
     ahead: Bytes,
     activity: Arc<Activity>,
+    /// Whether whoever writes also flushes, so that writes may be gathered.
+    is_flushed: bool,
 }
 
 impl ClientStream {
     pub fn new(tls: Box<TlsStream<Socket>>, activity: Arc<Activity>) -> ClientStream {
-        ClientStream { tls, ahead: Bytes::new(), activity }
+        ClientStream { tls, ahead: Bytes::new(), activity, is_flushed: false }
+    }
+
+    /// For a protocol that flushes when it has no more to say for now.
+    pub fn gathering(self) -> ClientStream {
+        ClientStream { is_flushed: true, ..self }
+    }
+
+    /// Gives the session something to send. The session takes it, and the socket what is too much to keep.
+    fn poll_gather<T>(&mut self, write: impl FnOnce(Pin<&mut TlsStream<Socket>>) -> Poll<T>) -> Poll<T> {
+        self.activity.writes();
+        self.tls.get_mut().0.gather(self.is_flushed);
+        let written = write(Pin::new(&mut *self.tls));
+        self.tls.get_mut().0.gather(false);
+        written
     }
 
     /// Puts bytes back that were read and not used.
@@ -70,8 +86,7 @@ impl AsyncRead for ClientStream {
 
 impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.activity.writes();
-        Pin::new(&mut *self.tls).poll_write(cx, buf)
+        self.poll_gather(|tls| tls.poll_write(cx, buf))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -89,8 +104,7 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.activity.writes();
-        Pin::new(&mut *self.tls).poll_write_vectored(cx, bufs)
+        self.poll_gather(|tls| tls.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,9 +1,8 @@
 //! `/metrics`: a registry as text.
 
 use super::Selection;
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request};
 use crate::respond;
-use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode};
 use prometheus::{Encoder, Registry, TextEncoder};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=
 
 /// Serves what `selection` leaves of a registry.
 pub fn metrics_route(registry: Registry, selection: Arc<Selection>) -> BoxHandler {
-    Arc::new(move |_: Request| -> BoxFuture<'static, Response> {
+    Arc::new(move |_: Request| -> Reply {
         let mut text = Vec::with_capacity(64 * 1024);
         let families = match selection.is_everything() {
             true => registry.gather(),
@@ -22,6 +21,6 @@ pub fn metrics_route(registry: Registry, selection: Arc<Selection>) -> BoxHandle
             Ok(()) => respond::with_type(StatusCode::OK, CONTENT_TYPE, text),
             Err(why) => respond::error_text(StatusCode::INTERNAL_SERVER_ERROR, why),
         };
-        Box::pin(async move { response })
+        Reply::Ready(response)
     })
 }

@@ -4,10 +4,9 @@
 use super::documents::{Encoding, Kept, Packed, Stamp};
 use super::words::Words;
 use super::{Foreign, Library, Subject};
-use crate::http::{Body, BoxHandler, Handler, Request, Response};
+use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use crate::{query, respond};
 use arc_swap::ArcSwapOption;
-use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LAST_MODIFIED, LOCATION, VARY,
@@ -159,23 +158,23 @@ impl Shelf {
 }
 
 impl Handler for Link {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let path = request.uri().path();
         let shelf = || self.openapi.shelf();
         let library = self.openapi.library.clone();
         if path == V2 {
             let kept = shelf().v2.clone();
-            return Box::pin(async move { document(&request, kept, library, Version::V2).await });
+            return Reply::pending(async move { document(&request, kept, library, Version::V2).await });
         }
         if path == V3 {
-            return Box::pin(index(shelf(), library));
+            return Reply::pending(index(shelf(), library));
         }
         let Some(name) = path.strip_prefix(V3).and_then(|p| p.strip_prefix('/')) else {
             return self.next.handle(request);
         };
         match shelf().document(name) {
-            Some(kept) => Box::pin(async move { document(&request, kept, library, Version::V3).await }),
-            None => Box::pin(std::future::ready(empty(StatusCode::NOT_FOUND))),
+            Some(kept) => Reply::pending(async move { document(&request, kept, library, Version::V3).await }),
+            None => Reply::Ready(empty(StatusCode::NOT_FOUND)),
         }
     }
 }

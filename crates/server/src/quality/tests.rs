@@ -1,9 +1,8 @@
 use super::*;
 use crate::filters::{request_info, service_quality};
-use crate::http::{Body, BoxHandler, RequestBody, Response};
+use crate::http::{Body, BoxHandler, Reply, RequestBody, Response};
 use crate::metrics::Metrics;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use kubelith_auth::User;
 use std::collections::VecDeque;
@@ -24,14 +23,14 @@ impl Frame {
         let metrics = Metrics::new();
         let quality = Quality::new(&metrics.registry);
         classes.iter().for_each(|class| quality.put(class.clone()));
-        let end: BoxHandler = Arc::new(|request: Request| -> BoxFuture<'static, Response> {
+        let end: BoxHandler = Arc::new(|request: Request| -> Reply {
             let piece = || Bytes::from(vec![b'x'; 1000]);
             let body = match request.info().verb.as_str() {
                 "watch" => Body::stream(futures::stream::pending()),
                 "list" => Body::Chunks(VecDeque::from([piece(), piece(), piece()])),
                 _ => Body::from("{}"),
             };
-            Box::pin(async { Response::new(body) })
+            Reply::Ready(Response::new(body))
         });
         let layer = service_quality::layer(quality.clone(), metrics.requests.clone());
         let handler = request_info::layer().wrap(layer.wrap(end));

@@ -1,10 +1,9 @@
 //! `/debug/flags`: the log level of the running server, to look at and to change (`--profiling`).
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::logging;
 use crate::respond;
-use futures::future::BoxFuture;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kubelith_meta::text::Quoted;
@@ -17,14 +16,13 @@ const INDEX: &str = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<bod
                      flags:<br>\n<table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
 
 pub fn install(routes: &mut Routes) {
-    let index: BoxHandler = Arc::new(|_: Request| -> BoxFuture<'static, Response> {
+    let index: BoxHandler = Arc::new(|_: Request| -> Reply {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
-        Box::pin(async { respond::with_type(StatusCode::OK, html, INDEX) })
+        Reply::Ready(respond::with_type(StatusCode::OK, html, INDEX))
     });
     routes.exact("/debug/flags", Listing::Unlisted, index.clone());
     routes.prefix("/debug/flags/", Listing::Unlisted, index);
-    let level: BoxHandler =
-        Arc::new(|request: Request| -> BoxFuture<'static, Response> { Box::pin(set_level(request)) });
+    let level: BoxHandler = Arc::new(|request: Request| -> Reply { Reply::pending(set_level(request)) });
     routes.exact("/debug/flags/v", Listing::Unlisted, level);
 }
 

@@ -1,9 +1,8 @@
 //! `/`: the list of paths.
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request};
 use crate::respond;
-use futures::future::BoxFuture;
 use http::StatusCode;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ pub type ListedPaths = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 /// Adds `/` and `/index.html`, listing what is in `routes` now and what `more` lists when asked.
 pub fn install(routes: &mut Routes, more: Vec<ListedPaths>) {
     let fixed = routes.listed().clone();
-    let handler: BoxHandler = Arc::new(move |_: Request| -> BoxFuture<'static, Response> {
+    let handler: BoxHandler = Arc::new(move |_: Request| -> Reply {
         let mut paths: BTreeSet<String> = fixed.clone();
         paths.extend(more.iter().flat_map(|list| list()));
         let response = respond::json(StatusCode::OK, render(&paths));
-        Box::pin(async move { response })
+        Reply::Ready(response)
     });
     routes.exact("/", Listing::Unlisted, handler.clone());
     routes.exact("/index.html", Listing::Unlisted, handler);

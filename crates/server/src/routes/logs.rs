@@ -1,10 +1,9 @@
 //! `/logs` (`--enable-logs-handler`): the files below a folder, as a file server shows them.
 
 use super::{Listing, Routes};
-use crate::http::{Body, BoxHandler, Request, Response};
+use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::respond;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::stream;
 use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{HeaderValue, Method, StatusCode};
@@ -26,9 +25,9 @@ const MAX_NAME: usize = 255;
 
 pub fn install(routes: &mut Routes, folder: impl Into<PathBuf>) {
     let folder: Arc<Path> = folder.into().into();
-    let handler: BoxHandler = Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+    let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
         let folder = folder.clone();
-        Box::pin(async move { serve(&folder, &request).await })
+        Reply::pending(async move { serve(&folder, &request).await })
     });
     routes.exact("/logs", Listing::Listed, handler.clone());
     routes.prefix(PREFIX, Listing::Unlisted, handler);

@@ -18,8 +18,7 @@ pub use version::{VersionInfo, install as install_version};
 pub use zpages::{install_flagz, install_statusz};
 
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Handler, Request, Response};
-use futures::future::BoxFuture;
+use crate::http::{BoxHandler, Handler, Reply, Request};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -77,7 +76,7 @@ struct Router {
 }
 
 impl Handler for Router {
-    fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, request: Request) -> Reply {
         let info = request.info();
         // Nearly all requests; no route lies below a resource.
         if info.is_resource_request {
@@ -95,5 +94,5 @@ impl Handler for Router {
 
 /// The end of the chain: nobody knows the path.
 pub fn not_found() -> BoxHandler {
-    Arc::new(|_: Request| -> BoxFuture<'static, Response> { Box::pin(async { crate::respond::not_found() }) })
+    Arc::new(|_: Request| -> Reply { Reply::Ready(crate::respond::not_found()) })
 }

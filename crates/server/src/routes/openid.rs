@@ -4,7 +4,7 @@ use super::{Listing, Routes};
 use crate::api::{no_such_method, route_error};
 use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::respond;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -35,9 +35,9 @@ pub fn install(routes: &mut Routes, ready: OpenIdReady) {
     ];
     for (path, media_type, select) in documents {
         let ready = ready.clone();
-        let serve = move |request: Request| -> BoxFuture<'static, Response> {
+        let serve = move |request: Request| -> Reply {
             let ready = ready.clone();
-            Box::pin(async move { answer(&request, ready, media_type, select).await })
+            Reply::pending(async move { answer(&request, ready, media_type, select).await })
         };
         let serve: BoxHandler = Arc::new(serve);
         routes.exact(path, Listing::Listed, serve.clone());

@@ -3,12 +3,11 @@
 //! for tools that look into the process from outside.
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::lifecycle::Tasks;
 use crate::{query, respond};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,9 +37,9 @@ struct Profile {
 }
 
 pub fn install(routes: &mut Routes, tasks: Tasks) {
-    let handler: BoxHandler = Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+    let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
         let tasks = tasks.clone();
-        Box::pin(async move { serve(&request, &tasks).await })
+        Reply::pending(async move { serve(&request, &tasks).await })
     });
     routes.exact("/debug/pprof", Listing::Unlisted, handler.clone());
     routes.prefix("/debug/pprof/", Listing::Unlisted, handler);

@@ -4,9 +4,8 @@ use super::{Listing, Routes};
 use crate::api::route_error;
 use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::respond;
-use futures::future::BoxFuture;
 use http::{Method, StatusCode};
 use kubelith_codec::negotiate::route_accepts;
 use kubelith_meta::Status;
@@ -110,7 +109,7 @@ impl VersionInfo {
 /// `/version` and `/version/` with GET; below it nothing.
 pub fn install(routes: &mut Routes, version: &VersionInfo) {
     let json: bytes::Bytes = version.to_json().into();
-    let handler: BoxHandler = Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+    let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
         let response = if request.info().path.trim_end_matches('/') != "/version" {
             refuse(404)
         } else if request.method() != Method::GET {
@@ -120,7 +119,7 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
         } else {
             respond::json(StatusCode::OK, json.clone())
         };
-        Box::pin(async move { response })
+        Reply::Ready(response)
     });
     routes.exact("/version", Listing::Listed, handler.clone());
     routes.prefix("/version/", Listing::Unlisted, handler);

@@ -3,9 +3,8 @@
 
 use super::{Listing, Routes, VersionInfo};
 use crate::context::RequestExt;
-use crate::http::{BoxHandler, Request, Response};
+use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::{query, respond};
-use futures::future::BoxFuture;
 use http::header::WARNING;
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format};
@@ -133,9 +132,9 @@ impl Endpoint for Kinds {
 
 impl Page {
     fn handler(self) -> BoxHandler {
-        Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+        Arc::new(move |request: Request| -> Reply {
             let response = self.answer(&request);
-            Box::pin(async move { response })
+            Reply::Ready(response)
         })
     }
 

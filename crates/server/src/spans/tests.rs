@@ -2,10 +2,9 @@
 
 use super::otlp::{self, ExportTraceServiceRequest, any_value};
 use super::{Tracer, TracingConfig, TracingEndpoint};
-use crate::http::{Body, BoxHandler, Request, Response};
+use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -47,7 +46,7 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<otlp::ResourceSpans>) {
 }
 
 fn echo() -> BoxHandler {
-    Arc::new(|_: Request| -> BoxFuture<'static, Response> { Box::pin(async { Response::new(Body::from("{}")) }) })
+    Arc::new(|_: Request| -> Reply { Reply::Ready(Response::new(Body::from("{}"))) })
 }
 
 fn text<'a>(attributes: &'a [otlp::KeyValue], key: &str) -> &'a str {

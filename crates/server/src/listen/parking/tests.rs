@@ -3,10 +3,9 @@
 mod watches;
 
 use super::frames::{self, HEAD, Head};
-use crate::http::{Body, BoxHandler, Request, Response};
+use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::testing::TestServer;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use tokio_rustls::client::TlsStream;
 
 /// Answers with what was sent.
 fn echo() -> BoxHandler {
-    Arc::new(|request: Request| -> BoxFuture<'static, Response> {
-        Box::pin(async move {
+    Arc::new(|request: Request| -> Reply {
+        Reply::pending(async move {
             let tag = request.headers().get("x-tag").cloned();
             let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
             let mut response = Response::new(Body::from(body));

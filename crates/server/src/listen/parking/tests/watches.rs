@@ -18,7 +18,7 @@ impl Feeds {
     async fn start() -> (Arc<Feeds>, TestServer) {
         let feeds = Arc::new(Feeds::default());
         let of_handler = feeds.clone();
-        let handler: BoxHandler = Arc::new(move |request: Request| -> BoxFuture<'static, Response> {
+        let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
             let path = request.uri().path();
             let body = if request.uri().path_and_query().is_some_and(|path| path == WATCH || path == LONG_WATCH) {
                 let (sender, mut receiver) = mpsc::channel(16);
@@ -28,7 +28,7 @@ impl Feeds {
             } else {
                 Body::from(vec![b'x'; path[1..].parse().unwrap_or(0)])
             };
-            Box::pin(std::future::ready(Response::new(body)))
+            Reply::Ready(Response::new(body))
         });
         let server = TestServer::start(|b| b.delegate(handler)).await;
         (feeds, server)

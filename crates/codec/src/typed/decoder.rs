@@ -8,7 +8,7 @@ use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
 use crate::json::{Decoded, SeenKeys, StrictError, StrictErrors, Strictness, SyntaxError, number};
-use kubelith_meta::{Map, Str, Value, keys};
+use kubelith_meta::{Head, Key, Map, Str, Value};
 use kubelith_schema::{Schema, Shape, StructType, TypeId, TypeTable};
 
 pub(super) struct Decoder<'s, 'd> {
@@ -19,7 +19,7 @@ pub(super) struct Decoder<'s, 'd> {
     pub stack: Vec<Frame<'s>>,
     /// Elements of the open lists and members of the open structs and maps, innermost last.
     pub elements: Vec<Value>,
-    members: Vec<(Str, Value)>,
+    members: Vec<(Key, Value)>,
     /// For places that take anything.
     parser: Parser,
     strict: StrictErrors,
@@ -52,7 +52,7 @@ pub(super) enum FrameKind<'s> {
     },
     Map {
         value: &'s Schema,
-        key: Str,
+        key: Key,
         seen: SeenKeys,
     },
     List {
@@ -188,6 +188,9 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_string(&mut self) -> Result<Begun<'s>, SyntaxError> {
+        if self.lexer.peek() == Some(b'"') {
+            return Ok(Begun::Done(Value::String(Str::from(self.lexer.string()?))));
+        }
         self.scalar(|d, token| match token {
             Token::String(s) => Some(Value::String(Str::from(s.as_ref()))),
             other => d.wrong(other.kind()),
@@ -215,12 +218,12 @@ impl<'s, 'd> Decoder<'s, 'd> {
 
     /// The next token; a container is read over and stands for itself.
     fn token(&mut self) -> Result<Token<'d>, SyntaxError> {
-        let before = self.lexer.clone();
-        let token = self.lexer.value(self.stack.len())?;
-        if matches!(token, Token::BeginArray | Token::BeginObject) {
-            self.lexer = before;
-            self.lexer.skip_value(self.stack.len())?;
-        }
+        let token = match self.lexer.peek() {
+            Some(b'{') => Token::BeginObject,
+            Some(b'[') => Token::BeginArray,
+            _ => return self.lexer.value(self.stack.len()),
+        };
+        self.lexer.skip_value(self.stack.len())?;
         Ok(token)
     }
 
@@ -296,7 +299,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_map(&mut self, value: &'s Schema) -> Result<Begun<'s>, SyntaxError> {
-        let kind = FrameKind::Map { value, key: Str::default(), seen: SeenKeys::default() };
+        let kind = FrameKind::Map { value, key: Key::default(), seen: SeenKeys::default() };
         self.begin_container(b'{', kind, self.nested())
     }
 
@@ -335,11 +338,13 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 self.members.push((std::mem::take(key), value));
             }
             FrameKind::Struct { ty, field, again, .. } => {
-                let field = &ty.fields[*field];
+                let index = *field;
                 match value {
-                    Some(value) => self.members.push((field.name.clone(), value)),
+                    Some(value) => self.members.push((ty.fields.key(index), value)),
                     // null empties a pointer, a list or a map and leaves other fields as they are.
-                    None if *again && field.presence.nilable => self.members.push((field.name.clone(), Value::Null)),
+                    None if *again && ty.fields[index].presence.nilable => {
+                        self.members.push((ty.fields.key(index), Value::Null));
+                    }
                     None => {}
                 }
             }
@@ -375,7 +380,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 FrameKind::Map { value, key: current, seen } => {
                     let place = Place::Schema(value);
                     let repeats = report && seen.repeats(&self.members[frame.start..], &key);
-                    *current = Str::from(key);
+                    *current = Key::new(Str::from(key));
                     if repeats {
                         self.report(StrictError::DuplicateField);
                     }
@@ -386,7 +391,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                         *field = index;
                         let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
                         *again = if bit == 0 {
-                            self.members[frame.start..].iter().any(|(name, _)| *name == ty.fields[index].name)
+                            self.members[frame.start..].iter().any(|(name, _)| **name == *ty.fields[index].name)
                         } else {
                             *seen & bit != 0
                         };
@@ -473,9 +478,6 @@ impl<'s, 'd> Decoder<'s, 'd> {
 
 /// The field of a key. Keys mostly come in order, so the one behind the last is tried first.
 fn find(ty: &StructType, last: usize, key: &str) -> Option<usize> {
-    let next = last.wrapping_add(1);
-    if ty.fields.get(next).is_some_and(|f| keys::same(&f.name, key)) {
-        return Some(next);
-    }
-    ty.fields.binary_search_by(|f| keys::order(&f.name, key)).ok()
+    let (next, head) = (last.wrapping_add(1), Head::of(key));
+    if ty.fields.is_at(next, head, key) { Some(next) } else { ty.fields.position(head, key) }
 }

@@ -73,7 +73,7 @@ impl Key {
     /// Whether this is the key `key` with the head `head`.
     #[inline]
     pub fn is(&self, head: Head, key: &str) -> bool {
-        self.head == head && same(&self.text, key)
+        self.head == head && same_behind_head(&self.text, key)
     }
 
     /// The order of this key and `key` with the head `head`.
@@ -125,6 +125,18 @@ impl PartialOrd for Key {
     fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
         Some(self.cmp(other))
     }
+}
+
+/// Whether two keys with the same head are the same.
+#[inline]
+pub fn same_behind_head(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    a.len() == b.len()
+        && match a.len() {
+            0..=8 => true,
+            9..=16 => a.last_chunk::<8>() == b.last_chunk::<8>(),
+            _ => a[8..] == b[8..],
+        }
 }
 
 /// Whether two keys are the same.

@@ -3,7 +3,7 @@
 //! Objects keep their keys sorted: lookups are binary searches, merges are linear walks, and encoding is
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
-use crate::keys::{Head, Key};
+use crate::keys::{self, Head, Key};
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,14 +59,17 @@ impl Value {
         Value::Object(Map::new())
     }
 
+    #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    #[inline]
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
 
+    #[inline]
     pub fn as_i64(&self) -> Option<i64> {
         if let Value::Int(i) = self { Some(*i) } else { None }
     }
@@ -80,22 +83,27 @@ impl Value {
         }
     }
 
+    #[inline]
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self { Some(s) } else { None }
     }
 
+    #[inline]
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    #[inline]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    #[inline]
     pub fn as_object(&self) -> Option<&Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
+    #[inline]
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
@@ -245,6 +253,7 @@ fn whole(parts: impl Iterator<Item = Option<usize>>) -> Option<usize> {
 }
 
 impl Map {
+    #[inline]
     pub const fn new() -> Map {
         Map { entries: Entries::Own(Vec::new()) }
     }
@@ -282,6 +291,7 @@ impl Map {
     }
 
     /// Whether the entries may be those of other objects, too.
+    #[inline]
     pub fn is_shared(&self) -> bool {
         matches!(self.entries, Entries::Shared(_))
     }
@@ -295,10 +305,12 @@ impl Map {
         }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }
@@ -308,14 +320,26 @@ impl Map {
     }
 
     /// Where `key` is. Mostly the head tells.
+    #[inline]
     fn position(&self, head: Head, key: &str) -> Option<usize> {
+        const SMALL: usize = 16;
         let entries = self.entries();
-        let at = entries.partition_point(|(k, _)| k.head() < head);
-        if entries.get(at)?.0.is(head, key) {
-            return Some(at);
+        let mut at = 0;
+        if entries.len() > SMALL {
+            at = entries.partition_point(|(k, _)| k.head() < head);
+        } else {
+            while at < entries.len() && entries[at].0.head() < head {
+                at += 1;
+            }
         }
-        let others = entries.get(at + 1).is_some_and(|(k, _)| k.head() == head);
-        if others { self.find(head, key).ok() } else { None }
+        let (found, _) = entries.get(at).filter(|(k, _)| k.head() == head)?;
+        if keys::same_behind_head(found, key) { Some(at) } else { self.position_of_twin(head, key) }
+    }
+
+    /// Where `key` is, if another key with its head comes first.
+    #[cold]
+    fn position_of_twin(&self, head: Head, key: &str) -> Option<usize> {
+        self.find(head, key).ok()
     }
 
     #[inline]

@@ -128,10 +128,13 @@ impl Walk<'_> {
 
     /// Whether the field is printed as it is then.
     fn field(&self, field: &Field, value: &mut Value) -> bool {
-        if value.is_null() {
-            return false;
+        match (&field.schema.shape, &*value) {
+            (_, Value::Null) => return false,
+            // Most fields are such.
+            (Shape::String, Value::String(_)) | (Shape::Bool, Value::Bool(_)) => {}
+            (Shape::Int32 | Shape::Int64, Value::Int(_)) => {}
+            _ => self.value(&field.schema, value),
         }
-        self.value(&field.schema, value);
         let presence = field.presence;
         if presence.pointer {
             return true;

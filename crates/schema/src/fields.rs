@@ -13,6 +13,8 @@ pub struct Fields {
     heads: Box<[Head]>,
     /// The positions of those that are printed even if nothing is known of them.
     always_printed: Box<[u16]>,
+    /// Whether all names are letters and digits.
+    plain: bool,
 }
 
 /// With this many fields for each name it pays to search: schemas have forty fields, and most objects say three things.
@@ -30,13 +32,13 @@ impl Fields {
     /// Where the field `name` is.
     pub fn position(&self, head: Head, name: &str) -> Option<usize> {
         let at = self.heads.partition_point(|h| *h < head);
-        self.among_twins(at, head, name)
+        self.from_first(at, head, name)
     }
 
     /// The field `name`, if it is the one at `index`.
     #[inline]
     pub fn is_at(&self, index: usize, head: Head, name: &str) -> bool {
-        self.heads.get(index) == Some(&head) && keys::same(&self.list[index].name, name)
+        self.heads.get(index) == Some(&head) && keys::same_behind_head(&self.list[index].name, name)
     }
 
     /// The name of the field at `index` as a key.
@@ -45,20 +47,35 @@ impl Fields {
         Key::with_head(self.heads[index], self.list[index].name.clone())
     }
 
-    /// The positions of the fields that are printed even if nothing is known of them.
-    pub(crate) fn always_printed(&self) -> &[u16] {
+    /// The positions of the fields that are printed even if nothing is known of them: those without omitempty, and
+    /// structs.
+    #[inline]
+    pub fn always_printed(&self) -> &[u16] {
         &self.always_printed
     }
 
     /// Looks up `names` names that come in order.
+    #[inline]
     pub fn in_order(&self, names: usize) -> InOrder<'_> {
         InOrder { fields: self, passed: 0, sparse: self.list.len() > SPARSE * names }
     }
 
-    /// From `at` on, where the first field with this head is.
+    /// Whether all names are letters and digits, as those of built-in types are: no encoding escapes them.
     #[inline]
-    fn among_twins(&self, at: usize, head: Head, name: &str) -> Option<usize> {
-        (at..self.heads.len()).take_while(|i| self.heads[*i] == head).find(|i| keys::same(&self.list[*i].name, name))
+    pub fn are_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Where the field `name` is. The fields with its head begin at `at`, if there are any.
+    #[inline]
+    fn from_first(&self, mut at: usize, head: Head, name: &str) -> Option<usize> {
+        while at < self.heads.len() && self.heads[at] == head {
+            if keys::same_behind_head(&self.list[at].name, name) {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
     }
 }
 
@@ -66,12 +83,15 @@ impl InOrder<'_> {
     /// Where the field with the next name is.
     #[inline]
     pub fn find(&mut self, head: Head, name: &str) -> Option<usize> {
-        let ahead = &self.fields.heads[self.passed..];
-        self.passed += match self.sparse {
-            true => ahead.partition_point(|h| *h < head),
-            false => ahead.iter().take_while(|h| **h < head).count(),
-        };
-        self.fields.among_twins(self.passed, head, name)
+        let heads = &*self.fields.heads;
+        if self.sparse {
+            self.passed += heads[self.passed..].partition_point(|h| *h < head);
+        } else {
+            while self.passed < heads.len() && heads[self.passed] < head {
+                self.passed += 1;
+            }
+        }
+        self.fields.from_first(self.passed, head, name)
     }
 }
 
@@ -90,7 +110,8 @@ impl From<Vec<Field>> for Fields {
         list.sort_by(|a, b| a.name.cmp(&b.name));
         let heads = list.iter().map(|f| Head::of(&f.name)).collect();
         let always_printed = list.iter().zip(0u16..).filter(|(f, _)| is_always_printed(f)).map(|(_, i)| i).collect();
-        Fields { list, heads, always_printed }
+        let plain = list.iter().all(|f| f.name.bytes().all(|b| b.is_ascii_alphanumeric()));
+        Fields { list, heads, always_printed, plain }
     }
 }
 

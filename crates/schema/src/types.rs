@@ -196,6 +196,7 @@ impl TypeTable {
         TypeTable { types, by_name }
     }
 
+    #[inline]
     pub fn get(&self, id: TypeId) -> &StructType {
         &self.types[id.0 as usize]
     }

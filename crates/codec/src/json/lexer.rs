@@ -104,10 +104,7 @@ impl<'a> Lexer<'a> {
         Ok(match b {
             b'"' => Token::String(self.string()?),
             b'{' | b'[' => {
-                if depth >= MAX_DEPTH {
-                    return Err(SyntaxError::invalid(b, TOO_DEEP, self.pos));
-                }
-                self.pos += 1;
+                self.open(b, depth)?;
                 if b == b'{' { Token::BeginObject } else { Token::BeginArray }
             }
             b'-' | b'0'..=b'9' => Token::Number(self.number()?),
@@ -127,7 +124,18 @@ impl<'a> Lexer<'a> {
         })
     }
 
+    /// Opens a container that stands inside `depth` others; the cursor is at its opening bracket `b`.
+    #[inline]
+    pub fn open(&mut self, b: u8, depth: usize) -> Result<()> {
+        if depth >= MAX_DEPTH {
+            return Err(SyntaxError::invalid(b, TOO_DEEP, self.pos));
+        }
+        self.pos += 1;
+        Ok(())
+    }
+
     /// After `[`: consumes a `]` that ends an empty array.
+    #[inline]
     pub fn empty_array(&mut self) -> Result<bool> {
         let empty = self.peek_or_end()? == b']';
         self.pos += usize::from(empty);
@@ -135,6 +143,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// After `{`: consumes a `}` that ends an empty object.
+    #[inline]
     pub fn empty_object(&mut self) -> Result<bool> {
         let empty = self.peek_or_end()? == b'}';
         self.pos += usize::from(empty);

@@ -311,7 +311,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
         if self.lexer.peek() != Some(open) {
             return self.scalar(|d, token| d.wrong(token.kind()));
         }
-        self.lexer.value(self.stack.len())?;
+        self.lexer.open(open, self.stack.len())?;
         let list = open == b'[';
         let start = if list { self.elements.len() } else { self.members.len() };
         self.stack.push(Frame { kind, start, nested });
@@ -369,52 +369,100 @@ impl<'s, 'd> Decoder<'s, 'd> {
         }
     }
 
-    /// Reads keys up to one that has a place, reporting and skipping those that have none.
+    /// Reads members up to one that is no string, whose place it tells, reporting and skipping those that have none.
     fn next_member(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
+        match self.stack.last().map(|f| &f.kind) {
+            Some(FrameKind::Struct { .. }) => self.next_field(),
+            Some(FrameKind::Map { .. }) => self.next_entry(),
+            _ => Ok(None),
+        }
+    }
+
+    fn next_field(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
         loop {
-            let key = self.lexer.key()?;
-            let report = self.strictness == Strictness::Report && !self.nested();
+            let name = self.lexer.key()?;
             let depth = self.stack.len();
-            let Some(frame) = self.stack.last_mut() else { return Ok(None) };
-            match &mut frame.kind {
-                FrameKind::Map { value, key: current, seen } => {
-                    let place = Place::Schema(value);
-                    let repeats = report && seen.repeats(&self.members[frame.start..], &key);
-                    *current = Key::new(Str::from(key));
-                    if repeats {
-                        self.report(StrictError::DuplicateField);
-                    }
-                    return Ok(Some(place));
+            let Some(Frame { kind: FrameKind::Struct { ty, field, seen, again, repeated }, start, .. }) =
+                self.stack.last_mut()
+            else {
+                return Ok(None);
+            };
+            let ty: &'s StructType = ty;
+            let Some(index) = find(ty, *field, &name) else {
+                if self.is_strict() && self.strict.has_room() {
+                    let path = context::path_to(self, depth - 1, &name);
+                    self.strict.add(StrictError::UnknownField(path));
                 }
-                FrameKind::Struct { ty, field, seen, again, repeated } => {
-                    if let Some(index) = find(ty, *field, &key) {
-                        *field = index;
-                        let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
-                        *again = if bit == 0 {
-                            self.members[frame.start..].iter().any(|(name, _)| **name == *ty.fields[index].name)
-                        } else {
-                            *seen & bit != 0
-                        };
-                        *seen |= bit;
-                        *repeated |= *again;
-                        let place = Place::Schema(&ty.fields[index].schema);
-                        if *again && report {
-                            self.report(StrictError::DuplicateField);
-                        }
-                        return Ok(Some(place));
-                    }
-                    if report && self.strict.has_room() {
-                        let path = context::path_to(self, depth - 1, &key);
-                        self.strict.add(StrictError::UnknownField(path));
-                    }
-                    self.lexer.skip_value(depth)?;
-                    if !self.lexer.more(b'}', AFTER_MEMBER)? {
-                        return Ok(None);
-                    }
+                self.lexer.skip_value(depth)?;
+                if !self.lexer.more(b'}', AFTER_MEMBER)? {
+                    return Ok(None);
                 }
-                FrameKind::List { .. } => return Ok(None),
+                continue;
+            };
+            *field = index;
+            let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
+            let is_repeated = if bit == 0 {
+                self.members[*start..].iter().any(|(name, _)| **name == *ty.fields[index].name)
+            } else {
+                *seen & bit != 0
+            };
+            *seen |= bit;
+            *again = is_repeated;
+            *repeated |= is_repeated;
+            if is_repeated && self.is_strict() {
+                self.report(StrictError::DuplicateField);
+            }
+            let schema = &ty.fields[index].schema;
+            if !self.is_at_string(schema) {
+                return Ok(Some(Place::Schema(schema)));
+            }
+            if !self.string_member(ty.fields.key(index))? {
+                return Ok(None);
             }
         }
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
+        loop {
+            let name = self.lexer.key()?;
+            let is_strict = self.is_strict();
+            let Some(Frame { kind: FrameKind::Map { value, key, seen }, start, .. }) = self.stack.last_mut() else {
+                return Ok(None);
+            };
+            let schema: &'s Schema = value;
+            let repeats = is_strict && seen.repeats(&self.members[*start..], &name);
+            *key = Key::new(Str::from(name));
+            if repeats {
+                self.report(StrictError::DuplicateField);
+            }
+            if !self.is_at_string(schema) {
+                return Ok(Some(Place::Schema(schema)));
+            }
+            let Some(Frame { kind: FrameKind::Map { key, .. }, .. }) = self.stack.last_mut() else { return Ok(None) };
+            let key = std::mem::take(key);
+            if !self.string_member(key)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether a string comes next, and belongs there. Most members are strings: they take no way about the stack.
+    #[inline]
+    fn is_at_string(&mut self, schema: &Schema) -> bool {
+        matches!(schema.shape, Shape::String) && self.lexer.peek() == Some(b'"')
+    }
+
+    /// Reads a member that is a string; false if it was the last one.
+    #[inline]
+    fn string_member(&mut self, key: Key) -> Result<bool, SyntaxError> {
+        let text = Str::from(self.lexer.string()?);
+        self.members.push((key, Value::String(text)));
+        self.lexer.more(b'}', AFTER_MEMBER)
+    }
+
+    /// Whether unknown and repeated fields are reported.
+    fn is_strict(&self) -> bool {
+        self.strictness == Strictness::Report && !self.nested()
     }
 
     /// Takes the innermost container off the stack as a value.

@@ -5,9 +5,9 @@ use crate::base64;
 use crate::error::DecodeError;
 use crate::json::lexer::Token;
 use crate::json::number;
+use kubelith_meta::Value;
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::time::{Duration, Time};
-use kubelith_meta::Value;
 use kubelith_schema::{Shape, TypeTable};
 
 #[derive(Clone, Copy)]

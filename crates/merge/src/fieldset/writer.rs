@@ -10,6 +10,14 @@ pub(crate) struct FieldsWriter {
     out: String,
 }
 
+/// The name of a field.
+#[derive(Clone, Copy)]
+pub(crate) enum Name<'n> {
+    /// Nothing in it is escaped.
+    Plain(&'n str),
+    Any(&'n str),
+}
+
 /// Fields that are not to be written, at some depth.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mask<'a> {
@@ -66,7 +74,7 @@ impl FieldsWriter {
     }
 
     /// The entry of a field with nothing below it, if it is in the set.
-    pub(crate) fn leaf(&mut self, name: &str, member: bool) {
+    pub(crate) fn leaf(&mut self, name: Name<'_>, member: bool) {
         if member {
             self.begin();
             self.name(name);
@@ -75,7 +83,7 @@ impl FieldsWriter {
     }
 
     /// The entry of a field. `member` says whether the field itself is in the set; `below` writes what is below it.
-    pub(crate) fn field<R>(&mut self, name: &str, member: bool, below: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn field<R>(&mut self, name: Name<'_>, member: bool, below: impl FnOnce(&mut Self) -> R) -> R {
         let start = self.begin();
         self.name(name);
         self.entry(start, member, below)
@@ -113,12 +121,11 @@ impl FieldsWriter {
     }
 
     #[inline]
-    fn name(&mut self, name: &str) {
+    fn name(&mut self, name: Name<'_>) {
         self.out.push_str("\"f:");
-        if is_plain(name) {
-            self.out.push_str(name);
-        } else {
-            push_json_escaped(&mut self.out, name);
+        match name {
+            Name::Plain(name) => self.out.push_str(name),
+            Name::Any(name) => push_json_escaped(&mut self.out, name),
         }
     }
 

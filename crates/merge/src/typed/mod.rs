@@ -26,6 +26,7 @@ pub(crate) use of_new::fields_of_new;
 pub use overlay::Overlay;
 pub use validate::Duplicates;
 
+use crate::fieldset::Name;
 use kubelith_meta::{Key, Map, Value};
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
@@ -258,8 +259,9 @@ impl<'a> MapType<'a> {
     }
 
     /// Looks up the types of `members` names that come in order.
-    pub(crate) fn in_order(&self, members: usize) -> InOrder<'a> {
-        InOrder { map: *self, fields: self.fields.map(|(_, s)| s.fields.in_order(members)) }
+    #[inline]
+    pub(crate) fn in_order(&self, members: usize) -> InOrder<'_, 'a> {
+        InOrder { map: self, fields: self.fields.map(|(_, s)| s.fields.in_order(members)) }
     }
 
     /// The default of a declared field, which completes the keys of list elements.
@@ -280,12 +282,12 @@ impl<'a> MapType<'a> {
 }
 
 /// Looks up the types of members by names in ascending order.
-pub(crate) struct InOrder<'a> {
-    map: MapType<'a>,
+pub(crate) struct InOrder<'m, 'a> {
+    map: &'m MapType<'a>,
     fields: Option<kubelith_schema::fields::InOrder<'a>>,
 }
 
-impl<'a> InOrder<'a> {
+impl<'a> InOrder<'_, 'a> {
     /// The declared type of the next name.
     #[inline]
     pub(crate) fn field(&mut self, name: &Key) -> Option<Type<'a>> {
@@ -303,5 +305,21 @@ impl<'a> InOrder<'a> {
     #[inline]
     pub(crate) fn member(&mut self, name: &Key) -> Option<Type<'a>> {
         self.field(name).or(self.map.element)
+    }
+
+    /// The next name as it is written, and its declared type.
+    #[inline]
+    pub(crate) fn named_field<'n>(&mut self, name: &'n Key) -> (Name<'n>, Option<Type<'a>>) {
+        match self.field(name) {
+            Some(ty) if self.map.fields.is_some_and(|(_, t)| t.fields.are_plain()) => (Name::Plain(name), Some(ty)),
+            ty => (Name::Any(name), ty),
+        }
+    }
+
+    /// The next name as it is written, and its type, declared or not.
+    #[inline]
+    pub(crate) fn named_member<'n>(&mut self, name: &'n Key) -> Option<(Name<'n>, Type<'a>)> {
+        let (name, ty) = self.named_field(name);
+        Some((name, ty.or(self.map.element)?))
     }
 }

@@ -5,7 +5,7 @@
 use super::error::is_scalar;
 use super::validate::Duplicates;
 use super::{Kind, ListType, MapType, Scalar, Type};
-use crate::fieldset::{FieldsWriter, Mask, Masked, values};
+use crate::fieldset::{FieldsWriter, Mask, Masked, Name, values};
 use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::ListKind;
 use std::cmp::Ordering;
@@ -37,14 +37,14 @@ fn changed(out: &mut FieldsWriter, ty: Type<'_>, zero: &Value, value: &Value, ma
 
 fn changed_members(out: &mut FieldsWriter, map: MapType<'_>, zero: &Map, members: &Map, mask: Mask<'_>) -> Written {
     let mut types = map.in_order(members.len());
-    for (name, value) in members.entries() {
-        let ty = types.member(name).ok_or(Unusual)?;
-        let Masked::Rest { itself, below } = mask.of_field(name) else {
+    for (key, value) in members.entries() {
+        let (name, ty) = types.named_member(key).ok_or(Unusual)?;
+        let Masked::Rest { itself, below } = mask.of_field(key) else {
             // What cannot be owned must fit as well.
             fits(ty, value)?;
             continue;
         };
-        match zero.get_with(name.head(), name) {
+        match zero.get_with(key.head(), key) {
             None => added_field(out, name, !itself, (ty, value), below)?,
             Some(zero) if values::equal(zero, value) => {}
             Some(zero) if is_leaf(ty, zero, value) => {
@@ -71,9 +71,10 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A field that came whole, and everything below it.
+#[inline]
 fn added_field(
     out: &mut FieldsWriter,
-    name: &str,
+    name: Name<'_>,
     member: bool,
     (ty, value): (Type<'_>, &Value),
     mask: Mask<'_>,
@@ -97,9 +98,9 @@ fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) ->
         (Kind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
         (Kind::Map(map), Value::Object(members)) => {
             let mut types = map.in_order(members.len());
-            for (name, value) in members.entries() {
-                let ty = types.member(name).ok_or(Unusual)?;
-                match mask.of_field(name) {
+            for (key, value) in members.entries() {
+                let (name, ty) = types.named_member(key).ok_or(Unusual)?;
+                match mask.of_field(key) {
                     Masked::All => fits(ty, value)?,
                     Masked::Rest { itself, below } => added_field(out, name, !itself, (ty, value), below)?,
                 }

@@ -24,10 +24,10 @@ impl Type<'_> {
 
 fn write_members(out: &mut FieldsWriter, map: MapType<'_>, members: &Map, mask: Mask<'_>) -> Written {
     let mut types = map.in_order(members.len());
-    for (name, value) in members.entries() {
-        let declared = types.field(name);
+    for (key, value) in members.entries() {
+        let (name, declared) = types.named_field(key);
         let ty = declared.or(map.element).ok_or(Unusual)?;
-        match mask.of_field(name) {
+        match mask.of_field(key) {
             // What cannot be owned must fit as well.
             Masked::All => fits(ty, value)?,
             Masked::Rest { itself, below } => {

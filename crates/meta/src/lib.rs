@@ -21,6 +21,7 @@ pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use intstr::IntOrString;
+pub use keys::{Head, Key};
 pub use object::ObjectMeta;
 pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};

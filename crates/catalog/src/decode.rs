@@ -28,7 +28,7 @@ fn struct_type(r: &mut Reader<'_>) -> StructType {
     let flags = r.uint();
     StructType {
         name,
-        fields: r.list(field),
+        fields: r.list(field).into(),
         proto: r.list(slot),
         atomic: flags & 1 != 0,
         unknown: Unknown::Prune,

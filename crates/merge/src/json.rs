@@ -70,9 +70,9 @@ impl<'de> Visitor<'de> for Tree {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries: Vec<(Str, Value)> = Vec::new();
+        let mut entries = Vec::new();
         while let Some((k, Parsed(v))) = map.next_entry::<Key, Parsed>()? {
-            entries.push((k.0, v));
+            entries.push((kubelith_meta::Key::new(k.0), v));
         }
         Ok(Value::Object(Map::from_unsorted(entries)))
     }

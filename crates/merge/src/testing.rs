@@ -25,11 +25,9 @@ pub(crate) fn types(text: &str) -> TypedSchema {
                 ..StructType::default()
             });
         } else {
-            structs.last_mut().expect("a field needs a type").fields.push(field(line, &names));
+            let fields = &mut structs.last_mut().expect("a field needs a type").fields;
+            *fields = fields.iter().cloned().chain([field(line, &names)]).collect();
         }
-    }
-    for s in &mut structs {
-        s.fields.sort_by(|a, b| a.name.cmp(&b.name));
     }
     let table = Arc::new(TypeTable::new(structs));
     TypedSchema::named(table, TypeId(0))

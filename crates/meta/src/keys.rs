@@ -1,7 +1,143 @@
-//! Comparing the keys of objects. They are short, and a call of the C library's `memcmp` takes longer than looking at
-//! eight bytes at a time.
+//! The keys of objects, and comparing them. They are short, and a call of the C library's `memcmp` takes longer than
+//! looking at eight bytes at a time.
 
+use crate::Str;
 use std::cmp::Ordering;
+use std::ops::Deref;
+
+/// The first eight bytes of a key as a number, with zeros behind the end of a shorter one. Keys are in the order of their
+/// heads, and few keys of an object have the same one: a search compares numbers, which lie where they are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Head(u64);
+
+/// A key of an object.
+#[derive(Debug, Clone, Eq, Default)]
+pub struct Key {
+    head: Head,
+    text: Str,
+}
+
+impl Head {
+    /// Of a literal it is known when that is compiled.
+    #[inline(always)]
+    pub fn of(key: &str) -> Head {
+        let bytes = key.as_bytes();
+        if let Some(first) = bytes.first_chunk::<8>() {
+            return Head(u64::from_be_bytes(*first));
+        }
+        // Bytes that are taken twice are put in the same place.
+        let place = |byte: u8, at: usize| u64::from(byte) << (56 - 8 * at);
+        Head(match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>(), bytes) {
+            (Some(first), Some(last), _) => {
+                let last = u64::from(u32::from_be_bytes(*last)) << (8 * (8 - bytes.len()));
+                u64::from(u32::from_be_bytes(*first)) << 32 | last
+            }
+            (_, _, [first, .., last]) => {
+                let middle = bytes.len() / 2;
+                place(*first, 0) | place(bytes[middle], middle) | place(*last, bytes.len() - 1)
+            }
+            (_, _, [only]) => place(*only, 0),
+            _ => 0,
+        })
+    }
+}
+
+impl Key {
+    #[inline]
+    pub fn new(text: Str) -> Key {
+        Key { head: Head::of(&text), text }
+    }
+
+    /// A key whose head is known.
+    #[inline]
+    pub fn with_head(head: Head, text: Str) -> Key {
+        debug_assert_eq!(head, Head::of(&text));
+        Key { head, text }
+    }
+
+    #[inline]
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    #[inline]
+    pub fn into_text(self) -> Str {
+        self.text
+    }
+
+    /// Whether this is the key `key` with the head `head`.
+    #[inline]
+    pub fn is(&self, head: Head, key: &str) -> bool {
+        self.head == head && same_behind_head(&self.text, key)
+    }
+
+    /// The order of this key and `key` with the head `head`.
+    #[inline]
+    pub fn order(&self, head: Head, key: &str) -> Ordering {
+        self.head.cmp(&head).then_with(|| self.text.as_bytes().cmp(key.as_bytes()))
+    }
+}
+
+impl Deref for Key {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<Str> for Key {
+    #[inline]
+    fn from(text: Str) -> Key {
+        Key::new(text)
+    }
+}
+
+impl From<&str> for Key {
+    #[inline]
+    fn from(text: &str) -> Key {
+        Key::new(Str::from(text))
+    }
+}
+
+impl PartialEq for Key {
+    #[inline]
+    fn eq(&self, other: &Key) -> bool {
+        self.is(other.head, &other.text)
+    }
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Key) -> Ordering {
+        self.order(other.head, &other.text)
+    }
+}
+
+impl PartialOrd for Key {
+    #[inline]
+    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Whether two keys with the same head are the same.
+#[inline]
+pub fn same_behind_head(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    a.len() == b.len()
+        && match a.len() {
+            0..=8 => true,
+            9..=16 => a.last_chunk::<8>() == b.last_chunk::<8>(),
+            _ => a[8..] == b[8..],
+        }
+}
 
 /// Whether two keys are the same.
 #[inline]
@@ -46,11 +182,16 @@ mod tests {
             for b in alphabet {
                 keys.push(format!("{a}{b}"));
                 keys.push(format!("{b}0123456789{a}"));
+                keys.push(format!("{a}\0{b}"));
+                keys.push(format!("{a}\0\0\0{b}"));
             }
         }
         for a in &keys {
             for b in &keys {
                 assert_eq!((same(a, b), order(a, b)), (a == b, a.cmp(b)), "{a} {b}");
+                let (key, head) = (Key::from(a.as_str()), Head::of(b));
+                assert_eq!((key.is(head, b), key.order(head, b)), (a == b, a.cmp(b)), "{a} {b}");
+                assert_eq!(key.cmp(&Key::from(b.as_str())), a.cmp(b), "{a} {b}");
             }
         }
     }

@@ -6,6 +6,7 @@ pub mod field;
 pub mod gvk;
 pub mod intstr;
 pub mod keys;
+mod members;
 pub mod names;
 pub mod object;
 pub mod quantity;
@@ -20,6 +21,7 @@ pub mod value;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use intstr::IntOrString;
+pub use keys::{Head, Key};
 pub use object::ObjectMeta;
 pub use quantity::Quantity;
 pub use selector::{FieldSelector, LabelSelector};

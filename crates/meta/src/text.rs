@@ -61,7 +61,11 @@ fn push_quoted(out: &mut String, s: &str) {
 
 fn write_quoted(out: &mut impl Write, s: &str) -> fmt::Result {
     out.write_char('"')?;
-    for c in s.chars() {
+    // Most strings are plain from end to end.
+    let is_plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
+    let plain = s.bytes().position(|b| !is_plain(b)).unwrap_or(s.len());
+    out.write_str(&s[..plain])?;
+    for c in s[plain..].chars() {
         match c {
             '"' => out.write_str("\\\"")?,
             '\\' => out.write_str("\\\\")?,

@@ -3,7 +3,7 @@
 //! Objects keep their keys sorted: lookups are binary searches, merges are linear walks, and encoding is
 //! deterministic (kube-apiserver writes custom resources to etcd with sorted keys, too).
 
-use crate::keys;
+use crate::keys::{self, Head, Key};
 use std::fmt;
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ pub struct Map {
 
 #[derive(Clone)]
 enum Entries {
-    Own(Vec<(Str, Value)>),
-    Shared(Arc<Vec<(Str, Value)>>),
+    Own(Vec<(Key, Value)>),
+    Shared(Arc<Vec<(Key, Value)>>),
 }
 
 impl Value {
@@ -59,14 +59,17 @@ impl Value {
         Value::Object(Map::new())
     }
 
+    #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    #[inline]
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
 
+    #[inline]
     pub fn as_i64(&self) -> Option<i64> {
         if let Value::Int(i) = self { Some(*i) } else { None }
     }
@@ -80,31 +83,38 @@ impl Value {
         }
     }
 
+    #[inline]
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self { Some(s) } else { None }
     }
 
+    #[inline]
     pub fn as_array(&self) -> Option<&[Value]> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    #[inline]
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         if let Value::Array(a) = self { Some(a) } else { None }
     }
 
+    #[inline]
     pub fn as_object(&self) -> Option<&Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
+    #[inline]
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         if let Value::Object(m) = self { Some(m) } else { None }
     }
 
     /// The member `key` of an object; `None` for anything else.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_object_mut()?.get_mut(key)
     }
@@ -243,6 +253,7 @@ fn whole(parts: impl Iterator<Item = Option<usize>>) -> Option<usize> {
 }
 
 impl Map {
+    #[inline]
     pub const fn new() -> Map {
         Map { entries: Entries::Own(Vec::new()) }
     }
@@ -251,8 +262,14 @@ impl Map {
         Map { entries: Entries::Own(Vec::with_capacity(n)) }
     }
 
+    /// Makes room for `more` members.
+    pub fn reserve(&mut self, more: usize) {
+        self.own().reserve(more);
+    }
+
+    /// The entries in key order.
     #[inline]
-    fn entries(&self) -> &[(Str, Value)] {
+    pub fn entries(&self) -> &[(Key, Value)] {
         match &self.entries {
             Entries::Own(entries) => entries,
             Entries::Shared(entries) => entries,
@@ -261,7 +278,7 @@ impl Map {
 
     /// The entries to be changed, which are not shared any more.
     #[inline]
-    fn own(&mut self) -> &mut Vec<(Str, Value)> {
+    fn own(&mut self) -> &mut Vec<(Key, Value)> {
         if let Entries::Shared(_) = self.entries {
             self.unshare();
         }
@@ -279,6 +296,7 @@ impl Map {
     }
 
     /// Whether the entries may be those of other objects, too.
+    #[inline]
     pub fn is_shared(&self) -> bool {
         matches!(self.entries, Entries::Shared(_))
     }
@@ -292,45 +310,75 @@ impl Map {
         }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }
 
-    fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries().binary_search_by(|(k, _)| keys::order(k, key))
+    fn find(&self, head: Head, key: &str) -> Result<usize, usize> {
+        self.entries().binary_search_by(|(k, _)| k.order(head, key))
     }
 
-    /// Where `key` is. In a small object most keys differ in length already, which costs less to see than an order.
-    fn position(&self, key: &str) -> Option<usize> {
+    /// Where `key` is. Mostly the head tells.
+    #[inline]
+    fn position(&self, head: Head, key: &str) -> Option<usize> {
         const SMALL: usize = 16;
-        if self.entries().len() > SMALL {
-            return self.find(key).ok();
+        let entries = self.entries();
+        let mut at = 0;
+        if entries.len() > SMALL {
+            at = entries.partition_point(|(k, _)| k.head() < head);
+        } else {
+            while at < entries.len() && entries[at].0.head() < head {
+                at += 1;
+            }
         }
-        self.entries().iter().position(|(k, _)| keys::same(k, key))
+        let (found, _) = entries.get(at).filter(|(k, _)| k.head() == head)?;
+        if keys::same_behind_head(found, key) { Some(at) } else { self.position_of_twin(head, key) }
     }
 
+    /// Where `key` is, if another key with its head comes first.
+    #[cold]
+    fn position_of_twin(&self, head: Head, key: &str) -> Option<usize> {
+        self.find(head, key).ok()
+    }
+
+    #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
-        self.position(key).is_some()
+        self.position(Head::of(key), key).is_some()
     }
 
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.position(key).map(|i| &self.entries()[i].1)
+        self.get_with(Head::of(key), key)
     }
 
+    /// As `get`, with the head of `key`.
+    pub fn get_with(&self, head: Head, key: &str) -> Option<&Value> {
+        self.position(head, key).map(|i| &self.entries()[i].1)
+    }
+
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.position(key).map(|i| &mut self.own()[i].1)
+        self.get_mut_with(Head::of(key), key)
+    }
+
+    /// As `get_mut`, with the head of `key`.
+    pub fn get_mut_with(&mut self, head: Head, key: &str) -> Option<&mut Value> {
+        self.position(head, key).map(|i| &mut self.own()[i].1)
     }
 
     /// The member `key`, made null first if it is absent.
     pub fn entry_or_null(&mut self, key: &str) -> &mut Value {
-        let i = match self.find(key) {
+        let head = Head::of(key);
+        let i = match self.find(head, key) {
             Ok(i) => i,
             Err(i) => {
-                self.own().insert(i, (Str::from(key), Value::Null));
+                self.own().insert(i, (Key::with_head(head, Str::from(key)), Value::Null));
                 i
             }
         };
@@ -339,12 +387,16 @@ impl Map {
 
     /// Sets a member and returns what was there. Appending in key order costs no search beyond one comparison.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
-        let (key, value) = (key.into(), value.into());
-        if self.entries().last().is_none_or(|(last, _)| keys::order(last, &key).is_lt()) {
+        self.insert_at(Key::new(key.into()), value.into())
+    }
+
+    /// As `insert`, of a key whose head is known.
+    pub fn insert_at(&mut self, key: Key, value: Value) -> Option<Value> {
+        if self.entries().last().is_none_or(|(last, _)| *last < key) {
             self.own().push((key, value));
             return None;
         }
-        match self.find(&key) {
+        match self.find(key.head(), &key) {
             Ok(i) => Some(std::mem::replace(&mut self.own()[i].1, value)),
             Err(i) => {
                 self.own().insert(i, (key, value));
@@ -354,15 +406,15 @@ impl Map {
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.find(key).ok().map(|i| self.own().remove(i).1)
+        self.position(Head::of(key), key).map(|i| self.own().remove(i).1)
     }
 
     /// Takes out the lists and objects that are the same in `other`: what holds of them there holds of them here.
     pub fn take_same(&mut self, other: &Map) -> Vec<(Str, Value)> {
-        let is_same = |(key, value): &mut (Str, Value)| {
-            matches!(value, Value::Object(_) | Value::Array(_)) && other.get(key) == Some(&*value)
+        let is_same = |(key, value): &mut (Key, Value)| {
+            matches!(value, Value::Object(_) | Value::Array(_)) && other.get_with(key.head(), key) == Some(&*value)
         };
-        self.own().extract_if(.., is_same).collect()
+        self.own().extract_if(.., is_same).map(|(key, value)| (key.into_text(), value)).collect()
     }
 
     /// Puts members in, or back.
@@ -373,7 +425,12 @@ impl Map {
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
-        self.own().retain_mut(|(k, v)| keep(k, v));
+        self.retain_keys(|key, value| keep(key, value));
+    }
+
+    /// As `retain`, for those who look for keys by their heads.
+    pub fn retain_keys(&mut self, mut keep: impl FnMut(&Key, &mut Value) -> bool) {
+        self.own().retain_mut(|(key, value)| keep(key, value));
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + ExactSizeIterator {
@@ -398,8 +455,8 @@ impl Map {
     }
 
     /// Makes an object of entries in any order; a later duplicate wins, as in Go's decoder.
-    pub fn from_unsorted(mut entries: Vec<(Str, Value)>) -> Map {
-        if !entries.is_sorted_by(|a, b| keys::order(&a.0, &b.0).is_lt()) {
+    pub fn from_unsorted(mut entries: Vec<(Key, Value)>) -> Map {
+        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             // Stable sort keeps duplicates in their order; keep the last of each run.
             entries.reverse();
@@ -428,21 +485,40 @@ impl fmt::Debug for Map {
     }
 }
 
+/// The entries of an object that is taken apart, in key order.
+pub struct IntoEntries(std::vec::IntoIter<(Key, Value)>);
+
+impl Iterator for IntoEntries {
+    type Item = (Str, Value);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Str, Value)> {
+        self.0.next().map(|(key, value)| (key.into_text(), value))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for IntoEntries {}
+
 impl IntoIterator for Map {
     type Item = (Str, Value);
-    type IntoIter = std::vec::IntoIter<(Str, Value)>;
+    type IntoIter = IntoEntries;
 
-    fn into_iter(self) -> Self::IntoIter {
-        match self.entries {
+    fn into_iter(self) -> IntoEntries {
+        IntoEntries(match self.entries {
             Entries::Own(entries) => entries.into_iter(),
             Entries::Shared(entries) => Arc::unwrap_or_clone(entries).into_iter(),
-        }
+        })
     }
 }
 
 impl<K: Into<Str>, V: Into<Value>> FromIterator<(K, V)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Map {
-        Map::from_unsorted(iter.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+        Map::from_unsorted(iter.into_iter().map(|(k, v)| (Key::new(k.into()), v.into())).collect())
     }
 }
 
@@ -495,6 +571,24 @@ mod tests {
     fn keys_are_sorted_and_the_last_duplicate_wins() {
         let m: Map = [("b", 1i64), ("a", 2), ("b", 3)].into_iter().collect();
         assert_eq!(m.iter().map(|(k, v)| (k, v.as_i64().unwrap())).collect::<Vec<_>>(), [("a", 2), ("b", 3)]);
+    }
+
+    #[test]
+    fn keys_that_begin_alike_are_told_apart() {
+        let names: Vec<String> = (0..40).flat_map(|i| [format!("app.kubernetes.io/{i}"), format!("app{i}")]).collect();
+        let mut map: Map = names.iter().step_by(2).map(|name| (name.as_str(), name.as_str())).collect();
+        for name in &names[..40] {
+            map.insert(name.as_str(), name.as_str());
+            map.entry_or_null(name);
+        }
+        assert!(map.entries().is_sorted_by(|a, b| a.0.as_str() < b.0.as_str()));
+        for (i, name) in names.iter().enumerate() {
+            let want = (i < 40 || i % 2 == 0).then_some(name.as_str());
+            assert_eq!(map.get(name).and_then(Value::as_str), want, "{name}");
+            assert_eq!(map.remove(name).is_some(), want.is_some(), "{name}");
+            assert!(!map.contains_key(name));
+        }
+        assert!(map.is_empty());
     }
 
     #[test]

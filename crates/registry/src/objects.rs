@@ -6,9 +6,10 @@ use crate::options::ReadAt;
 use crate::resource::Resource;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
-use kubelith_store::cache::CachedObject;
+pub use kubelith_store::cache::CachedObject;
+use memchr::memmem::Finder;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Resources by group and plural.
 pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
@@ -76,16 +77,20 @@ impl Objects {
 
     /// All objects of a resource (below `namespace`, unless it is empty) that the watch cache has.
     pub fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
-        self.list_with(group, plural, namespace, "")
+        static ANY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(""));
+        self.list_with(group, plural, namespace, &ANY)
     }
 
     /// As `list`, but only those whose JSON has this text in it: finding that costs less than reading the object.
-    pub fn list_with(&self, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
+    pub fn list_with(&self, group: &str, plural: &str, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
         let Some(resource) = self.resource(group, plural) else { return Vec::new() };
         let snapshot = resource.cache.snapshot();
+        if snapshot.objects.is_empty() {
+            return Vec::new();
+        }
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
-        let found = below.filter(|(_, object)| memchr::memmem::find(&object.json(), text.as_bytes()).is_some());
+        let found = below.filter(|(_, object)| text.find(&object.json()).is_some());
         found.filter_map(|(_, object)| parse(object)).collect()
     }
 

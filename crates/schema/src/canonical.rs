@@ -10,7 +10,7 @@
 //! shared with what is stored, no walk.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
-use kubelith_meta::{Map, Value, keys};
+use kubelith_meta::{Map, Value};
 use std::cell::Cell;
 
 /// How `[]` and `{}` are told from absent ones in fields that are always printed.
@@ -21,9 +21,6 @@ pub enum Empties {
     /// As protobuf does: an empty list or map is an absent one. Objects that came from the store look like this.
     Absent,
 }
-
-/// With this many fields for each key it pays to search: schemas have forty fields, and most say three things.
-const SPARSE: usize = 4;
 
 /// Whether something was met of which the two kinds of [`Empties`] make different things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,39 +105,36 @@ impl Walk<'_> {
 
     /// Keys and fields are both sorted, so one pass finds what is there, what is unknown and what is missing.
     fn go_struct(&self, t: &StructType, map: &mut Map) {
-        let mut fields = t.fields.as_slice();
-        let sparse = fields.len() > SPARSE * map.len();
-        let mut missing: Vec<&Field> = Vec::new();
-        map.retain(|key, value| {
-            let before = |f: &Field| keys::order(&f.name, key).is_lt();
-            let skipped = match sparse {
-                true => fields.partition_point(before),
-                false => fields.iter().take_while(|f| before(f)).count(),
-            };
-            missing.extend(fields[..skipped].iter().filter(|f| is_always_printed(f)));
-            fields = &fields[skipped..];
-            match fields.split_first().filter(|(f, _)| keys::same(&f.name, key)) {
-                None => t.unknown == Unknown::Preserve,
-                Some((field, rest)) => {
-                    fields = rest;
-                    let keep = self.field(field, value);
-                    missing.extend((!keep && is_always_printed(field)).then_some(field));
-                    keep
-                }
+        let mut fields = t.fields.in_order(map.len());
+        let mut expected = t.fields.always_printed();
+        let mut missing: Vec<u16> = Vec::new();
+        map.retain_keys(|key, value| {
+            let Some(index) = fields.find(key.head(), key) else { return t.unknown == Unknown::Preserve };
+            while let Some((first, rest)) = expected.split_first().filter(|(i, _)| usize::from(**i) < index) {
+                missing.push(*first);
+                expected = rest;
             }
+            let keep = self.field(&t.fields[index], value);
+            if keep && let Some((_, rest)) = expected.split_first().filter(|(i, _)| usize::from(**i) == index) {
+                expected = rest;
+            }
+            keep
         });
-        missing.extend(fields.iter().filter(|f| is_always_printed(f)));
-        for field in missing {
-            map.insert(field.name.clone(), self.zero_field(field));
+        for index in missing.iter().chain(expected) {
+            let index = usize::from(*index);
+            map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
         }
     }
 
     /// Whether the field is printed as it is then.
     fn field(&self, field: &Field, value: &mut Value) -> bool {
-        if value.is_null() {
-            return false;
+        match (&field.schema.shape, &*value) {
+            (_, Value::Null) => return false,
+            // Most fields are such.
+            (Shape::String, Value::String(_)) | (Shape::Bool, Value::Bool(_)) => {}
+            (Shape::Int32 | Shape::Int64, Value::Int(_)) => {}
+            _ => self.value(&field.schema, value),
         }
-        self.value(&field.schema, value);
         let presence = field.presence;
         if presence.pointer {
             return true;
@@ -178,15 +172,16 @@ impl Walk<'_> {
 
     fn zero_struct(&self, t: &StructType) -> Map {
         let mut map = Map::new();
-        for f in t.fields.iter().filter(|f| is_always_printed(f)) {
-            map.insert(f.name.clone(), self.zero_field(f));
+        for index in t.fields.always_printed() {
+            let index = usize::from(*index);
+            map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
         }
         map
     }
 }
 
 /// Whether the field is printed even if nothing is known of it.
-fn is_always_printed(field: &Field) -> bool {
+pub(crate) fn is_always_printed(field: &Field) -> bool {
     let is_struct = matches!(field.schema.shape, Shape::Named(_)) || is_scalar_struct(&field.schema.shape);
     match field.presence.omit {
         Omit::Never => true,

@@ -28,7 +28,7 @@ fn go_struct(name: &str, fields: Vec<(&str, Shape, Presence)>) -> StructType {
         .map(|(name, shape, presence)| Field { name: Str::new(name), schema: schema(shape), required: false, presence })
         .collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    StructType { name: name.into(), fields, ..StructType::default() }
+    StructType { name: name.into(), fields: fields.into(), ..StructType::default() }
 }
 
 /// Type 0 has one field of each sort, type 1 is a struct inside of it, type 2 a schema of a CRD.

@@ -118,35 +118,36 @@ impl Walk<'_> {
     }
 
     fn planned(&self, plan: &Plan, t: &StructType, map: &mut Map) {
-        for i in &plan.own {
-            fill_field(&t.fields[usize::from(*i)], map);
+        for (i, left) in plan.own.iter().zip((1..=plan.own.len()).rev()) {
+            fill_field(t, usize::from(*i), map, left);
         }
         for rule in &plan.rules {
             rule(map);
         }
         for i in &plan.below {
-            self.below(&t.fields[usize::from(*i)], map);
+            self.below(t, usize::from(*i), map);
         }
     }
 
     fn unplanned(&self, t: &StructType, map: &mut Map) {
-        for field in &t.fields {
-            fill_field(field, map);
+        for (i, field) in t.fields.iter().enumerate() {
+            fill_field(t, i, map, 1);
             if has_structs(&field.schema) {
-                self.below(field, map);
+                self.below(t, i, map);
             }
         }
     }
 
-    fn below(&self, field: &Field, map: &mut Map) {
-        match map.get_mut(&field.name) {
+    fn below(&self, t: &StructType, index: usize, map: &mut Map) {
+        let field = &t.fields[index];
+        match map.get_mut_with(t.fields.head(index), &field.name) {
             Some(value) if !value.is_null() => self.value(&field.schema, value),
             // A Go struct that is no pointer is always there, and gets its defaults.
             _ if !field.presence.nilable => {
                 let mut made = Value::object();
                 self.value(&field.schema, &mut made);
                 if !made.is_empty() {
-                    map.insert(field.name.clone(), made);
+                    map.insert_at(t.fields.key(index), made);
                 }
             }
             _ => {}
@@ -159,11 +160,14 @@ fn own_default(field: &Field) -> Option<&Value> {
     field.schema.default.as_deref().filter(|d| field.presence.pointer || !d.is_empty())
 }
 
-fn fill_field(field: &Field, map: &mut Map) {
+/// `left` is how many fields are to be filled in, at most: where one is missing, others are.
+fn fill_field(t: &StructType, index: usize, map: &mut Map, left: usize) {
+    let field = &t.fields[index];
     if let Some(default) = own_default(field)
-        && map.get(&field.name).is_none_or(|v| is_absent(field, v))
+        && map.get_with(t.fields.head(index), &field.name).is_none_or(|v| is_absent(field, v))
     {
-        map.insert(field.name.clone(), default.clone());
+        map.reserve(left);
+        map.insert_at(t.fields.key(index), default.clone());
     }
 }
 

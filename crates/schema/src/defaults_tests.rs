@@ -16,7 +16,7 @@ fn check(input: &str, want: &str) {
     let pointer = Presence::default();
     let inner = StructType {
         name: "Inner".into(),
-        fields: vec![field("protocol", Shape::String, value, Some("TCP".into()))],
+        fields: vec![field("protocol", Shape::String, value, Some("TCP".into()))].into(),
         ..StructType::default()
     };
     let inners = |shape: fn(Box<Schema>) -> Shape| {
@@ -30,7 +30,8 @@ fn check(input: &str, want: &str) {
             field("list", inners(Shape::List), pointer, None),
             field("map", inners(Shape::Map), pointer, None),
             field("replicas", Shape::Int32, pointer, Some(1i64.into())),
-        ],
+        ]
+        .into(),
         ..StructType::default()
     };
     let table = TypeTable::new(vec![inner, outer]);
@@ -71,7 +72,7 @@ const LIST: Presence = Presence { nilable: true, pointer: false, omit: Omit::Emp
 
 fn struct_type(name: &str, mut fields: Vec<Field>) -> StructType {
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    StructType { name: name.into(), fields, ..StructType::default() }
+    StructType { name: name.into(), fields: fields.into(), ..StructType::default() }
 }
 
 /// Thing { spec Spec, children []Thing, free Free } and Spec { count *int = 3, mode = "A", zero = 0 } with a rule.

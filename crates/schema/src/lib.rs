@@ -6,6 +6,7 @@
 pub mod canonical;
 pub mod defaults;
 pub mod descriptor;
+pub mod fields;
 pub mod go_regexp;
 pub mod jsonpath;
 pub mod structural;
@@ -14,4 +15,5 @@ pub mod types;
 pub use canonical::{Empties, canonicalize};
 pub use defaults::{Defaulting, apply_defaults};
 pub use descriptor::*;
+pub use fields::Fields;
 pub use types::*;

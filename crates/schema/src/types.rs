@@ -4,7 +4,8 @@
 //! recursive). A custom resource's schema is a tree of unnamed structs. Both walk the same way:
 //! `table.resolve(&schema)` gives the struct behind a `Named` or a `Struct` shape.
 
-use kubelith_meta::{Str, Value, keys};
+use crate::Fields;
+use kubelith_meta::{Head, Str, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -111,8 +112,7 @@ pub struct PatchHint {
 pub struct StructType {
     /// OpenAPI name (`io.k8s.api.core.v1.PodSpec`); empty for unnamed ones.
     pub name: Str,
-    /// Sorted by JSON name.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// The protobuf message: in ascending number order. Empty if the type has no protobuf form.
     pub proto: Vec<ProtoSlot>,
     /// Owned and replaced as a whole wherever it stands.
@@ -196,6 +196,7 @@ impl TypeTable {
         TypeTable { types, by_name }
     }
 
+    #[inline]
     pub fn get(&self, id: TypeId) -> &StructType {
         &self.types[id.0 as usize]
     }
@@ -260,7 +261,7 @@ impl Field {
 
 impl StructType {
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| keys::order(&f.name, name)).ok().map(|i| &self.fields[i])
+        self.fields.position(Head::of(name), name).map(|i| &self.fields[i])
     }
 }
 

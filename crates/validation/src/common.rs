@@ -96,7 +96,11 @@ pub fn meta_update(new: &Value, old: &Value) -> ErrorList {
 }
 
 /// `messages` about `value`, each an error.
+#[inline]
 pub fn invalid_all(messages: Messages, path: &Path<'_>, value: &str, errors: &mut ErrorList) {
+    if messages.is_empty() {
+        return;
+    }
     errors.extend(messages.into_iter().map(|m| Error::invalid(path, value, m)));
 }
 
@@ -180,7 +184,9 @@ pub fn bad_quantity(value: &Value) -> BadValue {
 }
 
 pub fn quantity_not_negative(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    if quantity(value).is_some_and(|q| q.signum() < 0) {
+    // What begins with a digit need not be read to be known.
+    let is_unsigned = value.or_empty().starts_with(|c: char| c.is_ascii_digit());
+    if !is_unsigned && quantity(value).is_some_and(|q| q.signum() < 0) {
         errors.push(Error::invalid(path, bad_quantity(value), NOT_NEGATIVE));
     }
 }

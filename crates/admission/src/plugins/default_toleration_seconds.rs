@@ -2,7 +2,7 @@
 
 use super::{done, list, list_mut};
 use futures::future::BoxFuture;
-use kubelith_meta::{Status, Value};
+use kubelith_meta::{Map, Status, Value, members};
 use kubelith_registry::admission::{Admission, Operation, Request};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -27,17 +27,26 @@ impl Admission for DefaultTolerationSeconds {
             return done(Ok(()));
         }
         const PATH: [&str; 2] = ["spec", "tolerations"];
-        for (key, seconds) in self.seconds {
-            let tolerates = |toleration: &Value| {
-                let of = toleration.str_at(&["key"]);
-                (of.is_empty() || of == key) && matches!(toleration.str_at(&["effect"]), "" | EFFECT)
-            };
-            if !list(pod, &PATH).iter().any(tolerates) {
-                let mut toleration = Value::from([("effect", EFFECT), ("key", key), ("operator", "Exists")]);
-                toleration.set_at(&["tolerationSeconds"], Value::Int(seconds));
-                list_mut(pod, &PATH).push(toleration);
-            }
+        let is_tolerated = |key: &str| {
+            list(pod, &PATH).iter().any(|toleration| {
+                members!(toleration => of: "key", effect: "effect");
+                (of.or_empty().is_empty() || of.or_empty() == key) && matches!(effect.or_empty(), "" | EFFECT)
+            })
+        };
+        let missing = self.seconds.map(|(key, seconds)| (!is_tolerated(key)).then_some((key, seconds)));
+        if missing.iter().any(Option::is_some) {
+            let tolerations = list_mut(pod, &PATH);
+            tolerations.extend(missing.into_iter().flatten().map(|(key, seconds)| toleration(key, seconds)));
         }
         done(Ok(()))
     }
+}
+
+fn toleration(key: &str, seconds: i64) -> Value {
+    let mut toleration = Map::with_capacity(4);
+    toleration.insert("effect", EFFECT);
+    toleration.insert("key", key);
+    toleration.insert("operator", "Exists");
+    toleration.insert("tolerationSeconds", seconds);
+    Value::Object(toleration)
 }

@@ -7,7 +7,8 @@ use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::objects::parse;
-use std::sync::Arc;
+use memchr::memmem::Finder;
+use std::sync::{Arc, LazyLock};
 
 /// Namespaces that a cluster cannot do without.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -30,12 +31,12 @@ impl NamespaceLifecycle {
             return Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace));
         };
         // Bytes first: only a namespace that mentions it can be terminating, and few do.
-        let mentions = memchr::memmem::find(&found.json(), TERMINATING).is_some();
+        let mentions = TERMINATING.find(&found.json()).is_some();
         Ok(!mentions || parse(&found).is_none_or(|ns| ns.str_at(&["status", "phase"]) != "Terminating"))
     }
 }
 
-const TERMINATING: &[u8] = b"\"Terminating\"";
+static TERMINATING: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Terminating\""));
 
 impl Admission for NamespaceLifecycle {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {

@@ -6,12 +6,15 @@ use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::objects::parse;
-use std::sync::Arc;
+use memchr::memmem::Finder;
+use std::sync::{Arc, LazyLock};
 
 const GROUP: &str = "scheduling.k8s.io";
 const PRIORITY: [&str; 2] = ["spec", "priority"];
 const PREEMPTION: [&str; 2] = ["spec", "preemptionPolicy"];
 const CLASS_NAME: [&str; 2] = ["spec", "priorityClassName"];
+
+static IS_DEFAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""globalDefault":true"#));
 
 pub struct Priority {
     objects: Arc<Objects>,
@@ -41,7 +44,7 @@ impl Priority {
 
     /// The default class; if a race made several, the one with the lowest value.
     fn default_class(&self) -> Option<Value> {
-        let classes = self.objects.list_with(GROUP, "priorityclasses", "", r#""globalDefault":true"#);
+        let classes = self.objects.list_with(GROUP, "priorityclasses", "", &IS_DEFAULT);
         let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
         defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
     }

@@ -90,7 +90,7 @@ impl Linker<'_> {
         }
         Ok(StructType {
             name: format!("{}.{}", file.models, text.name).into(),
-            fields,
+            fields: fields.into(),
             proto: if text.has_proto { proto } else { Vec::new() },
             atomic: text.atomic,
             embedded: text.has_type_meta,

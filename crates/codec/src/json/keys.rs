@@ -1,6 +1,6 @@
 //! Which keys of an object have been seen, without a set for the objects that API clients send.
 
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{Key, Str, Value};
 use std::collections::HashSet;
 
 /// Objects up to this size are searched key by key.
@@ -17,7 +17,7 @@ pub(crate) struct SeenKeys {
 
 impl SeenKeys {
     /// True if `key` is among `members`, which are all the members so far.
-    pub fn repeats(&mut self, members: &[(Str, Value)], key: &str) -> bool {
+    pub fn repeats(&mut self, members: &[(Key, Value)], key: &str) -> bool {
         if let Some(set) = &mut self.set {
             return !set.insert(Str::from(key));
         }
@@ -30,9 +30,9 @@ impl SeenKeys {
             return members.binary_search_by(|(k, _)| k.as_str().cmp(key)).is_ok();
         }
         if members.len() <= SMALL {
-            return members.iter().any(|(k, _)| k == key);
+            return members.iter().any(|(k, _)| k.as_str() == key);
         }
-        let mut set: HashSet<Str> = members.iter().map(|(k, _)| k.clone()).collect();
+        let mut set: HashSet<Str> = members.iter().map(|(k, _)| Str::from(k.as_str())).collect();
         let repeats = !set.insert(Str::from(key));
         self.set = Some(set);
         repeats

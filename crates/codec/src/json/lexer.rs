@@ -86,7 +86,7 @@ impl<'a> Lexer<'a> {
 
     #[inline]
     fn peek_or_end(&mut self) -> Result<u8> {
-        self.peek().ok_or(SyntaxError::end(self.pos))
+        self.peek().ok_or_else(|| SyntaxError::end(self.pos))
     }
 
     /// Only white space may follow the value of a document.
@@ -104,10 +104,7 @@ impl<'a> Lexer<'a> {
         Ok(match b {
             b'"' => Token::String(self.string()?),
             b'{' | b'[' => {
-                if depth >= MAX_DEPTH {
-                    return Err(SyntaxError::invalid(b, TOO_DEEP, self.pos));
-                }
-                self.pos += 1;
+                self.open(b, depth)?;
                 if b == b'{' { Token::BeginObject } else { Token::BeginArray }
             }
             b'-' | b'0'..=b'9' => Token::Number(self.number()?),
@@ -127,7 +124,18 @@ impl<'a> Lexer<'a> {
         })
     }
 
+    /// Opens a container that stands inside `depth` others; the cursor is at its opening bracket `b`.
+    #[inline]
+    pub fn open(&mut self, b: u8, depth: usize) -> Result<()> {
+        if depth >= MAX_DEPTH {
+            return Err(SyntaxError::invalid(b, TOO_DEEP, self.pos));
+        }
+        self.pos += 1;
+        Ok(())
+    }
+
     /// After `[`: consumes a `]` that ends an empty array.
+    #[inline]
     pub fn empty_array(&mut self) -> Result<bool> {
         let empty = self.peek_or_end()? == b']';
         self.pos += usize::from(empty);
@@ -135,6 +143,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// After `{`: consumes a `}` that ends an empty object.
+    #[inline]
     pub fn empty_object(&mut self) -> Result<bool> {
         let empty = self.peek_or_end()? == b'}';
         self.pos += usize::from(empty);
@@ -317,7 +326,32 @@ impl<'a> Lexer<'a> {
     }
 
     /// A string; the cursor is at its opening quote.
-    fn string(&mut self) -> Result<Cow<'a, str>> {
+    #[inline]
+    pub fn string(&mut self) -> Result<Cow<'a, str>> {
+        let start = self.pos + 1;
+        let mut at = start;
+        while let Some(chunk) = self.data.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            match plain_in(*chunk) {
+                8 => at += 8,
+                n => {
+                    at += n;
+                    // Quotes stand between characters.
+                    if chunk[n] == b'"'
+                        && let Some(plain) = self.text.and_then(|text| text.get(start..at))
+                    {
+                        self.pos = at + 1;
+                        return Ok(Cow::Borrowed(plain));
+                    }
+                    break;
+                }
+            }
+        }
+        self.unusual_string()
+    }
+
+    /// A string with escapes or with bytes that are no text, or at the end of the input.
+    #[cold]
+    fn unusual_string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.pos + 1;
         let rest = &self.data[start..];
         let n = plain_len(rest);
@@ -326,7 +360,6 @@ impl<'a> Lexer<'a> {
         }
         if rest[n] == b'"' {
             self.pos = start + n + 1;
-            // Quotes stand between characters.
             if let Some(plain) = self.text.and_then(|text| text.get(start..start + n)) {
                 return Ok(Cow::Borrowed(plain));
             }
@@ -339,7 +372,6 @@ impl<'a> Lexer<'a> {
     }
 
     /// The rest of a string whose first `plain` bytes need no attention.
-    #[cold]
     fn escaped_string(&mut self, mut plain: usize) -> Result<Cow<'a, str>> {
         let mut out = String::with_capacity(plain + 16);
         loop {
@@ -435,23 +467,29 @@ pub(crate) fn push_repaired(out: &mut String, mut bytes: &[u8]) {
     }
 }
 
+/// How many of eight bytes are plain characters of a string.
+#[inline(always)]
+fn plain_in(chunk: [u8; 8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // The high bit of a byte is set where the byte is not plain; bytes behind the first such may be marked wrongly,
+    // which does not matter.
+    let zeros = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
+    let x = u64::from_le_bytes(chunk);
+    let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
+    let stops = zeros(x ^ (ONES * b'"' as u64)) | zeros(x ^ (ONES * b'\\' as u64)) | control;
+    stops.trailing_zeros() as usize / 8
+}
+
 /// How many bytes are plain characters of a string: neither quote nor backslash nor control character.
 #[inline]
 pub(super) fn plain_len(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // Eight bytes at a time. The high bit of a byte is set where the byte is one of those; bytes behind the first
-    // such may be marked wrongly, which does not matter.
-    let zeros = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
     let mut at = 0;
     while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let x = u64::from_le_bytes(*chunk);
-        let control = x.wrapping_sub(ONES * 0x20) & !x & HIGHS;
-        let stops = zeros(x ^ (ONES * b'"' as u64)) | zeros(x ^ (ONES * b'\\' as u64)) | control;
-        if stops != 0 {
-            return at + stops.trailing_zeros() as usize / 8;
+        match plain_in(*chunk) {
+            8 => at += 8,
+            n => return at + n,
         }
-        at += 8;
     }
     let rest = &bytes[at..];
     at + rest.iter().position(|&b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len())

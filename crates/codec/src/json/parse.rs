@@ -7,7 +7,7 @@ use super::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use super::number;
 use super::strict::{StrictError, StrictErrors, Strictness};
 use super::{DecodeError, SyntaxError};
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Key, Map, Str, Value};
 use std::fmt::Write;
 
 /// A value and what strict decoding has to say about it.
@@ -70,7 +70,7 @@ pub fn validate(data: &[u8]) -> Result<(), SyntaxError> {
 pub(crate) struct Parser {
     open: Vec<Open>,
     elements: Vec<Value>,
-    members: Vec<(Str, Value)>,
+    members: Vec<(Key, Value)>,
     strictness: Strictness,
     fields: Fields,
     /// Members that are left out.
@@ -187,7 +187,7 @@ impl Parser {
                     value = Value::Array(self.elements.split_off(start));
                 }
                 Some(Open::Object { key, .. }) => {
-                    self.members.push((std::mem::take(key), value));
+                    self.members.push((Key::new(std::mem::take(key)), value));
                     if lexer.more(b'}', AFTER_MEMBER)? {
                         self.next_key(lexer)?;
                         if !self.is_skipping() || self.skip_members(lexer)? {

@@ -295,8 +295,54 @@ fn string_end(json: &[u8], start: usize) -> usize {
 
 /// Appends a string with its quotes.
 pub fn write_string(out: &mut Vec<u8>, s: &str) {
+    let bytes = s.as_bytes();
+    out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let mut rest = s.as_bytes();
+    if is_plain(bytes) {
+        out.extend_from_slice(bytes);
+    } else {
+        write_escaped(out, bytes);
+    }
+    out.push(b'"');
+}
+
+/// Whether all bytes are ASCII and stand for themselves: true of nearly all strings.
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    let word = |chunk: &[u8; 8]| u64::from_le_bytes(*chunk);
+    let half = |chunk: &[u8; 4]| u64::from(u32::from_le_bytes(*chunk));
+    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (word(first), word(last)),
+        _ => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (Some(first), Some(last)) => return unlike_plain(half(first) | half(last) << 32) == 0,
+            _ => return bytes.iter().all(|b| b.is_ascii() && ESCAPES[usize::from(*b)] == PLAIN),
+        },
+    };
+    // The first and the last bytes overlap, or are all there are, up to 16.
+    let mut found = unlike_plain(first) | unlike_plain(last);
+    if bytes.len() > 16 {
+        for chunk in &bytes.as_chunks::<8>().0[1..] {
+            found |= unlike_plain(word(chunk));
+        }
+    }
+    found == 0
+}
+
+/// Not zero if one of eight bytes is no ASCII or has to be escaped: the highest bits of bytes, at least of the first such.
+#[inline]
+fn unlike_plain(x: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // Subtracting from ASCII sets the highest bit only where a byte is too small, or where a smaller one borrowed from it.
+    let is = |x: u64, b: u8| (x ^ (ONES * u64::from(b))).wrapping_sub(ONES);
+    let control = x.wrapping_sub(ONES * 0x20);
+    // '<' and '>', and '"' and '&', differ in one bit, and nothing else has the others.
+    (x | control | is(x | (ONES * 2), b'>') | is(x | (ONES * 4), b'&') | is(x, b'\\')) & HIGHS
+}
+
+#[cold]
+fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut rest = bytes;
     loop {
         let (plain, special) = rest.split_at(plain_len(rest));
         out.extend_from_slice(plain);
@@ -323,7 +369,6 @@ pub fn write_string(out: &mut Vec<u8>, s: &str) {
         }
         rest = &special[width..];
     }
-    out.push(b'"');
 }
 
 /// How many bytes need no look: eight at a time while there are eight. See the lexer's function of this name.
@@ -377,3 +422,26 @@ static ESCAPES: [u8; 256] = {
     t[0xe2] = MAYBE_SEPARATOR;
     t
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strings are plain if all of their bytes are, wherever in them a byte stands.
+    #[test]
+    fn one_byte_decides_whether_a_string_is_plain() {
+        for len in 1..=20 {
+            for at in 0..len {
+                for byte in 0..=255u8 {
+                    for other in *b" !z\x7f" {
+                        let mut bytes = vec![other; len];
+                        bytes[at] = byte;
+                        let expected = byte.is_ascii() && ESCAPES[usize::from(byte)] == PLAIN;
+                        assert_eq!(is_plain(&bytes), expected, "{bytes:?}");
+                    }
+                }
+            }
+        }
+        assert!(is_plain(b""));
+    }
+}

@@ -8,7 +8,7 @@ use crate::error::DecodeError;
 use crate::json;
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::time::{Duration, Time};
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Key, Map, Str, Value};
 use kubelith_schema::{Field, Omit, ProtoSlot, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema};
 
 type Result<T> = std::result::Result<T, DecodeError>;
@@ -39,7 +39,7 @@ const MAX_MERGED: usize = 100;
 enum Part {
     One(Value),
     List(Vec<Value>),
-    Map(Vec<(Str, Value)>),
+    Map(Vec<(Key, Value)>),
 }
 
 impl<'s> Decoder<'s> {
@@ -70,7 +70,7 @@ impl<'s> Decoder<'s> {
                 Part::List(items) => Value::Array(items),
                 Part::Map(entries) => Value::Object(Map::from_unsorted(entries)),
             };
-            members.push((ty.fields[usize::from(index)].name.clone(), value));
+            members.push((ty.fields.key(usize::from(index)), value));
         }
         Value::Object(Map::from_unsorted(members))
     }
@@ -171,7 +171,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    fn map(&mut self, index: u16, base: usize) -> &mut Vec<(Str, Value)> {
+    fn map(&mut self, index: u16, base: usize) -> &mut Vec<(Key, Value)> {
         let i = self.position(index, base).unwrap_or_else(|| {
             self.begin(index, Part::Map(Vec::new()));
             self.building.len() - 1
@@ -206,7 +206,7 @@ impl<'s> Decoder<'s> {
     }
 
     /// A key and its value; either may be missing.
-    fn entry(&mut self, mut r: Reader<'_>, item: &'s Schema, ty: &StructType) -> Result<(Str, Value)> {
+    fn entry(&mut self, mut r: Reader<'_>, item: &'s Schema, ty: &StructType) -> Result<(Key, Value)> {
         let mut key = Str::default();
         let mut value = None;
         // The reference's loop over an entry knows neither group ends nor bad numbers.
@@ -221,7 +221,7 @@ impl<'s> Decoder<'s> {
             Some(value) => value,
             None => self.zero(item)?,
         };
-        Ok((key, value))
+        Ok((Key::new(key), value))
     }
 
     fn zero(&mut self, schema: &'s Schema) -> Result<Value> {

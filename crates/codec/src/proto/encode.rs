@@ -6,7 +6,7 @@ use super::wire::{FIXED64, put_bytes, put_int, put_nested, put_tag};
 use crate::base64;
 use crate::json;
 use kubelith_meta::time::{Duration, Time};
-use kubelith_meta::{Map, Value, keys};
+use kubelith_meta::{Map, Value};
 use kubelith_schema::{Field, ProtoSlot, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema};
 use std::fmt;
 
@@ -71,18 +71,11 @@ impl<'v, 's> Encoder<'v, 's> {
     fn lay_out(&mut self, ty: &'s StructType, value: Option<&'v Map>) {
         let base = self.present.len();
         self.present.resize(base + ty.fields.len(), None);
-        let mut next = 0;
-        for (name, value) in value.into_iter().flat_map(Map::iter) {
-            while let Some(field) = ty.fields.get(next) {
-                match keys::order(&field.name, name) {
-                    std::cmp::Ordering::Less => next += 1,
-                    std::cmp::Ordering::Equal => {
-                        self.present[base + next] = (!value.is_null()).then_some(value);
-                        next += 1;
-                        break;
-                    }
-                    std::cmp::Ordering::Greater => break,
-                }
+        let Some(value) = value else { return };
+        let mut fields = ty.fields.in_order(value.len());
+        for (key, value) in value.entries() {
+            if let Some(index) = fields.find(key.head(), key) {
+                self.present[base + index] = (!value.is_null()).then_some(value);
             }
         }
     }

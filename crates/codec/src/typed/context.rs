@@ -25,8 +25,8 @@ fn path_of(decoder: &Decoder<'_, '_>, frames: usize) -> String {
     let mut path = String::new();
     for (i, frame) in decoder.stack[..frames].iter().enumerate() {
         let name = match &frame.kind {
-            FrameKind::Struct { ty, field, .. } => &ty.fields[*field].name,
-            FrameKind::Map { key, .. } => key,
+            FrameKind::Struct { ty, field, .. } => ty.fields[*field].name.as_str(),
+            FrameKind::Map { key, .. } => key.as_str(),
             FrameKind::List { .. } => {
                 // Elements lie on one stack: this list's end where the next open one's begin.
                 let end = decoder.stack[i + 1..]

@@ -8,7 +8,7 @@ use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
 use crate::json::{Decoded, SeenKeys, StrictError, StrictErrors, Strictness, SyntaxError, number};
-use kubelith_meta::{Map, Str, Value, keys};
+use kubelith_meta::{Head, Key, Map, Str, Value};
 use kubelith_schema::{Schema, Shape, StructType, TypeId, TypeTable};
 
 pub(super) struct Decoder<'s, 'd> {
@@ -19,7 +19,7 @@ pub(super) struct Decoder<'s, 'd> {
     pub stack: Vec<Frame<'s>>,
     /// Elements of the open lists and members of the open structs and maps, innermost last.
     pub elements: Vec<Value>,
-    members: Vec<(Str, Value)>,
+    members: Vec<(Key, Value)>,
     /// For places that take anything.
     parser: Parser,
     strict: StrictErrors,
@@ -52,7 +52,7 @@ pub(super) enum FrameKind<'s> {
     },
     Map {
         value: &'s Schema,
-        key: Str,
+        key: Key,
         seen: SeenKeys,
     },
     List {
@@ -188,6 +188,9 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_string(&mut self) -> Result<Begun<'s>, SyntaxError> {
+        if self.lexer.peek() == Some(b'"') {
+            return Ok(Begun::Done(Value::String(Str::from(self.lexer.string()?))));
+        }
         self.scalar(|d, token| match token {
             Token::String(s) => Some(Value::String(Str::from(s.as_ref()))),
             other => d.wrong(other.kind()),
@@ -215,12 +218,12 @@ impl<'s, 'd> Decoder<'s, 'd> {
 
     /// The next token; a container is read over and stands for itself.
     fn token(&mut self) -> Result<Token<'d>, SyntaxError> {
-        let before = self.lexer.clone();
-        let token = self.lexer.value(self.stack.len())?;
-        if matches!(token, Token::BeginArray | Token::BeginObject) {
-            self.lexer = before;
-            self.lexer.skip_value(self.stack.len())?;
-        }
+        let token = match self.lexer.peek() {
+            Some(b'{') => Token::BeginObject,
+            Some(b'[') => Token::BeginArray,
+            _ => return self.lexer.value(self.stack.len()),
+        };
+        self.lexer.skip_value(self.stack.len())?;
         Ok(token)
     }
 
@@ -296,7 +299,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_map(&mut self, value: &'s Schema) -> Result<Begun<'s>, SyntaxError> {
-        let kind = FrameKind::Map { value, key: Str::default(), seen: SeenKeys::default() };
+        let kind = FrameKind::Map { value, key: Key::default(), seen: SeenKeys::default() };
         self.begin_container(b'{', kind, self.nested())
     }
 
@@ -308,7 +311,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
         if self.lexer.peek() != Some(open) {
             return self.scalar(|d, token| d.wrong(token.kind()));
         }
-        self.lexer.value(self.stack.len())?;
+        self.lexer.open(open, self.stack.len())?;
         let list = open == b'[';
         let start = if list { self.elements.len() } else { self.members.len() };
         self.stack.push(Frame { kind, start, nested });
@@ -335,11 +338,13 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 self.members.push((std::mem::take(key), value));
             }
             FrameKind::Struct { ty, field, again, .. } => {
-                let field = &ty.fields[*field];
+                let index = *field;
                 match value {
-                    Some(value) => self.members.push((field.name.clone(), value)),
+                    Some(value) => self.members.push((ty.fields.key(index), value)),
                     // null empties a pointer, a list or a map and leaves other fields as they are.
-                    None if *again && field.presence.nilable => self.members.push((field.name.clone(), Value::Null)),
+                    None if *again && ty.fields[index].presence.nilable => {
+                        self.members.push((ty.fields.key(index), Value::Null));
+                    }
                     None => {}
                 }
             }
@@ -364,52 +369,100 @@ impl<'s, 'd> Decoder<'s, 'd> {
         }
     }
 
-    /// Reads keys up to one that has a place, reporting and skipping those that have none.
+    /// Reads members up to one that is no string, whose place it tells, reporting and skipping those that have none.
     fn next_member(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
+        match self.stack.last().map(|f| &f.kind) {
+            Some(FrameKind::Struct { .. }) => self.next_field(),
+            Some(FrameKind::Map { .. }) => self.next_entry(),
+            _ => Ok(None),
+        }
+    }
+
+    fn next_field(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
         loop {
-            let key = self.lexer.key()?;
-            let report = self.strictness == Strictness::Report && !self.nested();
+            let name = self.lexer.key()?;
             let depth = self.stack.len();
-            let Some(frame) = self.stack.last_mut() else { return Ok(None) };
-            match &mut frame.kind {
-                FrameKind::Map { value, key: current, seen } => {
-                    let place = Place::Schema(value);
-                    let repeats = report && seen.repeats(&self.members[frame.start..], &key);
-                    *current = Str::from(key);
-                    if repeats {
-                        self.report(StrictError::DuplicateField);
-                    }
-                    return Ok(Some(place));
+            let Some(Frame { kind: FrameKind::Struct { ty, field, seen, again, repeated }, start, .. }) =
+                self.stack.last_mut()
+            else {
+                return Ok(None);
+            };
+            let ty: &'s StructType = ty;
+            let Some(index) = find(ty, *field, &name) else {
+                if self.is_strict() && self.strict.has_room() {
+                    let path = context::path_to(self, depth - 1, &name);
+                    self.strict.add(StrictError::UnknownField(path));
                 }
-                FrameKind::Struct { ty, field, seen, again, repeated } => {
-                    if let Some(index) = find(ty, *field, &key) {
-                        *field = index;
-                        let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
-                        *again = if bit == 0 {
-                            self.members[frame.start..].iter().any(|(name, _)| *name == ty.fields[index].name)
-                        } else {
-                            *seen & bit != 0
-                        };
-                        *seen |= bit;
-                        *repeated |= *again;
-                        let place = Place::Schema(&ty.fields[index].schema);
-                        if *again && report {
-                            self.report(StrictError::DuplicateField);
-                        }
-                        return Ok(Some(place));
-                    }
-                    if report && self.strict.has_room() {
-                        let path = context::path_to(self, depth - 1, &key);
-                        self.strict.add(StrictError::UnknownField(path));
-                    }
-                    self.lexer.skip_value(depth)?;
-                    if !self.lexer.more(b'}', AFTER_MEMBER)? {
-                        return Ok(None);
-                    }
+                self.lexer.skip_value(depth)?;
+                if !self.lexer.more(b'}', AFTER_MEMBER)? {
+                    return Ok(None);
                 }
-                FrameKind::List { .. } => return Ok(None),
+                continue;
+            };
+            *field = index;
+            let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
+            let is_repeated = if bit == 0 {
+                self.members[*start..].iter().any(|(name, _)| **name == *ty.fields[index].name)
+            } else {
+                *seen & bit != 0
+            };
+            *seen |= bit;
+            *again = is_repeated;
+            *repeated |= is_repeated;
+            if is_repeated && self.is_strict() {
+                self.report(StrictError::DuplicateField);
+            }
+            let schema = &ty.fields[index].schema;
+            if !self.is_at_string(schema) {
+                return Ok(Some(Place::Schema(schema)));
+            }
+            if !self.string_member(ty.fields.key(index))? {
+                return Ok(None);
             }
         }
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Place<'s>>, SyntaxError> {
+        loop {
+            let name = self.lexer.key()?;
+            let is_strict = self.is_strict();
+            let Some(Frame { kind: FrameKind::Map { value, key, seen }, start, .. }) = self.stack.last_mut() else {
+                return Ok(None);
+            };
+            let schema: &'s Schema = value;
+            let repeats = is_strict && seen.repeats(&self.members[*start..], &name);
+            *key = Key::new(Str::from(name));
+            if repeats {
+                self.report(StrictError::DuplicateField);
+            }
+            if !self.is_at_string(schema) {
+                return Ok(Some(Place::Schema(schema)));
+            }
+            let Some(Frame { kind: FrameKind::Map { key, .. }, .. }) = self.stack.last_mut() else { return Ok(None) };
+            let key = std::mem::take(key);
+            if !self.string_member(key)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether a string comes next, and belongs there. Most members are strings: they take no way about the stack.
+    #[inline]
+    fn is_at_string(&mut self, schema: &Schema) -> bool {
+        matches!(schema.shape, Shape::String) && self.lexer.peek() == Some(b'"')
+    }
+
+    /// Reads a member that is a string; false if it was the last one.
+    #[inline]
+    fn string_member(&mut self, key: Key) -> Result<bool, SyntaxError> {
+        let text = Str::from(self.lexer.string()?);
+        self.members.push((key, Value::String(text)));
+        self.lexer.more(b'}', AFTER_MEMBER)
+    }
+
+    /// Whether unknown and repeated fields are reported.
+    fn is_strict(&self) -> bool {
+        self.strictness == Strictness::Report && !self.nested()
     }
 
     /// Takes the innermost container off the stack as a value.
@@ -473,9 +526,6 @@ impl<'s, 'd> Decoder<'s, 'd> {
 
 /// The field of a key. Keys mostly come in order, so the one behind the last is tried first.
 fn find(ty: &StructType, last: usize, key: &str) -> Option<usize> {
-    let next = last.wrapping_add(1);
-    if ty.fields.get(next).is_some_and(|f| keys::same(&f.name, key)) {
-        return Some(next);
-    }
-    ty.fields.binary_search_by(|f| keys::order(&f.name, key)).ok()
+    let (next, head) = (last.wrapping_add(1), Head::of(key));
+    if ty.fields.is_at(next, head, key) { Some(next) } else { ty.fields.position(head, key) }
 }

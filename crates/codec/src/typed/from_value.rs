@@ -5,7 +5,7 @@
 use super::special::{self, Special};
 use super::{decode, go_names};
 use crate::json::{self, Decoded, StrictError, StrictErrors, Strictness};
-use kubelith_meta::{Map, Value, keys};
+use kubelith_meta::{Map, Value};
 use kubelith_schema::{Schema, Shape, StructType, TypeTable, TypedSchema, Unknown};
 use std::sync::Arc;
 
@@ -101,18 +101,17 @@ impl Walk<'_> {
         let mut unknown = Vec::new();
         let mut problem = None;
         // Keys and fields are both sorted: one pass.
-        let mut fields = ty.fields.iter().peekable();
-        map.retain(|key, member| {
+        let mut fields = ty.fields.in_order(map.len());
+        map.retain_keys(|key, member| {
             if problem.is_some() {
                 return true;
             }
-            while fields.next_if(|f| keys::order(&f.name, key).is_lt()).is_some() {}
-            let Some(field) = fields.next_if(|f| keys::same(&f.name, key)) else {
+            let Some(field) = fields.find(key.head(), key).map(|i| &ty.fields[i]) else {
                 if ty.unknown == Unknown::Preserve {
                     return true;
                 }
                 if self.strictness == Strictness::Report {
-                    unknown.push(key.to_owned());
+                    unknown.push(key.as_str().to_owned());
                 }
                 return false;
             };

@@ -1,6 +1,6 @@
 //! A field given twice: Go decodes the second value into the first.
 
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Key, Map, Value};
 use kubelith_schema::{Schema, Shape, StructType, TypeTable};
 
 /// Deeper repetitions replace instead, and so do longer ones of lists; only made-up input has them.
@@ -9,11 +9,11 @@ const MAX_LISTS: usize = 100;
 
 /// Makes a struct of members some of which are there more than once, in the order in which they were given. A null
 /// among them empties what came before it.
-pub(super) fn members(table: &TypeTable, ty: &StructType, members: Vec<(Str, Value)>) -> Map {
+pub(super) fn members(table: &TypeTable, ty: &StructType, members: Vec<(Key, Value)>) -> Map {
     merge_members(table, ty, members, 0)
 }
 
-fn merge_members(table: &TypeTable, ty: &StructType, mut members: Vec<(Str, Value)>, depth: usize) -> Map {
+fn merge_members(table: &TypeTable, ty: &StructType, mut members: Vec<(Key, Value)>, depth: usize) -> Map {
     members.sort_by(|a, b| a.0.cmp(&b.0));
     let mut merged = Vec::with_capacity(ty.fields.len().min(members.len()));
     let mut rest = members.into_iter().peekable();
@@ -45,8 +45,9 @@ fn merge(table: &TypeTable, schema: &Schema, mut values: Vec<Value>, depth: usiz
     if depth >= MAX_DEPTH {
         return values.pop();
     }
-    let all = |values: Vec<Value>| -> Vec<(Str, Value)> {
-        values.into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None }).flatten().collect()
+    let all = |values: Vec<Value>| -> Vec<(Key, Value)> {
+        let maps = values.into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None });
+        maps.flatten().map(|(name, value)| (Key::new(name), value)).collect()
     };
     if let Some(ty) = table.resolve(schema) {
         return Some(Value::Object(merge_members(table, ty, all(values), depth + 1)));

@@ -5,9 +5,9 @@ use crate::base64;
 use crate::error::DecodeError;
 use crate::json::lexer::Token;
 use crate::json::number;
+use kubelith_meta::Value;
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::time::{Duration, Time};
-use kubelith_meta::{Str, Value};
 use kubelith_schema::{Shape, TypeTable};
 
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Special {
             Special::Duration => duration(text),
             Special::IntOrString => Ok(Some(text.into())),
             Special::Quantity => match Quantity::parse(text.trim()) {
-                Ok(q) => Ok(Some(Value::String(Str::from(q.to_string())))),
+                Ok(q) => Ok(Some(Value::String(q.into_text()))),
                 Err(e) => Err(e.to_string()),
             },
         }
@@ -107,7 +107,7 @@ fn quantity(raw: &[u8]) -> Read {
     let raw = String::from_utf8_lossy(raw);
     let text = raw.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(&raw);
     match Quantity::parse(text.trim()) {
-        Ok(q) => Ok(Some(Value::String(Str::from(q.to_string())))),
+        Ok(q) => Ok(Some(Value::String(q.into_text()))),
         Err(e) => Err(SpecialError::Malformed(e.to_string())),
     }
 }

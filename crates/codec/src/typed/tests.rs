@@ -27,7 +27,7 @@ fn ty(name: &str, fields: Vec<(&str, Shape)>) -> StructType {
         })
         .collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    StructType { name: name.into(), fields, ..StructType::default() }
+    StructType { name: name.into(), fields: fields.into(), ..StructType::default() }
 }
 
 /// A pocket edition of the API.

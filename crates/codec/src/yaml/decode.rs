@@ -378,6 +378,6 @@ impl Entries {
             let (key, value) = (go_syntax::scalar(&key), go_syntax::value(&value));
             format!("unsupported map key of type: {kind}, key: {key}, value: {value}")
         });
-        (Map::from_unsorted(self.list), bad_key)
+        (self.list.into_iter().collect(), bad_key)
     }
 }

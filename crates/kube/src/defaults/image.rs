@@ -2,21 +2,21 @@
 
 /// `Always` for the tag `latest`, be it given or meant; else `IfNotPresent`, also for names that make no sense.
 pub fn pull_policy(image: &str) -> &'static str {
-    if tag(image) == Some("latest") { "Always" } else { "IfNotPresent" }
+    if means_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
 /// The length of a repository's path, at most.
 const PATH_LENGTH: usize = 255;
 
-/// The tag of an image name. `None` if it has only a digest, or is not well-formed.
-fn tag(image: &str) -> Option<&str> {
+/// Whether the tag of an image name is `latest`. It is not if the name has only a digest, or is not well-formed.
+fn means_latest(image: &str) -> bool {
     let (named, digest) = match image.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),
         None => (image, None),
     };
     // 64 hexadecimal digits are an image's identifier, not its name.
     if image.len() == 64 && image.bytes().all(is_lower_hex) {
-        return None;
+        return false;
     }
     // A tag has no slash, a port is followed by one.
     let last = named.rfind('/').map_or(0, |i| i + 1);
@@ -24,14 +24,11 @@ fn tag(image: &str) -> Option<&str> {
         Some((component, tag)) => (&named[..last + component.len()], Some(tag)),
         None => (named, None),
     };
-    if !is_name(name) || !tag.is_none_or(is_tag) || !digest.is_none_or(is_digest) {
-        return None;
-    }
-    match (tag, digest) {
-        (Some(tag), _) => Some(tag),
-        (None, None) => Some("latest"),
-        (None, Some(_)) => None,
-    }
+    let is_meant = match tag {
+        Some(tag) => tag == "latest",
+        None => digest.is_none(),
+    };
+    is_meant && is_name(name) && digest.is_none_or(is_digest)
 }
 
 /// A path, or one below a domain. What could be a domain but is not one may still be part of a path.
@@ -84,13 +81,6 @@ fn is_domain(domain: &str) -> bool {
             && !part.ends_with('-')
             && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
     })
-}
-
-fn is_tag(tag: &str) -> bool {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    (1..=128).contains(&tag.len())
-        && tag.bytes().next().is_some_and(is_word)
-        && tag.bytes().all(|b| is_word(b) || b == b'.' || b == b'-')
 }
 
 fn is_digest(digest: &str) -> bool {

@@ -4,11 +4,12 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{ip_warnings, is_label_value};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::{Map, Value};
-use std::collections::{HashMap, HashSet};
+use kubelith_meta::{Map, Value, keys, members};
+use std::collections::HashSet;
 use std::fmt::{self, Arguments, Display, Formatter};
 
 mod paths;
+mod ports;
 
 /// Labels of nodes that have newer names.
 const OLD_NODE_LABELS: [(&str, &str); 8] = [
@@ -56,12 +57,12 @@ pub fn old_node_label(key: &str) -> Option<&'static str> {
 
 /// Of a pod.
 pub fn of_pod(pod: &Value) -> Vec<String> {
-    Subject { prefix: String::new(), object: pod, is_template: false }.warnings()
+    Subject::new(String::new(), pod, false).warnings()
 }
 
 /// Of a template at `path`. The template before the change is not looked at, as yet.
 pub fn of_template(path: &Path<'_>, template: &Value, _old: Option<&Value>) -> Vec<String> {
-    Subject { prefix: format!("{path}."), object: template, is_template: true }.warnings()
+    Subject::new(format!("{path}."), template, true).warnings()
 }
 
 /// Of the spec of a claim at `path`.
@@ -98,8 +99,50 @@ pub fn of_node_selector_term(path: &str, term: &Value, check_values: bool) -> Ve
 struct Subject<'a> {
     /// Before every path: empty, or the template's path with a dot.
     prefix: String,
-    object: &'a Value,
+    annotations: Option<&'a Map>,
+    spec: Spec<'a>,
+    /// All of them, in the order in which they are looked at.
+    containers: Vec<Container<'a>>,
     is_template: bool,
+}
+
+/// What is looked at of a spec; null if absent.
+struct Spec<'a> {
+    affinity: &'a Value,
+    aliases: &'a Value,
+    constraints: &'a Value,
+    context: &'a Value,
+    dns: &'a Value,
+    grace_period: &'a Value,
+    node_selector: &'a Value,
+    overhead: &'a Value,
+    pull_secrets: &'a Value,
+    volumes: &'a Value,
+}
+
+/// What is looked at of a container, and where it is.
+struct Container<'a> {
+    list: &'static str,
+    index: usize,
+    name: &'a str,
+    context: &'a Value,
+    resources: &'a Value,
+    env: &'a [Value],
+    ports: &'a [Value],
+}
+
+impl<'a> Container<'a> {
+    fn new(list: &'static str, index: usize, container: &'a Value) -> Container<'a> {
+        members!(container =>
+            name: "name",
+            context: "securityContext",
+            resources: "resources",
+            env: "env",
+            ports: "ports",
+        );
+        let (env, ports) = (env.items(), ports.items());
+        Container { list, index, name: name.or_empty(), context, resources, env, ports }
+    }
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
@@ -116,16 +159,11 @@ struct ContainerPath<'s> {
 
 impl Display for ContainerPath<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}spec.{}[{}]", self.prefix, self.list, self.index)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct PortPath<'s>(ContainerPath<'s>, usize);
-
-impl Display for PortPath<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.ports[{}]", self.0, self.1)
+        for part in [self.prefix, "spec.", self.list, "["] {
+            f.write_str(part)?;
+        }
+        self.index.fmt(f)?;
+        f.write_str("]")
     }
 }
 
@@ -139,6 +177,47 @@ fn fractional(path: Arguments<'_>, amount: &Value) -> Option<String> {
 }
 
 impl<'a> Subject<'a> {
+    fn new(prefix: String, object: &'a Value, is_template: bool) -> Subject<'a> {
+        let spec = object.get("spec").unwrap_or(Value::NULL);
+        members!(spec =>
+            affinity: "affinity",
+            aliases: "hostAliases",
+            constraints: "topologySpreadConstraints",
+            containers: "containers",
+            context: "securityContext",
+            dns: "dnsConfig",
+            ephemeral: "ephemeralContainers",
+            grace_period: "terminationGracePeriodSeconds",
+            init: "initContainers",
+            node_selector: "nodeSelector",
+            overhead: "overhead",
+            pull_secrets: "imagePullSecrets",
+            volumes: "volumes",
+        );
+        let lists = [("initContainers", init), ("containers", containers), ("ephemeralContainers", ephemeral)];
+        let containers = lists.into_iter().flat_map(|(list, containers)| {
+            containers.items().iter().enumerate().map(move |(i, container)| Container::new(list, i, container))
+        });
+        Subject {
+            prefix,
+            annotations: object.at(&["metadata", "annotations"]).and_then(Value::as_object),
+            containers: containers.collect(),
+            spec: Spec {
+                affinity,
+                aliases,
+                constraints,
+                context,
+                dns,
+                grace_period,
+                node_selector,
+                overhead,
+                pull_secrets,
+                volumes,
+            },
+            is_template,
+        }
+    }
+
     fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.node_labels(&mut out);
@@ -148,7 +227,7 @@ impl<'a> Subject<'a> {
         self.overhead(&mut out);
         self.containers(&mut out);
         self.ports(&mut out);
-        if self.spec("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|s| s < 0) {
+        if self.spec.grace_period.as_i64().is_some_and(|s| s < 0) {
             let prefix = &self.prefix;
             out.push(format!(
                 "{prefix}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
@@ -159,40 +238,28 @@ impl<'a> Subject<'a> {
         out
     }
 
-    fn spec(&self, key: &str) -> Option<&'a Value> {
-        self.object.get("spec")?.get(key)
-    }
-
-    fn items(&self, key: &str) -> &'a [Value] {
-        self.spec(key).and_then(Value::as_array).unwrap_or(&[])
-    }
-
     fn has_annotation(&self, key: &str) -> bool {
-        self.object.meta().annotation(key).is_some()
+        self.annotations.and_then(|all| all.get(key)).is_some_and(|value| value.as_str().is_some())
     }
 
-    /// The annotation about a container, by its key: a prefix and the container's name.
-    fn annotation_of(&self, prefix: &str, container: &str) -> Option<&'a str> {
-        let annotations = self.object.at(&["metadata", "annotations"]).and_then(Value::as_object);
-        annotations.into_iter().flat_map(Map::keys).find(|key| key.strip_prefix(prefix) == Some(container))
+    /// The annotation about a container: its key, which is a prefix and the container's name, and what it says.
+    fn annotation_of(&self, prefix: &str, container: &str) -> Option<(&'a str, &'a Value)> {
+        let mut all = self.annotations.into_iter().flat_map(Map::iter);
+        all.find(|(key, _)| key.strip_prefix(prefix) == Some(container))
     }
 
-    /// All containers with their paths, in the order in which they are looked at.
-    fn each_container(&self) -> impl Iterator<Item = (ContainerPath<'_>, &'a Value)> {
-        ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(move |list| {
-            let named = move |(index, c)| (ContainerPath { prefix: &self.prefix, list, index }, c);
-            self.items(list).iter().enumerate().map(named)
-        })
+    fn path(&self, container: &Container<'_>) -> ContainerPath<'_> {
+        ContainerPath { prefix: &self.prefix, list: container.list, index: container.index }
     }
 
     fn node_labels(&self, out: &mut Vec<String>) {
         let prefix = &self.prefix;
-        for key in self.spec("nodeSelector").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        for key in self.spec.node_selector.as_object().into_iter().flat_map(Map::keys) {
             if let Some(why) = old_node_label(key) {
                 out.push(format!("{prefix}spec.nodeSelector[{key}]: {why}"));
             }
         }
-        if let Some(affinity) = self.spec("affinity").and_then(|a| a.get("nodeAffinity")) {
+        if let Some(affinity) = self.spec.affinity.get("nodeAffinity") {
             let path = format!("{prefix}spec.affinity.nodeAffinity");
             if let Some(required) = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") {
                 for (i, term) in list(required, "nodeSelectorTerms").iter().enumerate() {
@@ -205,7 +272,7 @@ impl<'a> Subject<'a> {
                 out.extend(term.get("preference").map(|t| of_node_selector_term(&at, t, true)).unwrap_or_default());
             }
         }
-        for (i, constraint) in self.items("topologySpreadConstraints").iter().enumerate() {
+        for (i, constraint) in self.spec.constraints.items().iter().enumerate() {
             let key = constraint.str_at(&["topologyKey"]);
             let at = format!("{prefix}spec.topologySpreadConstraints[{i}]");
             if let Some(why) = old_node_label(key) {
@@ -226,7 +293,15 @@ impl<'a> Subject<'a> {
     }
 
     fn volumes(&self, out: &mut Vec<String>) {
-        for (i, volume) in self.items("volumes").iter().enumerate() {
+        for (i, volume) in self.spec.volumes.items().iter().enumerate() {
+            let is_noted = |key: &str| {
+                key == "ephemeral"
+                    || OLD_VOLUMES.iter().any(|(old, ..)| *old == key)
+                    || OLDER_VOLUMES.iter().any(|(old, _)| *old == key)
+            };
+            if !volume.as_object().is_some_and(|volume| volume.keys().any(is_noted)) {
+                continue;
+            }
             let at = format!("{}spec.volumes[{i}]", self.prefix);
             for (key, shown, why) in OLD_VOLUMES {
                 if volume.get(key).is_some() {
@@ -243,23 +318,23 @@ impl<'a> Subject<'a> {
                 }
             }
         }
-        for volume in self.items("volumes") {
+        for volume in self.spec.volumes.items() {
             paths::overlaps(volume, out);
         }
     }
 
     fn duplicates(&self, out: &mut Vec<String>) {
         let prefix = &self.prefix;
-        for (key, member, word) in [("hostAliases", "ip", "ip"), ("imagePullSecrets", "name", "name")] {
-            let mut seen = HashSet::new();
-            for (i, item) in self.items(key).iter().enumerate() {
-                let text = item.str_at(&[member]);
-                if !seen.insert(text) {
-                    out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {word} {}", Quoted(text)));
-                }
+        for (key, items, member) in
+            [("hostAliases", self.spec.aliases, "ip"), ("imagePullSecrets", self.spec.pull_secrets, "name")]
+        {
+            let texts: Vec<&str> = items.items().iter().map(|item| item.str_at(&[member])).collect();
+            for i in repeats(&texts) {
+                let text = Quoted(texts[i]);
+                out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
             }
         }
-        for (i, secret) in self.items("imagePullSecrets").iter().enumerate() {
+        for (i, secret) in self.spec.pull_secrets.items().iter().enumerate() {
             if secret.str_at(&["name"]).is_empty() {
                 out.push(format!("{prefix}spec.imagePullSecrets[{i}].name: invalid empty name \"\""));
             }
@@ -268,7 +343,7 @@ impl<'a> Subject<'a> {
 
     fn overhead(&self, out: &mut Vec<String>) {
         for name in ["memory", "ephemeral-storage"] {
-            let amount = self.spec("overhead").and_then(|o| o.get(name));
+            let amount = self.spec.overhead.get(name);
             out.extend(amount.and_then(|a| fractional(format_args!("{}spec.overhead[{name}]", self.prefix), a)));
         }
     }
@@ -278,40 +353,37 @@ impl<'a> Subject<'a> {
         const CONTAINER_SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
         const INSTEAD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
         let prefix = &self.prefix;
-        let context = self.spec("securityContext");
-        if context.and_then(|c| c.get("seccompProfile")).is_none() && self.has_annotation(POD_SECCOMP) {
+        if self.spec.context.get("seccompProfile").is_none() && self.has_annotation(POD_SECCOMP) {
             out.push(format!("{prefix}metadata.annotations[{POD_SECCOMP}]: {INSTEAD}"));
         }
-        for (at, container) in self.each_container() {
-            let name = container.str_at(&["name"]);
-            if let Some(key) = self.annotation_of(CONTAINER_SECCOMP, name)
-                && container.at(&["securityContext", "seccompProfile"]).is_none()
+        for container in &self.containers {
+            let at = self.path(container);
+            if let Some((key, _)) = self.annotation_of(CONTAINER_SECCOMP, container.name)
+                && container.context.get("seccompProfile").is_none()
             {
                 out.push(format!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
             }
-            self.app_armor(container, name, out);
-            for (list, name) in [
-                ("limits", "memory"),
-                ("requests", "memory"),
-                ("limits", "ephemeral-storage"),
-                ("requests", "ephemeral-storage"),
-            ] {
-                let amount = container.at(&["resources", list, name]);
-                out.extend(amount.and_then(|a| fractional(format_args!("{at}.resources.{list}[{name}]"), a)));
+            self.app_armor(container, out);
+            members!(container.resources => limits: "limits", requests: "requests");
+            for name in ["memory", "ephemeral-storage"] {
+                for (list, amounts) in [("limits", limits), ("requests", requests)] {
+                    let amount = amounts.get(name);
+                    out.extend(amount.and_then(|a| fractional(format_args!("{at}.resources.{list}[{name}]"), a)));
+                }
             }
-            environment(at, container, out);
+            environment(at, container.env, out);
         }
     }
 
     /// Templates only: pods get their profile in place of the annotation.
-    fn app_armor(&self, container: &Value, name: &str, out: &mut Vec<String>) {
-        let Some(key) = self.annotation_of("container.apparmor.security.beta.kubernetes.io/", name) else { return };
-        let annotation = self.object.meta().annotation(key).unwrap_or_default();
-        if !self.is_template || container.at(&["securityContext", "appArmorProfile"]).is_some() {
+    fn app_armor(&self, container: &Container<'_>, out: &mut Vec<String>) {
+        const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+        let Some((key, annotation)) = self.annotation_of(PREFIX, container.name) else { return };
+        if !self.is_template || container.context.get("appArmorProfile").is_some() {
             return;
         }
-        let profile = self.spec("securityContext").and_then(|c| c.get("appArmorProfile"));
-        let same = profile.is_some_and(|profile| match annotation {
+        let profile = self.spec.context.get("appArmorProfile");
+        let same = profile.is_some_and(|profile| match annotation.or_empty() {
             "runtime/default" => profile.str_at(&["type"]) == "RuntimeDefault",
             "unconfined" => profile.str_at(&["type"]) == "Unconfined",
             local => {
@@ -327,54 +399,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    fn ports(&self, out: &mut Vec<String>) {
-        let mut all: HashMap<(i64, &str), Vec<(PortPath<'_>, &Value)>> = HashMap::new();
-        for (at, container) in self.each_container() {
-            for (i, port) in list(container, "ports").iter().enumerate() {
-                let at = PortPath(at, i);
-                let (host_ip, host_port) = host(port);
-                if !host_ip.is_empty() && host_port == 0 {
-                    out.push(format!("{at}: hostIP set without hostPort: {}", go_port(port)));
-                }
-                let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
-                let others = all.entry((number, port.str_at(&["protocol"]))).or_default();
-                for (other_at, other) in others.iter() {
-                    let (other_ip, other_port) = host(other);
-                    let problem = if host_ip == other_ip && host_port == other_port {
-                        "duplicate"
-                    } else if host_port == 0 || other_port == 0 {
-                        "overlapping"
-                    } else if host_port == other_port && host_ip.is_empty() != other_ip.is_empty() {
-                        "dangerously ambiguous"
-                    } else {
-                        continue;
-                    };
-                    out.push(format!("{at}: {problem} port definition with {other_at}"));
-                }
-                others.push((at, port));
-            }
-        }
-        let mut names: HashMap<&str, PortPath<'_>> = HashMap::new();
-        for (at, container) in self.each_container() {
-            for (i, port) in list(container, "ports").iter().enumerate() {
-                let name = port.str_at(&["name"]);
-                let at = PortPath(at, i);
-                match names.get(name) {
-                    _ if name.is_empty() => {}
-                    Some(other) => out.push(format!(
-                        "{at}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
-                        Quoted(name)
-                    )),
-                    None => drop(names.insert(name, at)),
-                }
-            }
-        }
-    }
-
     fn affinity(&self, out: &mut Vec<String>) {
         const EMPTY: &str = "labelSelector: a null labelSelector results in matching no pod";
         for kind in ["podAffinity", "podAntiAffinity"] {
-            let Some(affinity) = self.spec("affinity").and_then(|a| a.get(kind)) else { continue };
+            let Some(affinity) = self.spec.affinity.get(kind) else { continue };
             let at = format!("{}spec.affinity.{kind}", self.prefix);
             for (i, term) in list(affinity, "requiredDuringSchedulingIgnoredDuringExecution").iter().enumerate() {
                 if term.get("labelSelector").is_none() {
@@ -392,12 +420,11 @@ impl<'a> Subject<'a> {
     }
 
     fn addresses(&self, out: &mut Vec<String>) {
-        let servers = self.spec("dnsConfig").map_or(&[][..], |c| list(c, "nameservers"));
-        for (i, server) in servers.iter().enumerate() {
+        for (i, server) in list(self.spec.dns, "nameservers").iter().enumerate() {
             let at = format!("{}spec.dnsConfig.nameservers[{i}]", self.prefix);
             out.extend(ip_warnings(server.as_str().unwrap_or(""), &Path::new(&at)));
         }
-        for (i, alias) in self.items("hostAliases").iter().enumerate() {
+        for (i, alias) in self.spec.aliases.items().iter().enumerate() {
             let at = format!("{}spec.hostAliases[{i}].ip", self.prefix);
             out.extend(ip_warnings(alias.str_at(&["ip"]), &Path::new(&at)));
         }
@@ -405,13 +432,10 @@ impl<'a> Subject<'a> {
 }
 
 /// A variable that hides an earlier one without building on it.
-fn environment(at: ContainerPath<'_>, container: &Value, out: &mut Vec<String>) {
-    let mut seen = HashSet::new();
-    for (i, variable) in list(container, "env").iter().enumerate() {
-        let name = variable.str_at(&["name"]);
-        if seen.insert(name) {
-            continue;
-        }
+fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>) {
+    let names: Vec<&str> = variables.iter().map(|variable| variable.str_at(&["name"])).collect();
+    for i in repeats(&names) {
+        let (name, variable) = (names[i], &variables[i]);
         let reference = format!("$({name})");
         let value = variable.str_at(&["value"]);
         if variable.get("valueFrom").is_some() || value == reference || !value.contains(&reference) {
@@ -423,14 +447,14 @@ fn environment(at: ContainerPath<'_>, container: &Value, out: &mut Vec<String>) 
     }
 }
 
-fn host(port: &Value) -> (&str, i64) {
-    (port.str_at(&["hostIP"]), port.get("hostPort").and_then(Value::as_i64).unwrap_or(0))
-}
-
-/// The port as Go prints a struct: the reference shows it so.
-fn go_port(port: &Value) -> String {
-    let (ip, host_port) = host(port);
-    let (name, protocol) = (port.str_at(&["name"]), port.str_at(&["protocol"]));
-    let number = port.get("containerPort").and_then(Value::as_i64).unwrap_or(0);
-    format!("{{Name:{name} HostPort:{host_port} ContainerPort:{number} Protocol:{protocol} HostIP:{ip}}}")
+/// Which of `names` stand there not for the first time.
+fn repeats(names: &[&str]) -> Vec<usize> {
+    // So few are compared with each other faster than they are put into a set.
+    const FEW: usize = 32;
+    if names.len() <= FEW {
+        let is_repeat = |i: &usize| names[..*i].iter().any(|earlier| keys::same(earlier, names[*i]));
+        return (0..names.len()).filter(is_repeat).collect();
+    }
+    let mut seen = HashSet::new();
+    (0..names.len()).filter(|i| !seen.insert(names[*i])).collect()
 }

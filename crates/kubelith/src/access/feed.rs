@@ -5,10 +5,10 @@ use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, unread_of_pod};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacIndex, RbacKind};
 use kubelith_codec::json;
 use kubelith_kube::Resources;
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{Map, Str, Value};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope, Watcher};
-use memchr::memmem::{self, Finder};
+use memchr::memmem::{self, Finder, FinderRev};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::watch;
 
@@ -245,9 +245,12 @@ fn put(learner: &impl Learns, change: &Changed<'_>) {
 }
 
 static SPEC: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"spec\":{"));
+static STATUS: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b",\"status\":{"));
 static MIRROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"/config.mirror"));
 static CLAIM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"esourceClaim"));
 static DNS_POLICY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"dnsPolicy\":\""));
+/// What variables have that refer to something: valueFrom and envFrom.
+static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From\":"));
 
 /// What is read of nearly every pod: its name and its spec, found in the text as we write it. When a server starts there
 /// are many pods, and two thirds of each are other things. `None` if this one must be read as a whole.
@@ -255,23 +258,42 @@ fn spec_of_pod(pod: &CachedObject) -> Option<Value> {
     let json = pod.json();
     // Before it there is the metadata, in which no key of this name has an object.
     let start = SPEC.find(&json)? + SPEC.needle().len() - 1;
-    let end = memmem::rfind(&json, b",\"status\":{").filter(|end| *end > start)?;
-    // An annotation of mirror pods; claims, whose names are in the status.
-    if MIRROR.find(&json[..start]).is_some() || CLAIM.find(&json[start..]).is_some() {
+    let end = STATUS.rfind(&json).filter(|end| *end > start)?;
+    // An annotation of mirror pods.
+    if MIRROR.find(&json[..start]).is_some() {
         return None;
     }
-    let spec = &json[start..end];
-    let unread = unread_of_pod(spec);
-    // Where containers refer to nothing, what is of interest comes after them. What is no whole value is refused.
-    let behind_containers = DNS_POLICY.find(spec).filter(|_| unread.contains(&"containers"));
-    let rest = behind_containers.map(|at| [b"{", &spec[at + 1..]].concat());
-    let spec = rest.and_then(|rest| json::parse_stored_without(&rest, unread).ok());
-    let spec = match spec {
+    // The claims of a pod, whose names are in the status.
+    let (spec, containers) = (&json[start..end], DNS_POLICY.find(&json[start..end]));
+    if CLAIM.find(&json[start + containers.unwrap_or(0)..]).is_some() {
+        return None;
+    }
+    let spec = match containers.and_then(|at| behind_containers(spec, at)) {
         Some(spec) => spec,
-        None => json::parse_stored_without(&json[start..end], unread).ok()?,
+        None => json::parse_stored_without(spec, unread_of_pod(spec)).ok()?,
     };
     let metadata = [("name", Value::from(pod.name())), ("namespace", Value::from(pod.namespace()))];
     Some(Value::from([("metadata", Value::from(metadata)), ("spec", spec)]))
+}
+
+/// What is looked at of a spec whose containers refer to nothing: it comes after them. `None` if they do, or if what is
+/// behind `at` is not the rest of the spec.
+fn behind_containers(spec: &[u8], at: usize) -> Option<Value> {
+    if FROM.find(spec).is_some() && !unread_of_pod(spec).contains(&"containers") {
+        return None;
+    }
+    let mut read = Map::with_capacity(4);
+    for (key, value) in json::members_from(&spec[at + 1..])? {
+        let key = match key {
+            b"imagePullSecrets" => "imagePullSecrets",
+            b"nodeName" => "nodeName",
+            b"serviceAccountName" => "serviceAccountName",
+            b"volumes" => "volumes",
+            _ => continue,
+        };
+        read.insert(key, json::parse_stored(value).ok()?);
+    }
+    Some(Value::Object(read))
 }
 
 #[cfg(test)]

@@ -17,4 +17,4 @@ pub(crate) use outline::Level;
 pub(crate) use owned::Owned;
 pub use set::Set;
 pub use wire::FieldsError;
-pub(crate) use writer::{FieldsWriter, Mask, Masked};
+pub(crate) use writer::{FieldsWriter, Mask, Masked, Name};

@@ -10,6 +10,14 @@ pub(crate) struct FieldsWriter {
     out: String,
 }
 
+/// The name of a field.
+#[derive(Clone, Copy)]
+pub(crate) enum Name<'n> {
+    /// Nothing in it is escaped.
+    Plain(&'n str),
+    Any(&'n str),
+}
+
 /// Fields that are not to be written, at some depth.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mask<'a> {
@@ -28,7 +36,15 @@ pub(crate) enum Masked<'a> {
 }
 
 impl<'a> Mask<'a> {
+    #[inline]
     pub(crate) fn of_field(&self, name: &str) -> Masked<'a> {
+        match (self.nobodys, self.excluded) {
+            (None, None) => Masked::Rest { itself: false, below: Mask::default() },
+            _ => self.of_listed(name),
+        }
+    }
+
+    fn of_listed(&self, name: &str) -> Masked<'a> {
         fn node<'s>(set: Option<&'s Set>, name: &str) -> Option<&'s Node> {
             set?.nodes().iter().find(|n| matches!(&n.element, PathElement::Field(field) if field == name))
         }
@@ -57,11 +73,19 @@ impl FieldsWriter {
         (self.out.len() > 2).then_some(self.out)
     }
 
+    /// The entry of a field with nothing below it, if it is in the set.
+    pub(crate) fn leaf(&mut self, name: Name<'_>, member: bool) {
+        if member {
+            self.begin();
+            self.name(name);
+            self.out.push_str("\":{}");
+        }
+    }
+
     /// The entry of a field. `member` says whether the field itself is in the set; `below` writes what is below it.
-    pub(crate) fn field<R>(&mut self, name: &str, member: bool, below: impl FnOnce(&mut Self) -> R) -> R {
+    pub(crate) fn field<R>(&mut self, name: Name<'_>, member: bool, below: impl FnOnce(&mut Self) -> R) -> R {
         let start = self.begin();
-        self.out.push_str("\"f:");
-        push_json_escaped(&mut self.out, name);
+        self.name(name);
         self.entry(start, member, below)
     }
 
@@ -96,11 +120,19 @@ impl FieldsWriter {
         self.entry(start, true, below)
     }
 
+    #[inline]
+    fn name(&mut self, name: Name<'_>) {
+        self.out.push_str("\"f:");
+        match name {
+            Name::Plain(name) => self.out.push_str(name),
+            Name::Any(name) => push_json_escaped(&mut self.out, name),
+        }
+    }
+
     /// A JSON string inside of a JSON string.
     fn quoted(&mut self, text: &str) {
-        let is_plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&');
         self.out.push_str("\\\"");
-        if text.bytes().all(is_plain) {
+        if is_plain(text) {
             self.out.push_str(text);
         } else {
             let mut once = String::with_capacity(text.len() + 8);
@@ -110,9 +142,10 @@ impl FieldsWriter {
         self.out.push_str("\\\"");
     }
 
+    #[inline]
     fn begin(&mut self) -> usize {
         let start = self.out.len();
-        if !self.out.ends_with('{') {
+        if self.out.as_bytes().last() != Some(&b'{') {
             self.out.push(',');
         }
         start
@@ -136,3 +169,19 @@ impl FieldsWriter {
         done
     }
 }
+
+/// Whether a text is the same in JSON, and in JSON inside of JSON: printed ASCII that is never escaped.
+#[inline]
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| IS_PLAIN[usize::from(b)])
+}
+
+const IS_PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0x21;
+    while b < 0x7f {
+        table[b] = !matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
+        b += 1;
+    }
+    table
+};

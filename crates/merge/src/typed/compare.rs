@@ -169,7 +169,7 @@ fn compare_maps(map: MapType<'_>, old: Option<&Map>, new: Option<&Map>, errors: 
         match types.member(name) {
             Some(ty) => {
                 let child = compare(ty, old, new, errors);
-                delta.attach(&mut || PathElement::field(name), child);
+                delta.attach(&mut || PathElement::field(name.as_str()), child);
             }
             None => errors.push("schema error: invalid atom: inlined"),
         }

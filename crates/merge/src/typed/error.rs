@@ -72,14 +72,24 @@ impl fmt::Display for ValidationErrors {
 
 impl std::error::Error for ValidationErrors {}
 
-/// Why a value is not such a scalar; null always is.
+/// Whether a value is such a scalar; null always is.
+#[inline]
+pub(super) fn is_scalar(scalar: Scalar, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(_) => matches!(scalar, Scalar::Text | Scalar::Any),
+        Value::Int(_) | Value::Float(_) => matches!(scalar, Scalar::Number | Scalar::Any),
+        Value::Bool(_) => matches!(scalar, Scalar::Boolean | Scalar::Any),
+        Value::Array(_) | Value::Object(_) | Value::Raw(_) => false,
+    }
+}
+
+/// Why a value is not such a scalar.
 pub(super) fn scalar_mismatch(scalar: Scalar, value: &Value) -> Option<String> {
+    if is_scalar(scalar, value) {
+        return None;
+    }
     let text = match (scalar, value) {
-        (_, Value::Null)
-        | (Scalar::Number, Value::Int(_) | Value::Float(_))
-        | (Scalar::Text, Value::String(_))
-        | (Scalar::Boolean, Value::Bool(_))
-        | (Scalar::Any, Value::Int(_) | Value::Float(_) | Value::String(_) | Value::Bool(_)) => return None,
         (Scalar::Number, other) => format!("expected numeric (int or float), got {}", go_type(other)),
         (Scalar::Text, other) => {
             format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other))

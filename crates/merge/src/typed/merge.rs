@@ -3,7 +3,7 @@
 use super::error::{ValidationErrors, scalar_mismatch};
 use super::{Kind, ListType, MapType, Scalar, Type};
 use crate::fieldset::{PathElement, values};
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Key, Map, Value};
 use std::cmp::Ordering;
 
 impl Type<'_> {
@@ -23,14 +23,14 @@ fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut Valid
     match (ty.common_kind(live, config), &mut *live, config) {
         (Some(Kind::Map(map)), Value::Object(live), Value::Object(config)) if !map.atomic && !live.is_empty() => {
             let mut types = map.in_order(config.len());
-            for (name, value) in config.iter() {
-                if live.get(name).is_some_and(|member| values::equal(member, value)) {
+            for (name, value) in config.entries() {
+                if live.get_with(name.head(), name).is_some_and(|member| values::equal(member, value)) {
                     continue;
                 }
                 let start = errors.len();
-                match (types.member(name), live.get_mut(name)) {
+                match (types.member(name), live.get_mut_with(name.head(), name)) {
                     (Some(ty), Some(member)) => merge_into(ty, member, value, errors),
-                    (Some(_), None) => drop(live.insert(name, value.clone())),
+                    (Some(_), None) => drop(live.insert_at(name.clone(), value.clone())),
                     (None, _) => errors.push("schema error: invalid atom: inlined"),
                 }
                 errors.prefix_field(start, name);
@@ -111,11 +111,11 @@ fn merge_maps(
     config: Option<&Map>,
     errors: &mut ValidationErrors,
 ) -> Option<Value> {
-    let mut entries: Vec<(Str, Value)> = Vec::with_capacity(live.map_or(0, Map::len).max(config.map_or(0, Map::len)));
+    let mut entries: Vec<(Key, Value)> = Vec::with_capacity(live.map_or(0, Map::len).max(config.map_or(0, Map::len)));
     zip_maps(live, config, |name, live, config| {
         let start = errors.len();
         match map.member(name) {
-            Some(ty) => entries.extend(merge(ty, live, config, errors).map(|v| (Str::from(name), v))),
+            Some(ty) => entries.extend(merge(ty, live, config, errors).map(|v| (name.clone(), v))),
             None => errors.push("schema error: invalid atom: inlined"),
         }
         errors.prefix_field(start, name);
@@ -127,10 +127,10 @@ fn merge_maps(
 pub(super) fn zip_maps<'v>(
     left: Option<&'v Map>,
     right: Option<&'v Map>,
-    mut visit: impl FnMut(&'v str, Option<&'v Value>, Option<&'v Value>),
+    mut visit: impl FnMut(&'v Key, Option<&'v Value>, Option<&'v Value>),
 ) {
-    let mut lefts = left.into_iter().flat_map(Map::iter).peekable();
-    let mut rights = right.into_iter().flat_map(Map::iter).peekable();
+    let mut lefts = left.into_iter().flat_map(Map::entries).peekable();
+    let mut rights = right.into_iter().flat_map(Map::entries).peekable();
     loop {
         let order = match (lefts.peek(), rights.peek()) {
             (None, None) => return,
@@ -141,7 +141,7 @@ pub(super) fn zip_maps<'v>(
         let left = if order.is_le() { lefts.next() } else { None };
         let right = if order.is_ge() { rights.next() } else { None };
         if let Some((name, _)) = left.or(right) {
-            visit(name, left.map(|l| l.1), right.map(|r| r.1));
+            visit(name, left.map(|l| &l.1), right.map(|r| &r.1));
         }
     }
 }

@@ -26,7 +26,8 @@ pub(crate) use of_new::fields_of_new;
 pub use overlay::Overlay;
 pub use validate::Duplicates;
 
-use kubelith_meta::{Map, Value, keys};
+use crate::fieldset::Name;
+use kubelith_meta::{Key, Map, Value};
 use kubelith_schema::{ListKind, Schema, Shape, StructType, TypeId, TypeTable, TypedSchema, Unknown};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -135,6 +136,16 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// The scalar that this type is whatever the value, if it is one.
+    #[inline]
+    pub(crate) fn declared_scalar(self) -> Option<Scalar> {
+        match self {
+            Type::Declared { schema, .. } => scalar(schema),
+            Type::Text => Some(Scalar::Text),
+            Type::Named(..) | Type::Deduced | Type::Opaque => None,
+        }
+    }
+
     /// The type as a map, whatever else it can be.
     pub(crate) fn as_map(self) -> Option<MapType<'a>> {
         match self.kind(Some(&Value::Object(Map::new()))) {
@@ -157,32 +168,39 @@ enum Declared<'a> {
     Several(Kinds<'a>),
 }
 
+/// The scalar that is declared, if it is one.
+#[inline]
+fn scalar(schema: &Schema) -> Option<Scalar> {
+    match &schema.shape {
+        Shape::Bool => Some(Scalar::Boolean),
+        Shape::Int32 | Shape::Int64 | Shape::Float => Some(Scalar::Number),
+        Shape::String => {
+            // Any format but base64 makes the scalar untyped.
+            let format = schema.rules.as_ref().and_then(|r| r.format.as_deref()).unwrap_or_default();
+            Some(if matches!(format, "" | "byte") { Scalar::Text } else { Scalar::Any })
+        }
+        Shape::Bytes | Shape::Duration => Some(Scalar::Text),
+        Shape::Time | Shape::MicroTime | Shape::Quantity => Some(Scalar::Any),
+        _ => None,
+    }
+}
+
 fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Declared<'a> {
+    match scalar(schema) {
+        Some(scalar) => Declared::One(Kind::Scalar(scalar)),
+        None => declared_container(table, schema, preserve),
+    }
+}
+
+/// What is declared, if that is no scalar.
+fn declared_container<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Declared<'a> {
     let inner = |schema| Type::Declared { table, schema, preserve };
-    let scalar = |scalar| Declared::One(Kind::Scalar(scalar));
     let of_struct = |struct_type, preserve| {
         Declared::One(Kind::Map(MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve)))
     };
     match &schema.shape {
-        Shape::Any
-        | Shape::IntOrString
-        | Shape::Json
-        | Shape::JsonSchemaOrBool(_)
-        | Shape::JsonSchemaOrArray(_)
-        | Shape::JsonSchemaOrStrings(_) => {
-            Declared::Several(Kinds::untyped(Type::Deduced, schema.atomic, &schema.list))
-        }
         Shape::RawExtension => Declared::Several(Kinds::untyped(Type::Opaque, true, &ListKind::Atomic)),
         Shape::FieldsV1 => Declared::One(Kind::Map(MapType::untyped(Type::Deduced, schema.atomic))),
-        Shape::Bool => scalar(Scalar::Boolean),
-        Shape::Int32 | Shape::Int64 | Shape::Float => scalar(Scalar::Number),
-        Shape::String => {
-            // Any format but base64 makes the scalar untyped.
-            let format = schema.rules.as_ref().and_then(|r| r.format.as_deref()).unwrap_or_default();
-            scalar(if matches!(format, "" | "byte") { Scalar::Text } else { Scalar::Any })
-        }
-        Shape::Bytes | Shape::Duration => scalar(Scalar::Text),
-        Shape::Time | Shape::MicroTime | Shape::Quantity => scalar(Scalar::Any),
         Shape::Named(id) => of_struct(table.get(*id), false),
         Shape::Struct(struct_type) => of_struct(struct_type, preserve),
         Shape::Map(element) => {
@@ -190,6 +208,8 @@ fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Dec
             Declared::One(Kind::Map(MapType { atomic, element: Some(inner(element)), fields: None, preserve }))
         }
         Shape::List(element) => Declared::One(Kind::List(ListType { kind: &schema.list, element: inner(element) })),
+        // Anything goes.
+        _ => Declared::Several(Kinds::untyped(Type::Deduced, schema.atomic, &schema.list)),
     }
 }
 
@@ -239,8 +259,9 @@ impl<'a> MapType<'a> {
     }
 
     /// Looks up the types of `members` names that come in order.
-    pub(crate) fn in_order(&self, members: usize) -> InOrder<'a> {
-        InOrder { map: *self, passed: 0, left: members }
+    #[inline]
+    pub(crate) fn in_order(&self, members: usize) -> InOrder<'_, 'a> {
+        InOrder { map: self, fields: self.fields.map(|(_, s)| s.fields.in_order(members)) }
     }
 
     /// The default of a declared field, which completes the keys of list elements.
@@ -260,36 +281,45 @@ impl<'a> MapType<'a> {
     }
 }
 
-/// Looks up fields by names in ascending order: both the names and the fields are sorted, so one walk over the fields
-/// finds all, unless there are many more of them.
-pub(crate) struct InOrder<'a> {
-    map: MapType<'a>,
-    /// Fields before this one sort before every name to come.
-    passed: usize,
-    /// Names to come.
-    left: usize,
+/// Looks up the types of members by names in ascending order.
+pub(crate) struct InOrder<'m, 'a> {
+    map: &'m MapType<'a>,
+    fields: Option<kubelith_schema::fields::InOrder<'a>>,
 }
 
-impl<'a> InOrder<'a> {
+impl<'a> InOrder<'_, 'a> {
     /// The declared type of the next name.
-    pub(crate) fn field(&mut self, name: &str) -> Option<Type<'a>> {
+    #[inline]
+    pub(crate) fn field(&mut self, name: &Key) -> Option<Type<'a>> {
         let (table, struct_type) = self.map.fields?;
-        let ahead = &struct_type.fields[self.passed..];
-        let skipped = if ahead.len() <= self.left * 4 {
-            ahead.iter().take_while(|f| keys::order(&f.name, name).is_lt()).count()
-        } else {
-            ahead.partition_point(|f| keys::order(&f.name, name).is_lt())
-        };
-        self.passed += skipped;
-        self.left = self.left.saturating_sub(1);
-        match ahead.get(skipped).filter(|f| keys::same(&f.name, name)) {
-            Some(field) => Some(Type::Declared { table, schema: &field.schema, preserve: self.map.preserve }),
+        match self.fields.as_mut().and_then(|fields| fields.find(name.head(), name)) {
+            Some(index) => {
+                let schema = &struct_type.fields[index].schema;
+                Some(Type::Declared { table, schema, preserve: self.map.preserve })
+            }
             None => self.map.implied(name),
         }
     }
 
     /// The type of the next name, declared or not.
-    pub(crate) fn member(&mut self, name: &str) -> Option<Type<'a>> {
+    #[inline]
+    pub(crate) fn member(&mut self, name: &Key) -> Option<Type<'a>> {
         self.field(name).or(self.map.element)
+    }
+
+    /// The next name as it is written, and its declared type.
+    #[inline]
+    pub(crate) fn named_field<'n>(&mut self, name: &'n Key) -> (Name<'n>, Option<Type<'a>>) {
+        match self.field(name) {
+            Some(ty) if self.map.fields.is_some_and(|(_, t)| t.fields.are_plain()) => (Name::Plain(name), Some(ty)),
+            ty => (Name::Any(name), ty),
+        }
+    }
+
+    /// The next name as it is written, and its type, declared or not.
+    #[inline]
+    pub(crate) fn named_member<'n>(&mut self, name: &'n Key) -> Option<(Name<'n>, Type<'a>)> {
+        let (name, ty) = self.named_field(name);
+        Some((name, ty.or(self.map.element)?))
     }
 }

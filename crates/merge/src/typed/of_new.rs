@@ -2,12 +2,13 @@
 //!
 //! It is what comparing the object with an empty one gives, which also takes care of what does not fit the type.
 
-use super::error::scalar_mismatch;
+use super::error::is_scalar;
 use super::validate::Duplicates;
-use super::{Kind, ListType, MapType, Type};
-use crate::fieldset::{FieldsWriter, Mask, Masked, values};
+use super::{Kind, ListType, MapType, Scalar, Type};
+use crate::fieldset::{FieldsWriter, Mask, Masked, Name, values};
 use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::ListKind;
+use std::cmp::Ordering;
 
 /// The value is not as simple as that: it takes the long way.
 pub(super) struct Unusual;
@@ -36,19 +37,19 @@ fn changed(out: &mut FieldsWriter, ty: Type<'_>, zero: &Value, value: &Value, ma
 
 fn changed_members(out: &mut FieldsWriter, map: MapType<'_>, zero: &Map, members: &Map, mask: Mask<'_>) -> Written {
     let mut types = map.in_order(members.len());
-    for (name, value) in members.iter() {
-        let ty = types.member(name).ok_or(Unusual)?;
-        let Masked::Rest { itself, below } = mask.of_field(name) else {
+    for (key, value) in members.entries() {
+        let (name, ty) = types.named_member(key).ok_or(Unusual)?;
+        let Masked::Rest { itself, below } = mask.of_field(key) else {
             // What cannot be owned must fit as well.
             fits(ty, value)?;
             continue;
         };
-        match zero.get(name) {
-            None => out.field(name, !itself, |out| added(out, ty, value, below))?,
+        match zero.get_with(key.head(), key) {
+            None => added_field(out, name, !itself, (ty, value), below)?,
             Some(zero) if values::equal(zero, value) => {}
             Some(zero) if is_leaf(ty, zero, value) => {
                 fits(ty, value)?;
-                out.field(name, !itself, |_| ());
+                out.leaf(name, !itself);
             }
             Some(zero) => out.field(name, false, |out| changed(out, ty, zero, value, below))?,
         }
@@ -69,22 +70,39 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_none_or(Map::is_empty)
 }
 
+/// A field that came whole, and everything below it.
+#[inline]
+fn added_field(
+    out: &mut FieldsWriter,
+    name: Name<'_>,
+    member: bool,
+    (ty, value): (Type<'_>, &Value),
+    mask: Mask<'_>,
+) -> Written {
+    match ty.declared_scalar() {
+        Some(scalar) => {
+            fits_scalar(scalar, value)?;
+            out.leaf(name, member);
+            Ok(())
+        }
+        None => out.field(name, member, |out| added(out, ty, value, mask)),
+    }
+}
+
 /// Everything below a value that came whole.
 fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) -> Written {
     match (ty.kind(Some(value)), value) {
-        (Kind::Scalar(scalar), value) => scalar_mismatch(scalar, value).map_or(Ok(()), |_| Err(Unusual)),
+        (Kind::Scalar(scalar), value) => fits_scalar(scalar, value),
         (Kind::List(list), value) if list.is_atomic() => fits(ty, value),
         (Kind::Map(map), value) if map.atomic => fits(ty, value),
         (Kind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
         (Kind::Map(map), Value::Object(members)) => {
             let mut types = map.in_order(members.len());
-            for (name, value) in members.iter() {
-                let ty = types.member(name).ok_or(Unusual)?;
-                match mask.of_field(name) {
+            for (key, value) in members.entries() {
+                let (name, ty) = types.named_member(key).ok_or(Unusual)?;
+                match mask.of_field(key) {
                     Masked::All => fits(ty, value)?,
-                    Masked::Rest { itself, below } => {
-                        out.field(name, !itself, |out| added(out, ty, value, below))?;
-                    }
+                    Masked::Rest { itself, below } => added_field(out, name, !itself, (ty, value), below)?,
                 }
             }
             Ok(())
@@ -92,6 +110,11 @@ fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) ->
         (_, Value::Null) => Ok(()),
         _ => Err(Unusual),
     }
+}
+
+#[inline]
+pub(super) fn fits_scalar(scalar: Scalar, value: &Value) -> Written {
+    if is_scalar(scalar, value) { Ok(()) } else { Err(Unusual) }
 }
 
 fn fits(ty: Type<'_>, value: &Value) -> Written {
@@ -102,7 +125,10 @@ fn added_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]
     if let ListKind::Map(keys) = list.kind
         && let Some(sorted) = sorted_by_keys(keys, elements)
     {
-        return keyed_elements(out, list, &sorted);
+        for twins in sorted.chunk_by(|a, b| by_keys(keys, a, b).is_eq()) {
+            out.keyed(key_values(keys, &twins[0]), |out| added_element(out, list, twins))?;
+        }
+        return Ok(());
     }
     let mut refused = false;
     let index = list.index(elements, |_, _| refused = true);
@@ -123,31 +149,39 @@ fn added_element<K>(out: &mut FieldsWriter, list: ListType<'_>, twins: &[(K, &Va
     }
 }
 
-/// Elements with the values of their keys.
-pub(super) type Keyed<'v> = Vec<(Vec<(&'v str, &'v Value)>, &'v Value)>;
+/// An element with the value of its first key.
+pub(super) type Keyed<'v> = (&'v Value, &'v Value);
 
-/// The elements in the order of their keys, if all have all of them.
-pub(super) fn sorted_by_keys<'v>(keys: &'v [Str], elements: &'v [Value]) -> Option<Keyed<'v>> {
-    let mut names: Vec<&str> = keys.iter().map(Str::as_str).collect();
-    names.sort_unstable();
+/// The elements in the order of their keys, if all have all of them. The keys must be in order themselves, as those of
+/// built-in types are.
+pub(super) fn sorted_by_keys<'v>(keys: &[Str], elements: &'v [Value]) -> Option<Vec<Keyed<'v>>> {
+    let (first, others) = keys.split_first().filter(|_| keys.is_sorted())?;
     let keyed = |element: &'v Value| {
         let map = element.as_object()?;
-        let fields: Option<Vec<_>> = names.iter().map(|name| Some((*name, map.get(name)?))).collect();
-        Some((fields?, element))
+        others.iter().all(|key| map.contains_key(key)).then_some(())?;
+        Some((map.get(first)?, element))
     };
-    let mut sorted: Keyed<'v> = elements.iter().map(keyed).collect::<Option<_>>()?;
-    sorted.sort_by(|a, b| by_keys(&a.0, &b.0));
+    let mut sorted = Vec::with_capacity(elements.len());
+    for element in elements {
+        sorted.push(keyed(element)?);
+    }
+    sorted.sort_by(|a, b| by_keys(keys, a, b));
     Some(sorted)
 }
 
-pub(super) fn by_keys(a: &[(&str, &Value)], b: &[(&str, &Value)]) -> std::cmp::Ordering {
-    let orders = a.iter().zip(b).map(|(a, b)| values::compare(a.1, b.1));
-    orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+pub(super) fn by_keys(keys: &[Str], a: &Keyed<'_>, b: &Keyed<'_>) -> Ordering {
+    let rest = || key_values(keys, a).zip(key_values(keys, b)).skip(1).map(|(a, b)| values::compare(a.1, b.1));
+    values::compare(a.0, b.0).then_with(|| rest().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
 }
 
-fn keyed_elements(out: &mut FieldsWriter, list: ListType<'_>, sorted: &Keyed<'_>) -> Written {
-    for twins in sorted.chunk_by(|a, b| by_keys(&a.0, &b.0).is_eq()) {
-        out.keyed(twins[0].0.iter().copied(), |out| added_element(out, list, twins))?;
-    }
-    Ok(())
+/// The keys of an element with their values.
+pub(super) fn key_values<'v>(
+    keys: &'v [Str],
+    (first, element): &Keyed<'v>,
+) -> impl Iterator<Item = (&'v str, &'v Value)> {
+    let (first, element) = (*first, *element);
+    keys.iter().enumerate().filter_map(move |(i, key)| {
+        let value = if i == 0 { Some(first) } else { element.get(key) };
+        value.map(|value| (key.as_str(), value))
+    })
 }

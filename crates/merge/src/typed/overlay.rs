@@ -81,8 +81,8 @@ impl Walk {
     fn members(&mut self, map: MapType<'_>, live: &Map, config: &Map) -> Delta {
         let mut delta = Delta::default();
         let mut types = map.in_order(config.len());
-        for (name, value) in config.iter() {
-            let live = live.get(name);
+        for (name, value) in config.entries() {
+            let live = live.get_with(name.head(), name);
             // What is so already needs no types.
             if live.is_some_and(|live| values::equal(live, value)) {
                 continue;
@@ -91,11 +91,11 @@ impl Walk {
             match (types.member(name), live) {
                 (Some(ty), Some(live)) => {
                     let child = self.overlay(ty, live, value);
-                    delta.attach(&mut || PathElement::field(name), child);
+                    delta.attach(&mut || PathElement::field(name.as_str()), child);
                 }
                 (Some(ty), None) => {
                     let child = compare(ty, None, Some(value), &mut self.errors);
-                    delta.attach(&mut || PathElement::field(name), child);
+                    delta.attach(&mut || PathElement::field(name.as_str()), child);
                 }
                 (None, _) => self.errors.push("schema error: invalid atom: inlined"),
             }

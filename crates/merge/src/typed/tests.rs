@@ -288,7 +288,9 @@ fn empty_objects_have_the_fields_that_are_never_omitted() {
     let mut schema = types("type T\n a string\n b Inner value\n type Inner\n list []string");
     let table = std::sync::Arc::get_mut(&mut schema.table).unwrap();
     let mut structs: Vec<StructType> = table.iter().cloned().collect();
-    structs[1].fields[0].presence.omit = kubelith_schema::Omit::Never;
+    let mut fields = Vec::from(std::mem::take(&mut structs[1].fields));
+    fields[0].presence.omit = kubelith_schema::Omit::Never;
+    structs[1].fields = fields.into();
     schema.table = std::sync::Arc::new(TypeTable::new(structs));
     assert_eq!(text(&Type::of(&schema).zero()), r#"{"b":{"list":null}}"#);
     assert_eq!(text(&Type::Deduced.zero()), "{}");

@@ -69,13 +69,13 @@ impl Containers {
             (Kind::Map(map), Value::Object(members)) => {
                 let mut set = Set::with_capacity(members.len());
                 let mut types = map.in_order(members.len());
-                for (name, value) in members.iter() {
+                for (name, value) in members.entries() {
                     let declared = types.field(name);
                     let Some(ty) = declared.or(map.element) else { continue };
                     let (member, below) = self.collect(ty, value);
                     let is_empty = value.is_null() || value.as_object().is_some_and(|m| m.is_empty());
                     let member = member || is_empty || declared.is_none() || self == Containers::Take;
-                    set.push(PathElement::field(name), member, below);
+                    set.push(PathElement::field(name.as_str()), member, below);
                 }
                 (false, set)
             }

@@ -1,10 +1,9 @@
 //! The fields that a value mentions, as the text of their set. An applier mostly applies what it applied before, and
 //! that can be seen from the text alone.
 
-use super::error::scalar_mismatch;
-use super::of_new::{Unusual, Written, by_keys, sorted_by_keys};
+use super::of_new::{Unusual, Written, by_keys, fits_scalar, key_values, sorted_by_keys};
 use super::{Duplicates, Kind, ListType, MapType, Type};
-use crate::fieldset::{FieldsWriter, Mask, Masked, values};
+use crate::fieldset::{FieldsWriter, Mask, Masked};
 use kubelith_meta::{Map, Value};
 use kubelith_schema::ListKind;
 
@@ -25,17 +24,17 @@ impl Type<'_> {
 
 fn write_members(out: &mut FieldsWriter, map: MapType<'_>, members: &Map, mask: Mask<'_>) -> Written {
     let mut types = map.in_order(members.len());
-    for (name, value) in members.iter() {
-        let declared = types.field(name);
+    for (key, value) in members.entries() {
+        let (name, declared) = types.named_field(key);
         let ty = declared.or(map.element).ok_or(Unusual)?;
-        match mask.of_field(name) {
+        match mask.of_field(key) {
             // What cannot be owned must fit as well.
             Masked::All => fits(ty, value)?,
             Masked::Rest { itself, below } => {
                 let kind = ty.kind(Some(value));
                 if is_leaf(kind) {
                     fits_leaf(kind, ty, value)?;
-                    out.field(name, !itself, |_| ());
+                    out.leaf(name, !itself);
                     continue;
                 }
                 let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
@@ -58,7 +57,7 @@ fn is_leaf(kind: Kind<'_>) -> bool {
 
 fn fits_leaf(kind: Kind<'_>, ty: Type<'_>, value: &Value) -> Written {
     match kind {
-        Kind::Scalar(scalar) => scalar_mismatch(scalar, value).map_or(Ok(()), |_| Err(Unusual)),
+        Kind::Scalar(scalar) => fits_scalar(scalar, value),
         _ => fits(ty, value),
     }
 }
@@ -81,24 +80,12 @@ fn write_container(out: &mut FieldsWriter, kind: Kind<'_>, value: &Value, mask: 
 fn write_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]) -> Written {
     let below = |out: &mut FieldsWriter, value| write_element(out, list.element, value);
     if let ListKind::Map(keys) = list.kind
-        && let [key] = &**keys
-        && let Some(sorted) = sorted_by_key(key, elements)
-    {
-        if sorted.windows(2).any(|pair| values::compare(pair[0].0, pair[1].0).is_eq()) {
-            return Err(Unusual);
-        }
-        for (name, value) in sorted {
-            out.keyed(std::iter::once((key.as_str(), name)), |out| below(out, value))?;
-        }
-        return Ok(());
-    }
-    if let ListKind::Map(keys) = list.kind
         && let Some(sorted) = sorted_by_keys(keys, elements)
     {
-        if sorted.windows(2).any(|pair| by_keys(&pair[0].0, &pair[1].0).is_eq()) {
+        if sorted.windows(2).any(|pair| by_keys(keys, &pair[0], &pair[1]).is_eq()) {
             return Err(Unusual);
         }
-        return sorted.iter().try_for_each(|(keys, value)| out.keyed(keys.iter().copied(), |out| below(out, value)));
+        return sorted.iter().try_for_each(|keyed| out.keyed(key_values(keys, keyed), |out| below(out, keyed.1)));
     }
     let mut refused = false;
     let index = list.index(elements, |_, _| refused = true);
@@ -106,14 +93,6 @@ fn write_elements(out: &mut FieldsWriter, list: ListType<'_>, elements: &[Value]
         return Err(Unusual);
     }
     index.iter().try_for_each(|(element, value)| out.element(element, |out| below(out, value)))
-}
-
-/// The elements with the values of their only key, in order, if all have it.
-fn sorted_by_key<'v>(key: &str, elements: &'v [Value]) -> Option<Vec<(&'v Value, &'v Value)>> {
-    let keyed = |element: &'v Value| Some((element.as_object()?.get(key)?, element));
-    let mut sorted: Vec<_> = elements.iter().map(keyed).collect::<Option<_>>()?;
-    sorted.sort_by(|a, b| values::compare(a.0, b.0));
-    Some(sorted)
 }
 
 fn fits(ty: Type<'_>, value: &Value) -> Written {

@@ -28,7 +28,7 @@ impl Type<'_> {
         match (self.kind(Some(new)), old, new) {
             (Kind::Map(map), Value::Object(old), Value::Object(new)) => {
                 let mut types = map.in_order(new.len());
-                new.iter().all(|(name, value)| match (types.member(name), old.get(name)) {
+                new.entries().iter().all(|(name, value)| match (types.member(name), old.get_with(name.head(), name)) {
                     (Some(_), Some(old)) if old == value => true,
                     (Some(ty), Some(old)) => ty.change_fits(old, value),
                     (Some(ty), None) => ty.validate(value, Duplicates::Allowed).is_ok(),
@@ -113,7 +113,7 @@ impl Seen {
 
 fn validate_map(map: MapType<'_>, members: &Map, duplicates: Duplicates, errors: &mut ValidationErrors) {
     let mut types = map.in_order(members.len());
-    for (name, value) in members.iter() {
+    for (name, value) in members.entries() {
         let start = errors.len();
         match types.member(name) {
             Some(ty) => validate(ty, value, duplicates, errors),

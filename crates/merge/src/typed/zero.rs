@@ -21,22 +21,19 @@ impl Type<'_> {
 
 fn zero_struct(table: &TypeTable, struct_type: &StructType) -> Map {
     let mut map = Map::new();
-    for field in struct_type.fields.iter().filter(|f| f.presence.omit != Omit::Zero) {
+    for index in struct_type.fields.always_printed() {
+        let index = usize::from(*index);
+        let field = &struct_type.fields[index];
         let nested = table.resolve(&field.schema).filter(|_| !field.presence.nilable);
         let zero = match (nested, field.presence.omit) {
             // Structs are never empty, so omitempty does not leave them out.
             (Some(nested), _) => Value::Object(zero_struct(table, nested)),
             // Nor does it leave out times, which are structs as well.
-            (None, Omit::Empty) if matches!(field.schema.shape, Shape::Time | Shape::MicroTime) => {
-                match field.presence.nilable {
-                    true => continue,
-                    false => Value::Null,
-                }
-            }
+            (None, Omit::Empty) if matches!(field.schema.shape, Shape::Time | Shape::MicroTime) => Value::Null,
             (None, Omit::Never) => zero_value(&field.schema, field.presence.nilable),
             _ => continue,
         };
-        map.insert(field.name.clone(), zero);
+        map.insert_at(struct_type.fields.key(index), zero);
     }
     map
 }

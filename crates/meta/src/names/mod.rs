@@ -41,7 +41,7 @@ pub fn pattern_message(rule: &str, pattern: &str, examples: &[&str]) -> String {
 }
 
 /// Whether `s` is one of `first`, then any of `middle`, and ends in one of `last`: the shape of nearly all names.
-fn is_shaped(s: &str, first: fn(u8) -> bool, middle: fn(u8) -> bool, last: fn(u8) -> bool) -> bool {
+fn is_shaped(s: &str, first: impl Fn(u8) -> bool, middle: impl Fn(u8) -> bool, last: impl Fn(u8) -> bool) -> bool {
     match s.as_bytes() {
         [] => false,
         [one] => first(*one),

@@ -5,7 +5,7 @@ use super::{FINALIZER_FOREGROUND, FINALIZER_KUBERNETES, FINALIZER_ORPHAN, Object
 use crate::field::{BadValue, Error, ErrorList, Path};
 use crate::names::{Messages, NameUse};
 use crate::selector::{validate_label_name, validate_labels};
-use crate::{GroupVersion, Map, Time, Value, names, text};
+use crate::{GroupVersion, Map, Time, Value, members, names, text};
 use std::collections::BTreeSet;
 
 /// All keys and values of an object's annotations together.
@@ -30,7 +30,15 @@ pub fn validate_object_meta(
     path: &Path<'_>,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
-    let (prefix, name) = (meta.generate_name(), meta.name());
+    members!(in meta.0 =>
+        prefix: "generateName",
+        name: "name",
+        namespace: "namespace",
+        generation: "generation",
+        finalizers: "finalizers",
+        managed_fields: "managedFields",
+    );
+    let (prefix, name) = (prefix.or_empty(), name.or_empty());
     if !prefix.is_empty() {
         let path = path.child("generateName");
         errors.extend(name_rule(prefix, NameUse::Prefix).into_iter().map(|m| Error::invalid(&path, prefix, m)));
@@ -41,14 +49,16 @@ pub fn validate_object_meta(
     } else {
         errors.extend(name_rule(name, NameUse::Full).into_iter().map(|m| Error::invalid(&name_path, name, m)));
     }
-    check_namespace(meta.namespace(), namespaced, &path.child("namespace"), &mut errors);
-    if meta.generation() < 0 {
+    check_namespace(namespace.or_empty(), namespaced, &path.child("namespace"), &mut errors);
+    if generation.or_zero() < 0 {
         let detail = "must be greater than or equal to 0";
-        errors.push(Error::invalid(&path.child("generation"), meta.generation(), detail));
+        errors.push(Error::invalid(&path.child("generation"), generation.or_zero(), detail));
     }
     check_maps_and_owners(meta, path, &mut errors);
-    errors.extend(validate_finalizers(meta, &path.child("finalizers")));
-    errors.extend(validate_managed_fields(meta.managed_fields(), &path.child("managedFields")));
+    if !finalizers.is_null() {
+        errors.extend(validate_finalizers(meta, &path.child("finalizers")));
+    }
+    errors.extend(validate_managed_fields(managed_fields.items(), &path.child("managedFields")));
     errors
 }
 
@@ -65,13 +75,16 @@ fn check_namespace(namespace: &str, namespaced: Namespacing, path: &Path<'_>, er
 }
 
 fn check_maps_and_owners(meta: ObjectMeta<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    if let Some(labels) = meta.labels() {
+    members!(in meta.0 => labels: "labels", annotations: "annotations", owners: "ownerReferences");
+    if let Some(labels) = labels.as_object() {
         errors.extend(validate_labels(labels, &path.child("labels")));
     }
-    if let Some(annotations) = meta.annotations() {
+    if let Some(annotations) = annotations.as_object() {
         errors.extend(validate_annotations(annotations, &path.child("annotations")));
     }
-    errors.extend(validate_owner_references(meta, &path.child("ownerReferences")));
+    if !owners.is_null() {
+        errors.extend(validate_owner_references(meta, &path.child("ownerReferences")));
+    }
 }
 
 /// What is wrong with the metadata of an object about to replace `old`.
@@ -271,17 +284,23 @@ pub fn validate_managed_fields(entries: &[Value], path: &Path<'_>) -> ErrorList 
     let mut errors = ErrorList::new();
     for (i, entry) in entries.iter().enumerate() {
         let path = path.index(i);
-        let operation = entry.str_at(&["operation"]);
+        members!(entry =>
+            operation: "operation",
+            fields_type: "fieldsType",
+            manager: "manager",
+            subresource: "subresource",
+        );
+        let operation = operation.or_empty();
         if !matches!(operation, "Apply" | "Update") {
             let detail = "must be `Apply` or `Update`";
             errors.push(Error::invalid(&path.child("operation"), BadValue::json(operation), detail));
         }
-        let fields_type = entry.str_at(&["fieldsType"]);
+        let fields_type = fields_type.or_empty();
         if !matches!(fields_type, "" | "FieldsV1") {
             errors.push(Error::invalid(&path.child("fieldsType"), fields_type, "must be `FieldsV1`"));
         }
-        errors.extend(validate_field_manager(entry.str_at(&["manager"]), &path.child("manager")));
-        if entry.str_at(&["subresource"]).len() > SUBRESOURCE_MAX_BYTES {
+        errors.extend(validate_field_manager(manager.or_empty(), &path.child("manager")));
+        if subresource.or_empty().len() > SUBRESOURCE_MAX_BYTES {
             errors.push(Error::too_long(&path.child("subresource"), SUBRESOURCE_MAX_BYTES));
         }
     }

@@ -21,6 +21,9 @@ pub const NANO: i32 = -9;
 pub const MICRO: i32 = -6;
 pub const MILLI: i32 = -3;
 
+/// By powers of 1024.
+const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
 /// How an amount is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -178,11 +181,25 @@ impl Quantity {
         }
     }
 
+    /// What `Display` shows.
+    pub fn into_text(self) -> Str {
+        if self.text.is_empty() { self.canonical().into() } else { self.text }
+    }
+
     /// The canonical form: no fraction, the largest suffix that keeps it exact, as few digits as possible.
     /// Suffixes end at `E` and `Ei`; the reference leaves larger ones out, and so does this.
     pub fn canonical(&self) -> String {
         if self.is_zero() {
             return "0".to_owned();
+        }
+        if let (Amount::Int { value, scale: 0 }, Format::BinarySi) = (&self.amount, self.format)
+            && value.unsigned_abs() >= 1024
+        {
+            // Sizes of memory, mostly.
+            let power = value.trailing_zeros() as usize / 10;
+            let mut text = (value >> (10 * power)).to_string();
+            text.push_str(BINARY_SUFFIXES[power]);
+            return text;
         }
         let mut decimal = self.amount.decimal();
         let mut format = self.format;
@@ -194,7 +211,7 @@ impl Quantity {
         }
         if format == Format::BinarySi {
             let power = decimal.take_factors_of_1024();
-            let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power).copied().unwrap_or("");
+            let suffix = BINARY_SUFFIXES.get(power).copied().unwrap_or("");
             return format!("{decimal}{suffix}");
         }
         let exponent = decimal.take_thousands();

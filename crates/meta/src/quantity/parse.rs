@@ -53,10 +53,11 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     }
     // Zeros with nothing behind them end the text early in the reference, so even a lone sign is a zero.
     let has_digits = !all_whole.is_empty() || !fraction.is_empty() || unsigned.is_empty();
-    let whole = all_whole.trim_start_matches('0');
+    let whole = &all_whole[all_whole.bytes().take_while(|b| *b == b'0').count()..];
     let whole = if whole.is_empty() { "0" } else { whole };
     let suffix = rest;
-    let exponent = rest.trim_start_matches(['e', 'E', 'i', 'n', 'u', 'm', 'k', 'K', 'M', 'G', 'T', 'P']);
+    let is_letter = |b: &u8| b"eEinumkKMGTP".contains(b);
+    let exponent = &rest[rest.bytes().take_while(is_letter).count()..];
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     if !exponent.bytes().all(|b| b.is_ascii_digit()) {
         return Err(QuantityError::Format);

@@ -209,3 +209,18 @@ fn products_and_conversions() {
     }
     assert_eq!((-q("1Gi")).to_string(), "-1Gi");
 }
+
+#[test]
+fn sizes_take_the_same_form_on_both_ways() {
+    for power in 0..63 {
+        for factor in [1, 3, 5, 1000, 1023, 1025] {
+            let Some(value) = (1i64 << power).checked_mul(factor) else { continue };
+            for value in [value, -value, value.wrapping_add(1), i64::MIN] {
+                let short = Quantity::new(value, Format::BinarySi);
+                let long = Quantity { amount: Amount::Decimal(Box::new(short.amount.decimal())), ..short.clone() };
+                assert_eq!(short.canonical(), long.canonical(), "{value}");
+                assert_eq!(short.to_string(), short.into_text(), "{value}");
+            }
+        }
+    }
+}

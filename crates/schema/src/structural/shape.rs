@@ -11,7 +11,9 @@ pub fn object_schema(table: Arc<TypeTable>, structural: &Structural) -> TypedSch
     if let Shape::Struct(object) = &mut root.shape {
         object.embedded = true;
         // What the schema says about these does not count: they are what they are for every object.
-        object.fields.retain(|f| !matches!(f.name.as_str(), "apiVersion" | "kind" | "metadata"));
+        let mut fields = Vec::from(std::mem::take(&mut object.fields));
+        fields.retain(|f| !matches!(f.name.as_str(), "apiVersion" | "kind" | "metadata"));
+        object.fields = fields.into();
     } else {
         let unknown = if structural.preserve_unknown { Unknown::Preserve } else { Unknown::Prune };
         root.shape = Shape::Struct(Box::new(StructType { embedded: true, unknown, ..StructType::default() }));

@@ -87,6 +87,10 @@ pub fn resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
 
 /// A resource that a container may ask for.
 pub fn container_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    // Nearly always.
+    if CONTAINER_RESOURCES.contains(&name) {
+        return;
+    }
     let before = errors.len();
     resource_name(name, path, errors);
     if !name.contains('/') {

@@ -73,6 +73,9 @@ impl Version {
 }
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
+const ENFORCE: [&str; 2] = ["pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"];
+const AUDIT: [&str; 2] = ["pod-security.kubernetes.io/audit", "pod-security.kubernetes.io/audit-version"];
+const WARN: [&str; 2] = ["pod-security.kubernetes.io/warn", "pod-security.kubernetes.io/warn-version"];
 pub const BAD_LEVEL: &str = "must be one of privileged, baseline, restricted";
 pub const BAD_VERSION: &str = "must be \"latest\" or \"v1.x\"";
 
@@ -92,33 +95,30 @@ impl Policy {
     pub fn of<'l>(label: impl Fn(&str) -> Option<&'l str>, defaults: &Policy) -> (Policy, ErrorList) {
         let mut errors = ErrorList::default();
         let labels = Path::of(&["metadata", "labels"]);
-        let mut bad = |name: &str, value: &str, why: &str| {
-            let key = format!("{PREFIX}{name}");
-            errors.push(Error::invalid(&labels.key(&key), value, why));
+        let mut bad = |key: &str, value: &str, why: &str| {
+            errors.push(Error::invalid(&labels.key(key), value, why));
         };
-        let label = |name: &str| label(&format!("{PREFIX}{name}"));
-        let mut mode = |name: &str, fallback: Level| {
+        let mut mode = |[level_key, version_key]: [&str; 2], fallback: Level| {
             let mut level = None;
-            if let Some(text) = label(name) {
+            if let Some(text) = label(level_key) {
                 level = Some(Level::parse(text));
                 if level == Some(None) {
-                    bad(name, text, BAD_LEVEL);
+                    bad(level_key, text, BAD_LEVEL);
                 }
             }
             let mut version = None;
-            let version_name = format!("{name}-version");
-            if let Some(text) = label(&version_name) {
+            if let Some(text) = label(version_key) {
                 let parsed = Version::parse(text);
                 if parsed.is_none() {
-                    bad(&version_name, text, BAD_VERSION);
+                    bad(version_key, text, BAD_VERSION);
                 }
                 version = Some(parsed.unwrap_or(Version::Latest));
             }
             (level.map(|level| level.ok_or(fallback)), version)
         };
-        let (enforce_level, enforce_version) = mode("enforce", Level::Restricted);
-        let (audit_level, audit_version) = mode("audit", Level::Privileged);
-        let (warn_level, warn_version) = mode("warn", Level::Privileged);
+        let (enforce_level, enforce_version) = mode(ENFORCE, Level::Restricted);
+        let (audit_level, audit_version) = mode(AUDIT, Level::Privileged);
+        let (warn_level, warn_version) = mode(WARN, Level::Privileged);
 
         let asked = |given: Option<Result<Level, Level>>, version: Option<Version>, default: LevelVersion| {
             let level = match given {

@@ -1,7 +1,7 @@
 //! What pods and volumes refer to.
 
 use super::graph::Target;
-use kubelith_meta::{Str, Value};
+use kubelith_meta::{Map, Str, Value};
 
 /// Members that are not read here, wherever they are in a pod. They are the bulk of it, and need not be parsed.
 const UNREAD_OF_PODS: [&str; 18] = [
@@ -97,30 +97,28 @@ impl Found {
     }
 
     fn add_volume(&mut self, volume: &Value, pod_name: &str) {
-        const SECRETS: [[&str; 3]; 10] = [
-            ["azureFile", "secretName", ""],
-            ["cephfs", "secretRef", "name"],
-            ["cinder", "secretRef", "name"],
-            ["flexVolume", "secretRef", "name"],
-            ["rbd", "secretRef", "name"],
-            ["secret", "secretName", ""],
-            ["scaleIO", "secretRef", "name"],
-            ["iscsi", "secretRef", "name"],
-            ["storageos", "secretRef", "name"],
-            ["csi", "nodePublishSecretRef", "name"],
-        ];
-        for path in &SECRETS {
-            let path = if path[2].is_empty() { &path[..2] } else { &path[..] };
-            self.add(Target::Secret, volume.str_at(path));
+        let (mut claim, mut is_ephemeral) = ("", false);
+        for (kind, source) in volume.as_object().into_iter().flat_map(Map::iter) {
+            match kind {
+                "azureFile" | "secret" => self.add(Target::Secret, source.str_at(&["secretName"])),
+                "cephfs" | "cinder" | "flexVolume" | "rbd" | "scaleIO" | "iscsi" | "storageos" => {
+                    self.add(Target::Secret, source.str_at(&["secretRef", "name"]));
+                }
+                "csi" => self.add(Target::Secret, source.str_at(&["nodePublishSecretRef", "name"])),
+                "configMap" => self.add(Target::ConfigMap, source.str_at(&["name"])),
+                "projected" => {
+                    for source in list(source, &["sources"]) {
+                        self.add(Target::Secret, source.str_at(&["secret", "name"]));
+                        self.add(Target::ConfigMap, source.str_at(&["configMap", "name"]));
+                    }
+                }
+                "persistentVolumeClaim" => claim = source.str_at(&["claimName"]),
+                "ephemeral" => is_ephemeral = !source.is_null(),
+                _ => {}
+            }
         }
-        self.add(Target::ConfigMap, volume.str_at(&["configMap", "name"]));
-        for source in list(volume, &["projected", "sources"]) {
-            self.add(Target::Secret, source.str_at(&["secret", "name"]));
-            self.add(Target::ConfigMap, source.str_at(&["configMap", "name"]));
-        }
-        let claim = volume.str_at(&["persistentVolumeClaim", "claimName"]);
         self.add(Target::PersistentVolumeClaim, claim);
-        if claim.is_empty() && volume.at(&["ephemeral"]).is_some_and(|e| !e.is_null()) {
+        if claim.is_empty() && is_ephemeral {
             self.add(Target::PersistentVolumeClaim, &format!("{pod_name}-{}", volume.str_at(&["name"])));
         }
     }

@@ -38,10 +38,11 @@ pub fn overlaps(volume: &Value, out: &mut Vec<String>) {
             }
         }
     };
-    if let Some(source) = volume.get("configMap") {
+    let has_items = |source: &&Value| !list(source, "items").is_empty();
+    if let Some(source) = volume.get("configMap").filter(has_items) {
         report(&format!("ConfigMap {}", Quoted(source.str_at(&["name"]))), items(source, ""));
     }
-    if let Some(source) = volume.get("secret") {
+    if let Some(source) = volume.get("secret").filter(has_items) {
         report(&format!("Secret {}", Quoted(source.str_at(&["secretName"]))), items(source, ""));
     }
     if let Some(source) = volume.get("downwardAPI") {

@@ -63,6 +63,11 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
 /// Who says the same in both ways says the same. `path` is that of the spec.
 pub fn check_match(metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let annotations = member(metadata, "annotations");
+    let is_about_field =
+        |key: &str| key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER) || key.starts_with(APP_ARMOR);
+    if !annotations.as_object().is_some_and(|all| all.keys().any(is_about_field)) {
+        return;
+    }
     let annotation = |key: &str| annotations.get(key).and_then(Value::as_str);
     let of_pod = |key: &str| member(spec, "securityContext").some(key);
     if let (Some(profile), Some(text)) = (of_pod("seccompProfile"), annotation(SECCOMP_OF_POD)) {

@@ -3,9 +3,9 @@
 use super::{handler, mounts, resources, security, variables};
 use crate::common::{Fields, dns_label, invalid_all, one_of, port, supported};
 use crate::core::endpoints::PROTOCOLS;
-use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::is_port_name;
+use kubelith_meta::{Value, members};
 use std::collections::BTreeSet;
 
 /// What the containers of a pod share.
@@ -51,8 +51,12 @@ pub fn check_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) 
 }
 
 pub fn check_init_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let containers = pod.spec.list("initContainers");
+    if containers.is_empty() {
+        return;
+    }
     let mut names: BTreeSet<&str> = pod.spec.list("containers").iter().map(|c| c.text("name")).collect();
-    for (i, container) in pod.spec.list("initContainers").iter().enumerate() {
+    for (i, container) in containers.iter().enumerate() {
         let item = path.index(i);
         check_common(container, pod, &item, errors);
         let is_sidecar = container.text("restartPolicy") == "Always";
@@ -88,6 +92,9 @@ pub fn check_init_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorL
 
 pub fn check_ephemeral_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     let containers = pod.spec.list("ephemeralContainers");
+    if containers.is_empty() {
+        return;
+    }
     let others = ["containers", "initContainers"].into_iter().flat_map(|key| pod.spec.list(key));
     let mut names: BTreeSet<&str> = others.map(|c| c.text("name")).collect();
     let targets: Vec<&str> = pod.spec.list("containers").iter().map(|c| c.text("name")).collect();
@@ -132,27 +139,39 @@ pub fn check_ephemeral_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut E
 }
 
 fn check_common(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    let name = container.text("name");
-    if name.is_empty() {
+    members!(container =>
+        name: "name",
+        image: "image",
+        message_policy: "terminationMessagePolicy",
+        ports: "ports",
+        env: "env",
+        env_from: "envFrom",
+        pull_policy: "imagePullPolicy",
+        requirements: "resources",
+        resize_policy: "resizePolicy",
+        context: "securityContext",
+    );
+    if name.or_empty().is_empty() {
         errors.push(Error::required(&path.child("name"), ""));
     } else {
-        dns_label(name, &path.child("name"), errors);
+        dns_label(name.or_empty(), &path.child("name"), errors);
     }
-    if container.text("image").is_empty() {
+    if image.or_empty().is_empty() {
         errors.push(Error::required(&path.child("image"), ""));
     }
-    let policy = container.text("terminationMessagePolicy");
-    one_of(policy, &["File", "FallbackToLogsOnError"], &path.child("terminationMessagePolicy"), errors);
-    check_ports(container.list("ports"), &path.child("ports"), errors);
-    variables::check(container, path, errors);
+    let policies = ["File", "FallbackToLogsOnError"];
+    one_of(message_policy.or_empty(), &policies, &path.child("terminationMessagePolicy"), errors);
+    check_ports(ports.items(), &path.child("ports"), errors);
+    variables::check(env.items(), path, errors);
+    variables::check_sources(env_from.items(), &path.child("envFrom"), errors);
     mounts::check(container, pod.volumes, path, errors);
-    let policy = container.text("imagePullPolicy");
-    one_of(policy, &["Always", "IfNotPresent", "Never"], &path.child("imagePullPolicy"), errors);
-    if let Some(requirements) = container.some("resources") {
+    let policies = ["Always", "IfNotPresent", "Never"];
+    one_of(pull_policy.or_empty(), &policies, &path.child("imagePullPolicy"), errors);
+    if let Some(requirements) = requirements.set() {
         resources::requirements(requirements, &pod.claims, &path.child("resources"), errors);
     }
-    check_resize_policy(container, pod, &path.child("resizePolicy"), errors);
-    if let Some(context) = container.some("securityContext") {
+    check_resize_policy(resize_policy.items(), pod, &path.child("resizePolicy"), errors);
+    if let Some(context) = context.set() {
         security::check_container(context, pod.host_users, &path.child("securityContext"), errors);
     }
 }
@@ -161,7 +180,8 @@ fn check_ports(ports: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     let mut names = BTreeSet::new();
     for (i, value) in ports.iter().enumerate() {
         let path = path.index(i);
-        let name = value.text("name");
+        members!(value => name: "name", number: "containerPort", host: "hostPort", protocol: "protocol");
+        let name = name.or_empty();
         if !name.is_empty() {
             let messages = is_port_name(name);
             if !messages.is_empty() {
@@ -170,15 +190,15 @@ fn check_ports(ports: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
                 errors.push(Error::duplicate(&path.child("name"), name));
             }
         }
-        match value.number("containerPort") {
+        match number.or_zero() {
             0 => errors.push(Error::required(&path.child("containerPort"), "")),
             number => port(number, &path.child("containerPort"), errors),
         }
-        match value.number("hostPort") {
+        match host.or_zero() {
             0 => {}
             number => port(number, &path.child("hostPort"), errors),
         }
-        one_of(value.text("protocol"), &PROTOCOLS, &path.child("protocol"), errors);
+        one_of(protocol.or_empty(), &PROTOCOLS, &path.child("protocol"), errors);
     }
 }
 
@@ -196,9 +216,9 @@ fn check_host_ports(containers: &[Value], path: &Path<'_>, errors: &mut ErrorLis
     }
 }
 
-fn check_resize_policy(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_resize_policy(policies: &[Value], pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
-    for (i, policy) in container.list("resizePolicy").iter().enumerate() {
+    for (i, policy) in policies.iter().enumerate() {
         let (resource, restart) = (policy.text("resourceName"), policy.text("restartPolicy"));
         if !seen.insert(resource) {
             errors.push(Error::duplicate(&path.index(i), BadValue::json(resource)));
@@ -222,9 +242,10 @@ fn check_init_restart_policy(container: &Value, path: &Path<'_>, errors: &mut Er
 }
 
 fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let rules = container.list("restartPolicyRules");
+    members!(container => policy: "restartPolicy", rules: "restartPolicyRules");
+    let rules = rules.items();
     let policy_path = path.child("restartPolicy");
-    match container.some("restartPolicy").and_then(Value::as_str) {
+    match policy.as_str() {
         None if rules.is_empty() => return,
         None => errors.push(Error::required(&policy_path, "must specify restartPolicy when restart rules are used")),
         Some(policy) => supported(policy, &["Always", "Never", "OnFailure"], &policy_path, errors),

@@ -22,12 +22,12 @@ use crate::common::{
     Fields, dns_label, dns_subdomain, invalid_all, member, name_full, no_backsteps, qualified_name, supported,
 };
 use crate::scheduling::preemption_policy;
-use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
     IpRules, is_dns1123_subdomain_with_underscore, name_is_dns_subdomain, range_message, validate_ip_of_legacy_field,
 };
 use kubelith_meta::selector::validate_labels;
+use kubelith_meta::{Value, members};
 
 /// Whose spec it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,52 +42,74 @@ const MAX_SEARCH_CHARACTERS: usize = 2048;
 
 /// The spec of a pod, or in the template of one.
 pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
-    if !spec.has("terminationGracePeriodSeconds") {
+    members!(spec =>
+        affinity: "affinity",
+        dns_config: "dnsConfig",
+        dns_policy: "dnsPolicy",
+        gates: "schedulingGates",
+        grace_period: "terminationGracePeriodSeconds",
+        host_aliases: "hostAliases",
+        host_network: "hostNetwork",
+        host_users: "hostUsers",
+        node_selector: "nodeSelector",
+        os: "os",
+        pod_resources: "resources",
+        readiness_gates: "readinessGates",
+        resource_claims: "resourceClaims",
+        restart_policy: "restartPolicy",
+        security_context: "securityContext",
+        spread: "topologySpreadConstraints",
+        tolerations: "tolerations",
+        volumes: "volumes",
+    );
+    if grace_period.is_null() {
         errors.push(Error::required(&path.child("terminationGracePeriodSeconds"), ""));
     }
-    let volumes = volumes::check(spec.list("volumes"), name, owner, &path.child("volumes"), errors);
-    resources::check_pod_claims(spec.list("resourceClaims"), &path.child("resourceClaims"), errors);
+    let volumes = volumes::check(volumes.items(), name, owner, &path.child("volumes"), errors);
+    resources::check_pod_claims(resource_claims.items(), &path.child("resourceClaims"), errors);
     let pod = container::Pod::new(spec, &volumes);
     container::check_containers(&pod, &path.child("containers"), errors);
     container::check_init_containers(&pod, &path.child("initContainers"), errors);
     container::check_ephemeral_containers(&pod, &path.child("ephemeralContainers"), errors);
-    if let Some(resources) = spec.some("resources") {
+    if let Some(resources) = pod_resources.set() {
         resources::check_pod(resources, spec, &path.child("resources"), errors);
     }
-    check_host_network(spec, owner, path, errors);
+    if host_network.is_true() {
+        check_host_network(spec, owner, path, errors);
+    }
     let policies = ["Always", "OnFailure", "Never"];
-    crate::common::one_of(spec.text("restartPolicy"), &policies, &path.child("restartPolicy"), errors);
+    crate::common::one_of(restart_policy.or_empty(), &policies, &path.child("restartPolicy"), errors);
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    crate::common::one_of(spec.text("dnsPolicy"), &policies, &path.child("dnsPolicy"), errors);
-    if let Some(labels) = spec.map("nodeSelector") {
+    crate::common::one_of(dns_policy.or_empty(), &policies, &path.child("dnsPolicy"), errors);
+    if let Some(labels) = node_selector.as_object() {
         errors.extend(validate_labels(labels, &path.child("nodeSelector")));
     }
-    if let Some(context) = spec.some("securityContext") {
+    if let Some(context) = security_context.set() {
         security::check_pod(context, spec, &path.child("securityContext"), errors);
     }
-    if let Some(affinity) = spec.some("affinity") {
+    if let Some(affinity) = affinity.set() {
         scheduling::check_affinity(affinity, &path.child("affinity"), errors);
     }
-    check_dns(spec, &path.child("dnsConfig"), errors);
-    for (i, gate) in spec.list("readinessGates").iter().enumerate() {
+    check_dns(dns_policy.or_empty(), dns_config.set(), &path.child("dnsConfig"), errors);
+    for (i, gate) in readiness_gates.items().iter().enumerate() {
         let path = path.item("readinessGates", i);
         qualified_name(gate.text("conditionType"), &path.child("conditionType"), errors);
     }
-    check_scheduling_gates(spec, path, errors);
-    let constraints = path.child("topologySpreadConstraints");
-    scheduling::check_spread(spec.list("topologySpreadConstraints"), &constraints, errors);
-    security::check_host_users(spec, path, errors);
+    check_scheduling_gates(gates.items(), path, errors);
+    scheduling::check_spread(spread.items(), &path.child("topologySpreadConstraints"), errors);
+    if !host_users.is_null() {
+        security::check_host_users(spec, path, errors);
+    }
     check_names(spec, path, errors);
-    scheduling::tolerations(spec.list("tolerations"), &path.child("tolerations"), errors);
-    check_host_aliases(spec, path, errors);
+    scheduling::tolerations(tolerations.items(), &path.child("tolerations"), errors);
+    check_host_aliases(host_aliases.items(), path, errors);
     check_classes(spec, path, errors);
-    check_os(spec, path, errors);
+    if let Some(os) = os.set() {
+        check_os(os, path, errors);
+    }
 }
 
 fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
-    if !spec.flag("hostNetwork") {
-        return;
-    }
     for (i, container) in spec.list("containers").iter().enumerate() {
         for (j, port) in container.list("ports").iter().enumerate() {
             let (host, own) = (port.number("hostPort"), port.number("containerPort"));
@@ -101,9 +123,8 @@ fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut 
     }
 }
 
-fn check_dns(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let config = spec.some("dnsConfig");
-    if spec.text("dnsPolicy") == "None" {
+fn check_dns(policy: &str, config: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+    if policy == "None" {
         let Some(config) = config else {
             return errors.push(Error::required(path, "must provide `dnsConfig` when `dnsPolicy` is None"));
         };
@@ -143,9 +164,9 @@ fn check_dns(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_scheduling_gates(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_scheduling_gates(gates: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     let mut seen = Vec::new();
-    for (i, gate) in spec.list("schedulingGates").iter().enumerate() {
+    for (i, gate) in gates.iter().enumerate() {
         let (name, path) = (gate.text("name"), path.item("schedulingGates", i));
         qualified_name(name, &path, errors);
         if seen.contains(&name) {
@@ -156,7 +177,15 @@ fn check_scheduling_gates(spec: &Value, path: &Path<'_>, errors: &mut ErrorList)
 }
 
 fn check_names(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    if let Some(name) = spec.some("hostnameOverride").and_then(Value::as_str) {
+    members!(spec =>
+        hostname_override: "hostnameOverride",
+        service_account: "serviceAccountName",
+        node: "nodeName",
+        deadline: "activeDeadlineSeconds",
+        hostname: "hostname",
+        subdomain: "subdomain",
+    );
+    if let Some(name) = hostname_override.as_str() {
         let path = path.child("hostnameOverride");
         if spec.flag("setHostnameAsFQDN") {
             errors.push(Error::forbidden(&path, "may not be specified when setHostnameAsFQDN is true"));
@@ -169,24 +198,24 @@ fn check_names(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         }
         dns_subdomain(name, &path, errors);
     }
-    for key in ["serviceAccountName", "nodeName"] {
-        if !spec.text(key).is_empty() {
-            name_full(name_is_dns_subdomain, spec.text(key), &path.child(key), errors);
+    for (key, name) in [("serviceAccountName", service_account.or_empty()), ("nodeName", node.or_empty())] {
+        if !name.is_empty() {
+            name_full(name_is_dns_subdomain, name, &path.child(key), errors);
         }
     }
-    if let Some(seconds) = spec.int("activeDeadlineSeconds").filter(|s| !(1..=i64::from(i32::MAX)).contains(s)) {
+    if let Some(seconds) = deadline.as_i64().filter(|s| !(1..=i64::from(i32::MAX)).contains(s)) {
         let detail = range_message(1, i64::from(i32::MAX));
         errors.push(Error::invalid(&path.child("activeDeadlineSeconds"), seconds, detail));
     }
-    for key in ["hostname", "subdomain"] {
-        if !spec.text(key).is_empty() {
-            dns_label(spec.text(key), &path.child(key), errors);
+    for (key, name) in [("hostname", hostname.or_empty()), ("subdomain", subdomain.or_empty())] {
+        if !name.is_empty() {
+            dns_label(name, &path.child(key), errors);
         }
     }
 }
 
-fn check_host_aliases(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    for (i, alias) in spec.list("hostAliases").iter().enumerate() {
+fn check_host_aliases(aliases: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    for (i, alias) in aliases.iter().enumerate() {
         let path = path.item("hostAliases", i);
         errors.extend(validate_ip_of_legacy_field(alias.text("ip"), IpRules::Strict, &[], &path.child("ip")));
         for (j, hostname) in alias.texts("hostnames").into_iter().enumerate() {
@@ -196,22 +225,21 @@ fn check_host_aliases(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn check_classes(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    if !spec.text("priorityClassName").is_empty() {
-        let path = path.child("priorityClassName");
-        name_full(name_is_dns_subdomain, spec.text("priorityClassName"), &path, errors);
+    members!(spec => priority: "priorityClassName", runtime: "runtimeClassName", overhead: "overhead");
+    if !priority.or_empty().is_empty() {
+        name_full(name_is_dns_subdomain, priority.or_empty(), &path.child("priorityClassName"), errors);
     }
-    if let Some(class) = spec.some("runtimeClassName").and_then(Value::as_str) {
+    if let Some(class) = runtime.as_str() {
         name_full(name_is_dns_subdomain, class, &path.child("runtimeClassName"), errors);
     }
     preemption_policy(spec, path, errors);
-    if let Some(overhead) = spec.some("overhead") {
+    if let Some(overhead) = overhead.set() {
         let limits = Value::from([("limits", overhead.clone())]);
         requirements(&limits, &[], &path.child("overhead"), errors);
     }
 }
 
-fn check_os(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let Some(os) = spec.some("os") else { return };
+fn check_os(os: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let path = path.child("os");
     let name = os.text("name");
     if name.is_empty() {

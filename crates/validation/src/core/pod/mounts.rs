@@ -1,11 +1,12 @@
 //! Where containers see volumes.
 
 use crate::common::{Fields, descending_path, supported};
-use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::{Value, members};
 
 pub fn check(container: &Value, volumes: &[(&str, &Value)], path: &Path<'_>, errors: &mut ErrorList) {
-    let (mounts, devices) = (container.list("volumeMounts"), container.list("volumeDevices"));
+    members!(container => mounts: "volumeMounts", devices: "volumeDevices");
+    let (mounts, devices) = (mounts.items(), devices.items());
     let list = path.child("volumeMounts");
     for (i, mount) in mounts.iter().enumerate() {
         check_mount(mount, &mounts[..i], devices, container, volumes, (&list, i), errors);
@@ -26,7 +27,15 @@ fn check_mount(
     errors: &mut ErrorList,
 ) {
     let path = list.index(i);
-    let (name, target) = (mount.text("name"), mount.text("mountPath"));
+    members!(mount =>
+        name: "name",
+        target: "mountPath",
+        sub: "subPath",
+        expression: "subPathExpr",
+        propagation: "mountPropagation",
+        recursive: "recursiveReadOnly",
+    );
+    let (name, target) = (name.or_empty(), target.or_empty());
     if name.is_empty() {
         errors.push(Error::required(&path.child("name"), ""));
     }
@@ -47,7 +56,7 @@ fn check_mount(
         errors.push(Error::invalid(&path.child("mountPath"), target, detail));
     }
     // From here on the reference names the list, not the item.
-    let (sub, expression) = (mount.text("subPath"), mount.text("subPathExpr"));
+    let (sub, expression) = (sub.or_empty(), expression.or_empty());
     if !sub.is_empty() {
         descending_path(sub, &list.child("subPath"), errors);
     }
@@ -58,7 +67,7 @@ fn check_mount(
         }
         descending_path(expression, &list.child("subPathExpr"), errors);
     }
-    if let Some(propagation) = mount.some("mountPropagation").and_then(Value::as_str) {
+    if let Some(propagation) = propagation.as_str() {
         let path = list.child("mountPropagation");
         supported(propagation, &["Bidirectional", "HostToContainer", "None"], &path, errors);
         let is_privileged = container.some("securityContext").is_some_and(|c| c.flag("privileged"));
@@ -67,13 +76,15 @@ fn check_mount(
             errors.push(Error::forbidden(&path, detail));
         }
     }
-    check_recursion(mount, &list.child("recursiveReadOnly"), errors);
+    if let Some(recursive) = recursive.as_str() {
+        check_recursion(recursive, mount, &list.child("recursiveReadOnly"), errors);
+    }
 }
 
-fn check_recursion(mount: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    match mount.some("recursiveReadOnly").and_then(Value::as_str) {
-        None | Some("Disabled") => {}
-        Some("Enabled" | "IfPossible") => {
+fn check_recursion(recursive: &str, mount: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    match recursive {
+        "Disabled" => {}
+        "Enabled" | "IfPossible" => {
             if !mount.flag("readOnly") {
                 errors.push(Error::forbidden(path, "may only be specified when readOnly is true"));
             }
@@ -82,7 +93,7 @@ fn check_recursion(mount: &Value, path: &Path<'_>, errors: &mut ErrorList) {
                 errors.push(Error::forbidden(path, detail));
             }
         }
-        Some(other) => supported(other, &["Disabled", "Enabled", "IfPossible"], path, errors),
+        other => supported(other, &["Disabled", "Enabled", "IfPossible"], path, errors),
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::common::{Fields, NULL, member};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Value};
-use std::collections::BTreeMap;
 
 /// From what the containers, or the pod as a whole, request and are limited to.
 pub fn qos_class(pod: &Value) -> &'static str {
@@ -16,36 +15,53 @@ pub fn qos_class(pod: &Value) -> &'static str {
             all.map(|c| c.get("resources").unwrap_or(&NULL)).collect()
         }
     };
-    let mut requests = BTreeMap::new();
-    let mut limits = BTreeMap::new();
+    let mut requests = Compute::default();
+    let mut limits = Compute::default();
     let mut guaranteed = true;
     for resources in resources {
-        add_compute(&mut requests, resources.map("requests"));
-        let limited = add_compute(&mut limits, resources.map("limits"));
+        requests.add(resources.map("requests"));
         // Guaranteed means every container is limited in both.
-        guaranteed &= limited == 2;
+        guaranteed &= limits.add(resources.map("limits")) == 2;
     }
     if requests.is_empty() && limits.is_empty() {
-        return "BestEffort";
+        "BestEffort"
+    } else if guaranteed && requests == limits {
+        "Guaranteed"
+    } else {
+        "Burstable"
     }
-    let equal = requests.iter().all(|(name, request)| limits.get(name) == Some(request));
-    if guaranteed && equal && requests.len() == limits.len() { "Guaranteed" } else { "Burstable" }
 }
 
-/// Adds positive amounts of cpu and memory; answers how many of the two there were.
-fn add_compute<'a>(sums: &mut BTreeMap<&'a str, Quantity>, list: Option<&'a Map>) -> usize {
-    let mut found = 0;
-    for (name, value) in list.into_iter().flat_map(|m| m.iter()).filter(|(name, _)| matches!(*name, "cpu" | "memory")) {
-        let Ok(amount) = Quantity::from_value(value) else { continue };
-        if amount.signum() > 0 {
+/// Sums of positive amounts; `None` if there were none.
+#[derive(Default, PartialEq)]
+struct Compute {
+    cpu: Option<Quantity>,
+    memory: Option<Quantity>,
+}
+
+impl Compute {
+    /// Answers how many of the two there were.
+    fn add(&mut self, list: Option<&Map>) -> usize {
+        let mut found = 0;
+        for (name, value) in list.into_iter().flat_map(|m| m.iter()) {
+            let sum = match name {
+                "cpu" => &mut self.cpu,
+                "memory" => &mut self.memory,
+                _ => continue,
+            };
+            let Some(amount) = Quantity::from_value(value).ok().filter(|amount| amount.signum() > 0) else { continue };
             found += 1;
-            match sums.get_mut(name) {
+            match sum {
                 Some(sum) => *sum += &amount,
-                None => drop(sums.insert(name, amount)),
+                None => *sum = Some(amount),
             }
         }
+        found
     }
-    found
+
+    fn is_empty(&self) -> bool {
+        self.cpu.is_none() && self.memory.is_none()
+    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use crate::common::{Fields, dns_label, dns_subdomain, quantity, quantity_text};
 use crate::core::quota::{container_resource_name, may_overcommit, resource_value};
-use kubelith_meta::Quantity;
-use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::{Map, Quantity, Value, members};
 use std::collections::BTreeSet;
 
 /// Requests and limits.
 pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
-    let (limits, requests) = (path.child("limits"), path.child("requests"));
+    members!(requirements => limits: "limits", requests: "requests", claimed: "claims");
+    let (limits_path, requests_path) = (path.child("limits"), path.child("requests"));
+    let (limits, requests) = (limits.as_object(), requests.as_object());
     let mut has_compute = false;
     let mut has_huge = false;
     let mut check = |name: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList| {
@@ -23,36 +24,38 @@ pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, erro
             check_pages(size, value, path, errors);
         }
     };
-    for (name, value) in requirements.entries("limits") {
-        check(name, value, &limits.key(name), errors);
-        check_huge(name, value, &limits.key(name), errors);
+    for (name, value) in limits.into_iter().flat_map(Map::iter) {
+        let path = limits_path.key(name);
+        check(name, value, &path, errors);
+        check_huge(name, value, &path, errors);
     }
-    for (name, value) in requirements.entries("requests") {
-        check(name, value, &requests.key(name), errors);
-        match requirements.map("limits").and_then(|l| l.get(name)) {
+    for (name, value) in requests.into_iter().flat_map(Map::iter) {
+        let path = requests_path.key(name);
+        check(name, value, &path, errors);
+        match limits.and_then(|l| l.get(name)) {
             Some(limit) if limit == value => {}
             Some(limit) => {
                 let (asked, most) = (quantity(value), quantity(limit));
                 let shown = || BadValue::from(quantity_text(value));
                 if asked != most && !may_overcommit(name) {
                     let detail = format!("must be equal to {name} limit of {}", quantity_text(limit));
-                    errors.push(Error::invalid(&requests, shown(), detail));
+                    errors.push(Error::invalid(&requests_path, shown(), detail));
                 } else if asked > most {
                     let detail = format!("must be less than or equal to {name} limit of {}", quantity_text(limit));
-                    errors.push(Error::invalid(&requests, shown(), detail));
+                    errors.push(Error::invalid(&requests_path, shown(), detail));
                 }
             }
             None if !may_overcommit(name) => {
-                errors.push(Error::required(&limits, "Limit must be set for non overcommitable resources"));
+                errors.push(Error::required(&limits_path, "Limit must be set for non overcommitable resources"));
             }
             None => {}
         }
-        check_huge(name, value, &requests.key(name), errors);
+        check_huge(name, value, &path, errors);
     }
     if has_huge && !has_compute {
         errors.push(Error::forbidden(path, "HugePages require cpu or memory"));
     }
-    check_claims(requirements.list("claims"), claims, &path.child("claims"), errors);
+    check_claims(claimed.items(), claims, &path.child("claims"), errors);
 }
 
 fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList) {

@@ -1,10 +1,10 @@
 //! Which nodes a pod wants, bears and spreads over.
 
 use crate::common::{Fields, invalid_all, label_selector, name_full, positive, supported};
-use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_label_value, name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::selector::validate_label_name;
+use kubelith_meta::{Value, members};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -195,15 +195,22 @@ pub fn check_spread(constraints: &[Value], path: &Path<'_>, errors: &mut ErrorLi
 pub fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     for (i, toleration) in tolerations.iter().enumerate() {
         let path = path.index(i);
-        let (key, operator) = (toleration.text("key"), toleration.text("operator"));
-        let (value, effect) = (toleration.text("value"), toleration.text("effect"));
+        members!(toleration =>
+            key: "key",
+            operator: "operator",
+            value: "value",
+            effect: "effect",
+            seconds: "tolerationSeconds",
+        );
+        let (key, operator) = (key.or_empty(), operator.or_empty());
+        let (value, effect) = (value.or_empty(), effect.or_empty());
         if !key.is_empty() {
             errors.extend(validate_label_name(key, &path.child("key")));
         } else if operator != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.push(Error::invalid(&path.child("operator"), BadValue::json(operator), detail));
         }
-        if toleration.has("tolerationSeconds") && effect != "NoExecute" {
+        if !seconds.is_null() && effect != "NoExecute" {
             let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             errors.push(Error::invalid(&path.child("effect"), BadValue::json(effect), detail));
         }

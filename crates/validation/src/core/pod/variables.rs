@@ -1,9 +1,9 @@
 //! Environment variables and what they are taken from; also fields and resources that volumes show.
 
 use crate::common::{Fields, invalid_all, name_full, qualified_name, quantity_text};
-use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, is_config_map_key, is_relaxed_env_var_name, name_is_dns_subdomain};
+use kubelith_meta::{Value, members};
 
 const FIELDS_OF_VARIABLES: [&str; 9] = [
     "metadata.name",
@@ -27,21 +27,25 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-pub fn check(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    for (i, variable) in container.list("env").iter().enumerate() {
+pub fn check(variables: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    for (i, variable) in variables.iter().enumerate() {
         let path = path.item("env", i);
-        let name = variable.text("name");
+        members!(variable => name: "name", value: "value", source: "valueFrom");
+        let name = name.or_empty();
         if name.is_empty() {
             errors.push(Error::required(&path.child("name"), ""));
         } else {
             invalid_all(is_relaxed_env_var_name(name), &path.child("name"), name, errors);
         }
-        if let Some(source) = variable.some("valueFrom") {
-            check_source(source, variable.text("value"), &path.child("valueFrom"), errors);
+        if let Some(source) = source.set() {
+            check_source(source, value.or_empty(), &path.child("valueFrom"), errors);
         }
     }
-    let list = path.child("envFrom");
-    for (i, source) in container.list("envFrom").iter().enumerate() {
+}
+
+/// What all variables are taken from.
+pub fn check_sources(sources: &[Value], list: &Path<'_>, errors: &mut ErrorList) {
+    for (i, source) in sources.iter().enumerate() {
         let path = list.index(i);
         let prefix = source.text("prefix");
         if !prefix.is_empty() {
@@ -59,9 +63,9 @@ pub fn check(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             }
         }
         match count {
-            0 => errors.push(Error::invalid(&list, "", "must specify one of: `configMapRef` or `secretRef`")),
+            0 => errors.push(Error::invalid(list, "", "must specify one of: `configMapRef` or `secretRef`")),
             1 => {}
-            _ => errors.push(Error::invalid(&list, "", "may not have more than one field specified at a time")),
+            _ => errors.push(Error::invalid(list, "", "may not have more than one field specified at a time")),
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::common::{
 use crate::core::volume::check_claim_template;
 use crate::internal;
 use crate::storage::driver_name;
-use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_subdomain, name_is_dns_subdomain, range_message};
+use kubelith_meta::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The pod that volumes belong to, if it has a name yet.
@@ -103,11 +103,13 @@ pub fn volume_source(
     path: &Path<'_>,
     errors: &mut ErrorList,
 ) {
-    let mut count = 0;
-    for (key, when_many) in SOURCES {
-        let Some(source) = volume.some(key) else { continue };
-        count += 1;
-        if count > 1 {
+    let place = |key: &str| SOURCES.iter().position(|(known, _)| *known == key);
+    let members = volume.as_object().into_iter().flat_map(Map::iter).filter(|(_, value)| !value.is_null());
+    let mut given: Vec<(usize, &Value)> = members.filter_map(|(key, value)| Some((place(key)?, value))).collect();
+    given.sort_unstable_by_key(|(place, _)| *place);
+    for (count, (place, source)) in given.iter().enumerate() {
+        let (key, when_many) = SOURCES[*place];
+        if count > 0 {
             errors.push(Error::forbidden(&path.child(when_many), ONE));
         } else if key == "ephemeral" {
             check_ephemeral(source, name, pod, path, errors);
@@ -121,7 +123,7 @@ pub fn volume_source(
             errors.push(Error::invalid(&path.child("name"), name, detail));
         }
     }
-    if count == 0 {
+    if given.is_empty() {
         errors.push(Error::required(path, "must specify a volume type"));
     }
 }

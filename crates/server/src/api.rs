@@ -182,13 +182,15 @@ impl Handler for Api {
         let known = self.routes.load();
         let info = request.carried().info.as_ref();
         if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if let Some(resources) = known.routes.versions.get(&version) {
+                let (served, info) = (resources.get(&info.resource), info.clone());
+                return answer(request, |asked, request| {
+                    dispatch(served.ok_or_else(no_such_resource)?, info, asked, request)
+                });
+            }
             if !known.groups.contains(&info.group) {
                 return self.next.handle(request);
-            }
-            let version = GroupVersion::new(info.group.clone(), info.version.clone());
-            if known.routes.versions.contains_key(&version) {
-                let (routes, info) = (known.routes.clone(), info.clone());
-                return serve(&routes, &version, info, request);
             }
         }
         if !known.owns(request.uri().path()) {
@@ -197,11 +199,6 @@ impl Handler for Api {
         let status = no_such_resource();
         Reply::Ready(output::status(request.headers(), false, &status))
     }
-}
-
-fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Reply {
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    answer(request, |asked, request| dispatch(served.ok_or_else(no_such_resource)?, info, asked, request))
 }
 
 /// What a request says besides its path and body.

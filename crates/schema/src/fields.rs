@@ -74,14 +74,16 @@ impl Fields {
 
     /// Where the field `name` is. The fields with its head begin at `at`, if there are any.
     #[inline]
-    fn from_first(&self, mut at: usize, head: Head, name: &str) -> Option<usize> {
-        while at < self.heads.len() && self.heads[at] == head {
-            if keys::same_behind_head(&self.list[at].name, name) {
-                return Some(at);
-            }
-            at += 1;
-        }
-        None
+    fn from_first(&self, at: usize, head: Head, name: &str) -> Option<usize> {
+        self.heads.get(at).filter(|first| **first == head)?;
+        if keys::same_behind_head(&self.list[at].name, name) { Some(at) } else { self.among_twins(at, head, name) }
+    }
+
+    /// Where the field `name` is, if other fields with its head come first.
+    #[cold]
+    #[inline(never)]
+    fn among_twins(&self, at: usize, head: Head, name: &str) -> Option<usize> {
+        (at..self.heads.len()).take_while(|i| self.heads[*i] == head).find(|i| self.list[*i].name == name)
     }
 }
 
@@ -90,14 +92,16 @@ impl InOrder<'_> {
     #[inline]
     pub fn find(&mut self, head: Head, name: &str) -> Option<usize> {
         let heads = &*self.fields.heads;
+        let mut at = self.passed;
         if self.sparse {
-            self.passed += heads[self.passed..].partition_point(|h| *h < head);
+            at += heads[at..].partition_point(|h| *h < head);
         } else {
-            while self.passed < heads.len() && heads[self.passed] < head {
-                self.passed += 1;
+            while at < heads.len() && heads[at] < head {
+                at += 1;
             }
         }
-        self.fields.from_first(self.passed, head, name)
+        self.passed = at;
+        self.fields.from_first(at, head, name)
     }
 }
 

@@ -7,7 +7,7 @@ use http::uri::PathAndQuery;
 use kubelith_server::proxy::{
     Forward, HostHeader, Identity, Origin, Redirects, Target, canonical_query, encode_path, forward,
 };
-use kubelith_server::{BoxHandler, Handler, Reply, Request, RequestExt, Response, respond};
+use kubelith_server::{BoxHandler, Handler, Reply, Request, Response, respond};
 use std::sync::Arc;
 use std::time::Duration;
 

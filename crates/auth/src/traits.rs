@@ -1,6 +1,7 @@
 //! The two questions asked of every request: who is it (`Authenticator`), and may they (`Authorizer`).
 //!
-//! Both answer at once where they can: an [`Answer`] holds a future only if a remote party must be asked.
+//! Both answer at once where they can: an [`Answer`] holds a future only if a remote party must be asked. Nothing is
+//! begun before that future is polled, so that it may be dropped and the question asked again.
 
 use crate::error::AuthError;
 use crate::user::User;
@@ -29,6 +30,14 @@ impl<'a, T: Send + 'a> Answer<'a, T> {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(t) => Answer::Ready(t),
             Poll::Pending => Answer::Pending(future),
+        }
+    }
+
+    /// What is here already.
+    pub fn ready(self) -> Option<T> {
+        match self {
+            Answer::Ready(t) => Some(t),
+            Answer::Pending(_) => None,
         }
     }
 

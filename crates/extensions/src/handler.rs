@@ -10,7 +10,6 @@ use kubelith_auth::Answer;
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
 use kubelith_server::api::{Answering, Asked, answer};
-use kubelith_server::context::RequestExt;
 use kubelith_server::handlers::{self, Context, Endpoint, Query};
 use kubelith_server::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
@@ -24,7 +23,7 @@ pub struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
-        let info = request.carried().and_then(|c| c.info.clone());
+        let info = request.carried().info.clone();
         let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
             return self.next.handle(request);
         };
@@ -120,7 +119,7 @@ async fn read(
     loop {
         let outcome = match cx.info.verb.as_str() {
             "get" => handlers::read_one(cx.clone()).await,
-            verb => handlers::serve(cx.clone(), verb, Request::new(RequestBody::Full(None))).await,
+            verb => handlers::serve(cx.clone(), verb, http::Request::new(RequestBody::Full(None)).into()).await,
         };
         if table.is_current(&serving) {
             return outcome;

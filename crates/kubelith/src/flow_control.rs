@@ -10,7 +10,7 @@ use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::metrics::Metrics;
 use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
-use kubelith_server::{BoxHandler, Delegate, Handler, Reply, Request, RequestExt};
+use kubelith_server::{BoxHandler, Delegate, Handler, Reply, Request};
 use kubelith_store::cache::{Hub, ResourceCache};
 use std::sync::Arc;
 use std::time::Duration;

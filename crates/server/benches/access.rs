@@ -70,11 +70,13 @@ async fn measure(handler: &BoxHandler) -> f64 {
     for _ in 0..SERIES {
         let started = Instant::now();
         for _ in 0..ROUNDS {
-            let request = http::Request::get("/api/v1/namespaces/ns-77/pods/web-0")
-                .header("authorization", "Bearer secret-token-of-user-77")
-                .header("user-agent", "kubectl/v1.36.0 (linux/amd64)")
-                .body(RequestBody::Full(None))
-                .expect("a request");
+            let request = Request::from(
+                http::Request::get("/api/v1/namespaces/ns-77/pods/web-0")
+                    .header("authorization", "Bearer secret-token-of-user-77")
+                    .header("user-agent", "kubectl/v1.36.0 (linux/amd64)")
+                    .body(RequestBody::Full(None))
+                    .expect("a request"),
+            );
             let response = handler.handle(request).await;
             assert_eq!(response.status(), 200);
         }

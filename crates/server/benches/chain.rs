@@ -25,7 +25,7 @@ fn main() {
             ("list", "/apis/apps/v1/namespaces/default/deployments?limit=500"),
             ("healthz", "/healthz"),
         ] {
-            let request = || http::Request::get(path).body(RequestBody::Full(None)).expect("a request");
+            let request = || Request::from(http::Request::get(path).body(RequestBody::Full(None)).expect("a request"));
             for _ in 0..1000 {
                 server.loopback.send(request()).await;
             }

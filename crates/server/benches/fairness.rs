@@ -69,12 +69,13 @@ fn measure(fairness: &Arc<Fairness>, request: &Request, threads: usize) -> f64 {
 }
 
 fn request(method: &str, path: &str, user: User) -> Request {
-    let mut request =
-        http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).expect("a request");
+    let mut request = Request::from(
+        http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).expect("a request"),
+    );
     let plain = path.split('?').next().unwrap_or(path);
     let info = RequestInfo::parse(request.method(), plain, request.uri()).expect("a resource");
-    request.extensions_mut().insert(Arc::new(info));
-    request.extensions_mut().insert(Arc::new(user));
+    request.carried_mut().info = Some(Arc::new(info));
+    request.carried_mut().user = Some(Arc::new(user));
     request
 }
 

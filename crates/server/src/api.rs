@@ -2,7 +2,6 @@
 //! and passes on what it does not serve.
 
 use crate::audit::AuditContext;
-use crate::context::RequestExt;
 use crate::filters::instrument::DeprecatedApi;
 use crate::handlers::context::negotiation_error;
 use crate::handlers::fields::KindFields;
@@ -181,15 +180,17 @@ impl Api {
 impl Handler for Api {
     fn handle(&self, request: Request) -> Reply {
         let known = self.routes.load();
-        let info = request.carried().and_then(|c| c.info.as_ref());
+        let info = request.carried().info.as_ref();
         if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if let Some(resources) = known.routes.versions.get(&version) {
+                let (served, info) = (resources.get(&info.resource), info.clone());
+                return answer(request, |asked, request| {
+                    dispatch(served.ok_or_else(no_such_resource)?, info, asked, request)
+                });
+            }
             if !known.groups.contains(&info.group) {
                 return self.next.handle(request);
-            }
-            let version = GroupVersion::new(info.group.clone(), info.version.clone());
-            if known.routes.versions.contains_key(&version) {
-                let (routes, info) = (known.routes.clone(), info.clone());
-                return serve(&routes, &version, info, request);
             }
         }
         if !known.owns(request.uri().path()) {
@@ -198,11 +199,6 @@ impl Handler for Api {
         let status = no_such_resource();
         Reply::Ready(output::status(request.headers(), false, &status))
     }
-}
-
-fn serve(routes: &Routes, version: &GroupVersion, info: Arc<RequestInfo>, request: Request) -> Reply {
-    let served = routes.versions.get(version).and_then(|resources| resources.get(&info.resource));
-    answer(request, |asked, request| dispatch(served.ok_or_else(no_such_resource)?, info, asked, request))
 }
 
 /// What a request says besides its path and body.
@@ -225,7 +221,7 @@ pub type Answering = Answer<'static, Result<Response, Status>>;
 /// is done at once: only what must wait becomes a future.
 pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answering, Status>) -> Reply {
     let carried = request.carried();
-    let user = carried.and_then(|c| c.user.clone()).unwrap_or_default();
+    let user = carried.user.clone().unwrap_or_default();
     let headers = Arc::new(request.headers().clone());
     let query = Query::parse(request.uri().query());
     let pretty = negotiate::wants_pretty(
@@ -233,8 +229,8 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
     let warnings = Warnings::default();
-    let authorizer = carried.and_then(|c| c.authorizer.clone());
-    let audit = carried.and_then(|c| c.audit.clone());
+    let authorizer = carried.authorizer.clone();
+    let audit = carried.audit.clone();
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
     let begun = work(asked, request).unwrap_or_else(|status| Answer::Ready(Err(status)));

@@ -43,9 +43,8 @@ impl AuditId {
     }
 }
 
-/// All that filters know of a request: one extension, since each of its own would cost an allocation and a place in a
-/// table.
-#[derive(Clone, Default)]
+/// All that filters know of a request.
+#[derive(Default)]
 pub struct Carried {
     pub connection: Option<Arc<ConnectionInfo>>,
     pub audit_id: Option<AuditId>,
@@ -64,75 +63,50 @@ pub struct Carried {
     pub audit: Option<Arc<AuditContext>>,
 }
 
-pub trait RequestExt {
-    /// What was left with it; `None` if nothing was.
-    fn carried(&self) -> Option<&Carried>;
-    fn carried_mut(&mut self) -> &mut Carried;
+impl Request {
     /// What the request is about. Set by the first filters.
-    fn info(&self) -> &Arc<RequestInfo>;
+    pub fn info(&self) -> &Arc<RequestInfo> {
+        self.carried().info.as_ref().expect("the request info filter runs before everything that asks for it")
+    }
+
     /// Who asks. Set by the authentication filter.
-    fn user(&self) -> Option<&Arc<User>>;
-    fn received(&self) -> Received;
-    fn audit_id(&self) -> &str;
-    fn deadline(&self) -> Option<Instant>;
+    pub fn user(&self) -> Option<&Arc<User>> {
+        self.carried().user.as_ref()
+    }
+
+    pub fn received(&self) -> Received {
+        self.carried().received.unwrap_or_else(Received::now)
+    }
+
+    pub fn audit_id(&self) -> &str {
+        self.carried().audit_id.as_ref().map_or("", |id| id.truncated())
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.carried().deadline
+    }
+
     /// Collects warnings for the answer's headers.
-    fn warnings(&self) -> Warnings;
-    fn latency(&self) -> Option<&Latency>;
+    pub fn warnings(&self) -> Warnings {
+        self.carried().warnings.clone().unwrap_or_default()
+    }
+
+    pub fn latency(&self) -> Option<&Latency> {
+        self.carried().latency.as_ref()
+    }
+
     /// Its record in the audit log, if it is kept.
-    fn audit(&self) -> Option<&Arc<AuditContext>>;
+    pub fn audit(&self) -> Option<&Arc<AuditContext>> {
+        self.carried().audit.as_ref()
+    }
+
     /// The socket it came by; `None` from the loopback client.
-    fn connection(&self) -> Option<&Arc<ConnectionInfo>>;
+    pub fn connection(&self) -> Option<&Arc<ConnectionInfo>> {
+        self.carried().connection.as_ref()
+    }
+
     /// A header as text; empty if absent or not text.
-    fn header(&self, name: &str) -> &str;
-}
-
-impl RequestExt for Request {
-    fn carried(&self) -> Option<&Carried> {
-        self.extensions().get()
-    }
-
-    fn carried_mut(&mut self) -> &mut Carried {
-        self.extensions_mut().get_or_insert_default()
-    }
-
-    fn info(&self) -> &Arc<RequestInfo> {
-        let info = self.carried().and_then(|c| c.info.as_ref());
-        info.expect("the request info filter runs before everything that asks for it")
-    }
-
-    fn user(&self) -> Option<&Arc<User>> {
-        self.carried()?.user.as_ref()
-    }
-
-    fn received(&self) -> Received {
-        self.carried().and_then(|c| c.received).unwrap_or_else(Received::now)
-    }
-
-    fn audit_id(&self) -> &str {
-        self.carried().and_then(|c| c.audit_id.as_ref()).map_or("", |id| id.truncated())
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.carried()?.deadline
-    }
-
-    fn warnings(&self) -> Warnings {
-        self.carried().and_then(|c| c.warnings.clone()).unwrap_or_default()
-    }
-
-    fn latency(&self) -> Option<&Latency> {
-        self.carried()?.latency.as_ref()
-    }
-
-    fn audit(&self) -> Option<&Arc<AuditContext>> {
-        self.carried()?.audit.as_ref()
-    }
-
-    fn connection(&self) -> Option<&Arc<ConnectionInfo>> {
-        self.carried()?.connection.as_ref()
-    }
-
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
     }
 }

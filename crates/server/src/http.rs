@@ -1,18 +1,63 @@
 //! The types that flow through the chains: requests, responses, handlers, bodies.
 
+use crate::context::Carried;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
-pub type Request = http::Request<RequestBody>;
 pub type Response = http::Response<Body>;
 /// A response that is here already, as to most requests, or comes later.
 pub type Reply = kubelith_auth::Answer<'static, Response>;
+
+/// A request, and what filters leave with it for those behind them.
+pub struct Request {
+    http: http::Request<RequestBody>,
+    carried: Box<Carried>,
+}
+
+impl Request {
+    pub fn carried(&self) -> &Carried {
+        &self.carried
+    }
+
+    pub fn carried_mut(&mut self) -> &mut Carried {
+        &mut self.carried
+    }
+
+    pub fn into_parts(self) -> (http::request::Parts, RequestBody) {
+        self.http.into_parts()
+    }
+
+    pub fn into_body(self) -> RequestBody {
+        self.http.into_body()
+    }
+}
+
+impl From<http::Request<RequestBody>> for Request {
+    fn from(http: http::Request<RequestBody>) -> Request {
+        Request { http, carried: Box::default() }
+    }
+}
+
+impl Deref for Request {
+    type Target = http::Request<RequestBody>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.http
+    }
+}
+
+impl DerefMut for Request {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.http
+    }
+}
 
 /// One link of the chain: a filter, a server, a verb. Links are erased here so that a chain is a list of
 /// constructor calls and not a type.

@@ -43,8 +43,6 @@ pub mod upgrade;
 
 #[cfg(test)]
 mod server_tests;
-
-pub use context::RequestExt;
 pub use delegate::Delegate;
 pub use http::{Body, BoxHandler, Handler, Reply, Request, RequestBody, Response};
 pub use request_info::RequestInfo;

@@ -1,7 +1,5 @@
 //! Answers that the frame itself gives: plain text as Go's net/http writes it, JSON documents, and errors.
 //! Verb handlers have their own, negotiated writers.
-
-use crate::context::RequestExt;
 use crate::handlers;
 use crate::http::{Body, Request, Response};
 use crate::query;

@@ -1,6 +1,4 @@
 //! The frame over a real socket: TLS, users, the chain's answers, and the way it stops.
-
-use crate::context::RequestExt;
 use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::lifecycle::PostStartHook;
 use crate::respond;

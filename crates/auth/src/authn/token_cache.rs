@@ -113,20 +113,20 @@ impl TokenAuthenticator for TokenCache {
             stats.hit_seconds.add(&CACHE_BOUNDS, start.elapsed().as_secs_f64());
             return Answer::Ready(record.into_result());
         }
-        stats.cache_misses.add();
-        let lookup = self.shared.join(key, token, audiences);
-        let answered = move |record: Record| {
+        Answer::pending(async move {
+            stats.cache_misses.add();
+            let lookup = self.shared.join(key, token, audiences);
+            // Most lookups need nobody else and are done at the first step.
+            let record = match lookup.clone().now_or_never() {
+                Some(record) => record,
+                None => {
+                    let _waiting = stats.waiting_for_lookups.held();
+                    lookup.await
+                }
+            };
             stats.miss_seconds.add(&CACHE_BOUNDS, start.elapsed().as_secs_f64());
             record.into_result()
-        };
-        // Most lookups need nobody else and are done at the first step.
-        match lookup.clone().now_or_never() {
-            Some(record) => Answer::Ready(answered(record)),
-            None => Answer::pending(async move {
-                let _waiting = stats.waiting_for_lookups.held();
-                answered(lookup.await)
-            }),
-        }
+        })
     }
 }
 

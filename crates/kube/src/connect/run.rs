@@ -205,7 +205,7 @@ impl Parts {
         let target = target(&location, &path, Some(query.as_str()).filter(|q| !q.is_empty()))?;
         let url = format!("https://{}{}", target.authority, target.path_and_query);
         let how = Forward { user: None, redirects: Redirects::Pass, host: HostHeader::Server, origin: Origin::Server };
-        let request = http::Request::new(RequestBody::Full(None));
+        let request = http::Request::new(RequestBody::Full(None)).into();
         let answer = forward(transport, target, request, &how).await.map_err(|e| {
             let why = match e {
                 ProxyError::Unreachable(why) => why,

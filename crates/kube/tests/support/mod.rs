@@ -9,9 +9,8 @@ use kubelith_codec::json;
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
 use kubelith_server::api::Api;
-use kubelith_server::context::RequestExt;
 use kubelith_server::discovery::{Discovery, Source};
-use kubelith_server::http::{Body, BoxHandler, RequestBody, Response};
+use kubelith_server::http::{Body, BoxHandler, Request, RequestBody, Response};
 use kubelith_server::request_info::RequestInfo;
 use kubelith_server::routes;
 use kubelith_store::cache::Hub;
@@ -63,12 +62,14 @@ impl Server {
 
     async fn request(&self, method: Method, uri: &str, content_type: &str, body: &str) -> Response {
         let body = (!body.is_empty()).then(|| Bytes::from(body.to_owned()));
-        let mut request = http::Request::builder()
-            .method(method.clone())
-            .uri(uri)
-            .header("Content-Type", content_type)
-            .body(RequestBody::Full(body))
-            .unwrap();
+        let mut request = Request::from(
+            http::Request::builder()
+                .method(method.clone())
+                .uri(uri)
+                .header("Content-Type", content_type)
+                .body(RequestBody::Full(body))
+                .unwrap(),
+        );
         let info = RequestInfo::parse(&method, request.uri().path(), request.uri()).unwrap();
         request.carried_mut().info = Some(Arc::new(info));
         request.carried_mut().authorizer = Some(Arc::new(AlwaysAllow));

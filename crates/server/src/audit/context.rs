@@ -33,7 +33,7 @@ impl Level {
     }
 }
 
-/// The record of one request. Cheap to hold; handlers find it in the request's extensions.
+/// The record of one request. Cheap to hold; handlers find it with the request.
 #[derive(Debug, Default)]
 pub struct AuditContext {
     pub level: Level,

@@ -2,7 +2,6 @@
 //! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
 use super::{Group, aggregated, documents};
-use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
 use crate::handlers::output;
 use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
@@ -157,7 +156,7 @@ struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
-        let info = request.carried().and_then(|c| c.info.clone());
+        let info = request.carried().info.clone();
         let path = info.as_ref().map_or(request.uri().path(), |info| info.path.as_str());
         let Some(parts) = Parts::of(path) else { return self.next.handle(request) };
         let merged = self.discovery.merged();

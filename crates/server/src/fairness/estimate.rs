@@ -2,7 +2,6 @@
 
 use super::ObjectCounts;
 use super::config::Schema;
-use crate::context::RequestExt;
 use crate::http::Request;
 use crate::query;
 use crate::request_info::{RequestInfo, is_true};

@@ -4,6 +4,7 @@ use super::level::Clock;
 use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;
 use crate::request_info::RequestInfo;
+use kubelith_fairness::Nanos;
 use kubelith_fairness::timing::{Observed, TimedRatio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -57,14 +58,14 @@ impl InFlight {
         InFlight { clock, counts: [[count(), count()], [count(), count()]] }
     }
 
-    pub fn add(&self, kind: Kind, phase: Phase, change: i64) {
+    pub fn add(&self, kind: Kind, phase: Phase, change: i64, at: Nanos) {
         let count = self.count(kind, phase);
         let now = count.now.fetch_add(change, Ordering::Relaxed) + change;
         if change > 0 {
             count.most.fetch_max(now, Ordering::Relaxed);
         }
         if let Ok(mut over_time) = count.over_time.try_lock() {
-            over_time.set(self.clock.now(), now as f64);
+            over_time.set(at, now as f64);
         }
     }
 

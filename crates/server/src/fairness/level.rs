@@ -167,7 +167,7 @@ impl Drop for Place {
 /// Seats, until it is dropped.
 pub struct Permit {
     place: Place,
-    started: Instant,
+    started: Nanos,
 }
 
 /// A request that waits for its turn. Dropping it takes the request out of the queue.
@@ -191,7 +191,7 @@ impl CountedWaiting {
         let Place { schema, in_flight, kind, seats, .. } = place;
         schema.metrics().waiting_requests.inc();
         schema.metrics().waiting_seats.add((*seats).into());
-        in_flight.add(*kind, Phase::Waiting, 1);
+        in_flight.add(*kind, Phase::Waiting, 1, schema.level.clock.now());
         CountedWaiting { schema: schema.clone(), in_flight: in_flight.clone(), kind: *kind, seats: *seats }
     }
 }
@@ -200,7 +200,7 @@ impl Drop for CountedWaiting {
     fn drop(&mut self) {
         self.schema.metrics().waiting_requests.dec();
         self.schema.metrics().waiting_seats.sub(self.seats.into());
-        self.in_flight.add(self.kind, Phase::Waiting, -1);
+        self.in_flight.add(self.kind, Phase::Waiting, -1, self.schema.level.clock.now());
     }
 }
 
@@ -214,7 +214,7 @@ pub(super) fn start(
 ) -> Started {
     let (kind, is_watch) = (Kind::of(&info), info.verb == "watch");
     let about = About { schema: schema.clone(), user, info };
-    let (admission, turn, length) = schema.level.with(|state, now| {
+    let (admission, turn, length, now) = schema.level.with(|state, now| {
         let admission = state.queues.arrive(now, work, hash, about);
         let turn = match admission {
             Admission::Wait(ticket) => {
@@ -224,7 +224,7 @@ pub(super) fn start(
             }
             _ => None,
         };
-        (admission, turn, state.queues.length_seen())
+        (admission, turn, state.queues.length_seen(), now)
     });
     let metrics = schema.metrics();
     let is_queued = schema.has_queues();
@@ -248,7 +248,7 @@ pub(super) fn start(
             if !schema.is_exempt() {
                 metrics.waited.observe(0.0);
             }
-            Started::Running(Permit::new(place(ticket)))
+            Started::Running(Permit::new(place(ticket), now))
         }
         (Admission::Reject(reason), _) => {
             metrics.refused(reason);
@@ -259,13 +259,13 @@ pub(super) fn start(
 }
 
 impl Permit {
-    fn new(place: Place) -> Permit {
+    fn new(place: Place, now: Nanos) -> Permit {
         let metrics = place.schema.metrics();
         metrics.dispatched.inc();
         metrics.executing_requests.inc();
         metrics.executing_seats.add(place.seats.into());
-        place.in_flight.add(place.kind, Phase::Executing, 1);
-        Permit { place, started: Instant::now() }
+        place.in_flight.add(place.kind, Phase::Executing, 1, now);
+        Permit { place, started: now }
     }
 
     pub fn schema(&self) -> &Arc<Schema> {
@@ -279,8 +279,9 @@ impl Drop for Permit {
         metrics.executing_requests.dec();
         metrics.executing_seats.sub(self.place.seats.into());
         let took = if self.place.is_watch { &metrics.watch_executed } else { &metrics.executed };
-        took.observe(self.started.elapsed().as_secs_f64());
-        self.place.in_flight.add(self.place.kind, Phase::Executing, -1);
+        let now = self.place.schema.level.clock.now();
+        took.observe(Duration::from_nanos(now.saturating_sub(self.started)).as_secs_f64());
+        self.place.in_flight.add(self.place.kind, Phase::Executing, -1, now);
     }
 }
 
@@ -305,6 +306,7 @@ impl Turn {
             return None;
         }
         metrics.waited.observe(waited.as_secs_f64());
-        Some((Permit::new(place), waited))
+        let now = place.schema.level.clock.now();
+        Some((Permit::new(place, now), waited))
     }
 }

@@ -16,21 +16,19 @@ mod in_flight;
 mod level;
 mod metrics;
 
+use crate::http::Request;
+use crate::request_info::RequestInfo;
+use arc_swap::ArcSwap;
+use config::Config;
 pub use config::Schema;
 pub use counts::ObjectCounts;
 pub use dump::install as install_dumps;
 pub use follow::{Followed, Sources, hooks};
 pub use in_flight::InFlight;
-pub use level::{Clock, Permit, Started, Turn};
-
-use crate::context::RequestExt;
-use crate::http::Request;
-use crate::request_info::RequestInfo;
-use arc_swap::ArcSwap;
-use config::Config;
 use kubelith_auth::User;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
+pub use level::{Clock, Permit, Started, Turn};
 use metrics::FlowMetrics;
 use prometheus::Registry;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};

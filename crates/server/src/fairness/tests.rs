@@ -63,7 +63,7 @@ impl Frame {
     }
 
     fn send(&self, user: &str, group: &str, path: &str) -> JoinHandle<Response> {
-        let mut request = http::Request::get(path).body(RequestBody::Full(None)).unwrap();
+        let mut request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
         let user = User::named(user).with_groups(&[group, "system:authenticated"]);
         request.carried_mut().user = Some(Arc::new(user));
         tokio::spawn(self.handler.handle(request).into_future())
@@ -233,7 +233,8 @@ async fn an_elephant_does_not_trample_a_mouse() {
 async fn seats_are_kept_for_watches_and_then_given_on() {
     let mut frame = Frame::new(2, &[("devs", 5, QUEUE)]);
     let request = |method: &str, path: &str| {
-        let mut request = http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).unwrap();
+        let mut request =
+            Request::from(http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).unwrap());
         let plain = path.split('?').next().unwrap();
         let info = crate::RequestInfo::parse(request.method(), plain, request.uri()).unwrap();
         request.carried_mut().info = Some(Arc::new(info));
@@ -324,7 +325,7 @@ async fn dumps_show_levels_queues_and_requests() {
     let routes = crate::filters::request_info::layer().wrap(routes.before(crate::routes::not_found()));
     let dump = |path: &str| {
         let path = format!("/debug/api_priority_and_fairness/{path}");
-        let request = http::Request::get(path).body(RequestBody::Full(None)).unwrap();
+        let request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
         let response = routes.handle(request);
         async { String::from_utf8(body(response.await).await.to_vec()).unwrap() }
     };

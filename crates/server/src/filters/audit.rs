@@ -8,7 +8,6 @@ use crate::audit::{
     objects,
 };
 use crate::body::BodyEnd;
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::lifecycle::tasks::panic_message;
 use crate::metrics::audit::AuditMetrics;
@@ -261,7 +260,7 @@ fn facts(request: &Request, user: Arc<User>, level: Level) -> Facts {
     let uri = request.uri().path_and_query().map_or(request.uri().path(), |p| p.as_str());
     Facts {
         level,
-        audit_id: request.carried().and_then(|c| c.audit_id.as_ref()).map(|id| id.0.clone()).unwrap_or_default(),
+        audit_id: request.carried().audit_id.as_ref().map(|id| id.0.clone()).unwrap_or_default(),
         request_uri: uri.into(),
         verb: info.verb.clone(),
         user,

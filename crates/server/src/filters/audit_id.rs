@@ -2,7 +2,7 @@
 //! client's log, ours and the audit log together.
 
 use super::Layer;
-use crate::context::{AuditId, RequestExt};
+use crate::context::AuditId;
 use http::{HeaderName, HeaderValue};
 use kubelith_meta::{Str, random};
 

@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::{Part, track};
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;
@@ -14,7 +13,7 @@ use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_auth::authn::websocket;
 use kubelith_auth::traits::Notes;
 use kubelith_auth::user::{ANONYMOUS, GROUP_UNAUTHENTICATED};
-use kubelith_auth::{AuthRequest, Authentication as Outcome, Authenticator, User};
+use kubelith_auth::{Answer, AuthRequest, Authentication as Outcome, Authenticator, User};
 use kubelith_meta::{Status, Str};
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,16 +59,24 @@ impl Handler for Link {
             request.carried_mut().user = Some(user);
             return self.inner.next.handle(request);
         }
-        Reply::begin(self.inner.clone().handle(request))
+        let started = Instant::now();
+        let known = self.inner.authenticate(&request).ready();
+        if let Some(outcome) = known {
+            return self.inner.act(request, outcome, started);
+        }
+        let inner = self.inner.clone();
+        Reply::begin(async move {
+            let outcome = inner.authenticate(&request).await;
+            inner.act(request, outcome, started).await
+        })
     }
 }
 
 impl Authentication {
-    async fn handle(self: Arc<Self>, mut request: Request) -> Response {
-        let started = Instant::now();
-        let outcome = self.authenticate(&request).await;
-        track(&request, Part::Authentication, started.elapsed());
-        self.metrics.authenticated(&outcome, started.elapsed());
+    fn act(&self, mut request: Request, outcome: Outcome, started: Instant) -> Reply {
+        let took = started.elapsed();
+        track(&request, Part::Authentication, took);
+        self.metrics.authenticated(&outcome, took);
         if let Some(warning) = extra_space_warning(request.headers()) {
             request.warnings().add(warning);
         }
@@ -81,25 +88,28 @@ impl Authentication {
             Ok(Some(response)) => {
                 let (sent, accepted) = (&response.audiences, &self.options.audiences);
                 tracing::error!("unable to match the audience: {sent:?} , accepted: {accepted:?}");
-                return self.failed.handle(request).await;
+                return self.failed.handle(request);
             }
-            Ok(None) => return self.failed.handle(request).await,
+            Ok(None) => return self.failed.handle(request),
             Err(why) => {
                 tracing::error!(err = %why, "Unable to authenticate the request");
-                return self.failed.handle(request).await;
+                return self.failed.handle(request);
             }
         };
         self.remove_credentials(&mut request);
         let close = request.version() == Version::HTTP_2 && is_anonymous(&user);
         request.carried_mut().user = Some(user);
-        let mut response = self.next.handle(request).await;
-        if close {
-            close_connection(&mut response);
+        let reply = self.next.handle(request);
+        if !close {
+            return reply;
         }
-        response
+        reply.map(|mut response| {
+            close_connection(&mut response);
+            response
+        })
     }
 
-    async fn authenticate(&self, request: &Request) -> Outcome {
+    fn authenticate<'a>(&'a self, request: &'a Request) -> Answer<'a, Outcome> {
         let peer = request.connection().and_then(|c| c.peer_certificates.as_ref());
         let view = AuthRequest {
             headers: request.headers(),
@@ -107,7 +117,7 @@ impl Authentication {
             path: &request.info().path,
             audiences: &self.options.audiences,
         };
-        self.options.authenticator.authenticate(view).await
+        self.options.authenticator.authenticate(view)
     }
 
     fn is_meant_for_us(&self, sent: &[Str]) -> bool {

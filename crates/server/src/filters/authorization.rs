@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::{Part, track};
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;
@@ -49,8 +48,9 @@ impl Handler for Link {
 
 impl Authorization {
     fn act(&self, mut request: Request, attributes: &Attributes, decision: Decision, started: Instant) -> Reply {
-        track(&request, Part::Authorization, started.elapsed());
-        self.metrics.authorized(&decision, started.elapsed());
+        let took = started.elapsed();
+        track(&request, Part::Authorization, took);
+        self.metrics.authorized(&decision, took);
         let audit = request.audit();
         if decision.allowed() {
             if let Some(audit) = audit {

@@ -2,7 +2,6 @@
 //! it came in.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::Reply;
 use crate::query;
 use crate::respond;

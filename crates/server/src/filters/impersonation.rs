@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::authorization::attributes;
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::respond;
 use http::HeaderName;

@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::Part;
-use crate::context::RequestExt;
 use crate::handlers::watch;
 use crate::http::Request;
 use crate::metrics::reads::CacheRead;
@@ -20,7 +19,7 @@ pub struct DeprecatedApi {
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
-        let labels = match request.carried().and_then(|c| c.labels.clone()) {
+        let labels = match request.carried().labels.clone() {
             Some(labels) => labels.asked_by(request.user()),
             None => Labels::of(&request),
         };

@@ -2,7 +2,6 @@
 //! metrics read it.
 
 use super::Layer;
-use crate::context::RequestExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,7 +31,7 @@ pub const PARTS: [(Part, &str); 8] = [
     (Part::ResponseWrite, "response_write"),
 ];
 
-/// In a request's extensions; clones share the numbers.
+/// Clones share the numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Latency {
     nanos: Arc<[AtomicU64; PARTS.len()]>,

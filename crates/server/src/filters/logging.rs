@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::latency::{Latency, PARTS};
-use crate::context::RequestExt;
 use crate::http::{Request, Response};
 use crate::logging::verbosity;
 use std::fmt::Write;

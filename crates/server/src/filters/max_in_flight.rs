@@ -2,7 +2,6 @@
 //! (`--max-requests-inflight`, `--max-mutating-requests-inflight`). Used when priority and fairness is off.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::{Reply, Response};
 use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;

@@ -1,7 +1,6 @@
 //! A panic in a handler is a 500 for its request alone.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::{Reply, Response};
 use crate::lifecycle::tasks::panic_message;
 use crate::respond;

@@ -3,7 +3,6 @@
 use super::Layer;
 use super::latency::{Part, track};
 use super::max_in_flight::too_many_requests;
-use crate::context::RequestExt;
 use crate::fairness::{Fairness, Permit, Schema, Started};
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::metrics::requests::RequestMetrics;

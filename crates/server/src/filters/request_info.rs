@@ -1,7 +1,7 @@
 //! Reads what the request is about, once for all.
 
 use super::Layer;
-use crate::context::{Received, RequestExt};
+use crate::context::Received;
 use crate::http::Reply;
 use crate::query;
 use crate::request_info::RequestInfo;

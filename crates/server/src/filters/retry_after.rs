@@ -2,7 +2,6 @@
 //! (`--shutdown-send-retry-after`).
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::{Reply, Request};
 use crate::loopback::LoopbackUser;
 use crate::respond;

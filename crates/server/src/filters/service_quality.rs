@@ -1,7 +1,6 @@
 //! Refuses requests over the budget of a service quality class, and counts what the others use of it.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::{Body, BoxError, Reply, Request, Response};
 use crate::metrics::requests::RequestMetrics;
 use crate::quality::{Charged, Quality, Refused};

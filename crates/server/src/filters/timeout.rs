@@ -4,7 +4,6 @@
 //! own.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::{Reply, Response};
 use crate::metrics::requests::{Labels, RequestMetrics};
 use crate::respond;

@@ -1,7 +1,6 @@
 //! A span for each request that is traced.
 
 use super::Layer;
-use crate::context::RequestExt;
 use crate::http::Request;
 use crate::request_info::RequestInfo;
 use crate::spans::{Attribute, Caller, CurrentSpan, TraceContext, Tracer};

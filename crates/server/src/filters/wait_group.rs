@@ -2,7 +2,6 @@
 
 use super::Layer;
 use super::retry_after::is_exempt;
-use crate::context::RequestExt;
 use crate::http::{Reply, Response};
 use crate::lifecycle::WaitGroup;
 use crate::respond;

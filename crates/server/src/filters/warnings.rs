@@ -2,7 +2,6 @@
 //! `Warning: 299 - "text"`, each text once, bounded in length.
 
 use super::Layer;
-use crate::context::RequestExt;
 use http::HeaderValue;
 use http::header::WARNING;
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,6 @@
 
 use super::Layer;
 use super::wait_group::shutting_down;
-use crate::context::RequestExt;
 use crate::http::Reply;
 use crate::lifecycle::wait_group::{Member, WaitGroup};
 use std::collections::VecDeque;

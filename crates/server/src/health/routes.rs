@@ -136,7 +136,7 @@ mod tests {
     async fn get(routes: &HashMap<String, BoxHandler>, url: &str) -> (u16, String) {
         let uri: http::Uri = url.parse().unwrap();
         let Some(route) = routes.get(uri.path()) else { return (404, String::new()) };
-        let response = route.handle(http::Request::get(uri).body(RequestBody::Full(None)).unwrap()).await;
+        let response = route.handle(http::Request::get(uri).body(RequestBody::Full(None)).unwrap().into()).await;
         let status = response.status().as_u16();
         let Ok(body) = response.into_body().collect().await else { panic!("body") };
         (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())

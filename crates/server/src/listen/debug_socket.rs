@@ -52,7 +52,7 @@ async fn serve(listener: UnixListener, handler: BoxHandler) {
 
 async fn serve_one(stream: UnixStream, handler: BoxHandler) {
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let response = handler.handle(request.map(RequestBody::Incoming));
+        let response = handler.handle(request.map(RequestBody::Incoming).into());
         async move { Ok::<http::Response<Body>, Infallible>(response.await) }
     });
     let served = http1::Builder::new()

@@ -77,11 +77,13 @@ mod tests {
         let at_once = Arc::new(AtomicUsize::new(0));
         let count = |n: usize| {
             let at_once = at_once.clone();
-            move || at_once.fetch_add(n, Ordering::Relaxed)
+            move || {
+                at_once.fetch_add(n, Ordering::Relaxed);
+            }
         };
         assert!(!inbox.begin_all());
         let (first, elsewhere, last) = (count(1), count(10), count(100));
-        inbox.execute(async move { drop(first()) });
+        inbox.execute(async move { first() });
         inbox.execute(async { panic!("one request's own trouble") });
         inbox.execute(async move {
             Yield::default().await;
@@ -89,7 +91,7 @@ mod tests {
             wait.await.unwrap();
             tell.send(()).unwrap();
         });
-        inbox.execute(async move { drop(last()) });
+        inbox.execute(async move { last() });
         assert!(inbox.begin_all());
         assert_eq!(at_once.load(Ordering::Relaxed), 101);
         assert!(!inbox.begin_all());

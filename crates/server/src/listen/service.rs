@@ -6,7 +6,6 @@ use super::control::{Control, Order};
 use super::inbox::Yield;
 use super::parking::{self, Begun, Held, Streams};
 use super::refusal;
-use crate::context::RequestExt;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
 use crate::tls::PeerCertificates;
@@ -23,7 +22,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-/// What is known of a request's connection; in its extensions as `Arc<ConnectionInfo>`.
+/// What is known of a request's connection.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     pub remote: SocketAddr,
@@ -85,7 +84,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
             return Answer::Ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))).into_future();
         }
         let connection = self.connection.clone();
-        let mut request = request.map(RequestBody::Incoming);
+        let mut request = Request::from(request.map(RequestBody::Incoming));
         request.carried_mut().connection = Some(connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
@@ -215,7 +214,8 @@ mod tests {
             ("GET", "/", false),
         ];
         for (method, uri, want) in cases {
-            let request = http::Request::builder().method(method).uri(uri).body(RequestBody::Full(None)).unwrap();
+            let request =
+                Request::from(http::Request::builder().method(method).uri(uri).body(RequestBody::Full(None)).unwrap());
             assert_eq!(is_brief(&request), want, "{method} {uri}");
         }
     }

@@ -174,6 +174,7 @@ fn request(method: Method, path: &str, body: Option<Bytes>, content_type: Header
         .header(ACCEPT, JSON)
         .header(CONTENT_TYPE, content_type)
         .body(RequestBody::Full(body))
+        .map(Request::from)
         .map_err(|e| Status::internal_error(format!("{path}: {e}")))
 }
 

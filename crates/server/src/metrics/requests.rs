@@ -3,7 +3,7 @@
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
-use crate::context::{Latency, RequestExt};
+use crate::context::Latency;
 use crate::http::Request;
 use crate::query;
 use crate::request_info::{RequestInfo, is_true};

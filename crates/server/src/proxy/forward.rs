@@ -2,7 +2,6 @@
 
 use super::headers::{asks_for_upgrade, prepare_request, remove_hop_headers, set_user};
 use super::{Identity, ProxyError, Target, Transport, body, upgrade};
-use crate::context::RequestExt;
 use crate::http::{Body, Request, RequestBody, Response};
 use crate::respond;
 use bytes::Bytes;

@@ -7,12 +7,10 @@
 mod follow;
 mod metrics;
 
-pub use follow::hook;
-
-use crate::context::RequestExt;
 use crate::fairness::{Clock, digest};
 use crate::http::Request;
 use arc_swap::ArcSwap;
+pub use follow::hook;
 use kubelith_auth::user::GROUP_MASTERS;
 use kubelith_fairness::quality::{Accounts, Asks, Class, Refusal};
 use kubelith_meta::Str;

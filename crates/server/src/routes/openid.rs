@@ -2,7 +2,6 @@
 
 use super::{Listing, Routes};
 use crate::api::{no_such_method, route_error};
-use crate::context::RequestExt;
 use crate::handlers::context::accept_of;
 use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::respond;

@@ -2,7 +2,6 @@
 //! `config.k8s.io` objects for programs that ask for those by name.
 
 use super::{Listing, Routes, VersionInfo};
-use crate::context::RequestExt;
 use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::{query, respond};
 use http::header::WARNING;

@@ -26,7 +26,7 @@ async fn get(openapi: &Arc<OpenApi>, path: &str, headers: &[(HeaderName, &str)])
         request = request.header(name, *value);
     }
     let response =
-        openapi.before(crate::routes::not_found()).handle(request.body(RequestBody::Full(None)).unwrap()).await;
+        openapi.before(crate::routes::not_found()).handle(request.body(RequestBody::Full(None)).unwrap().into()).await;
     let (parts, body) = response.into_parts();
     (parts.status, parts.headers, body.collect().await.unwrap().to_bytes())
 }

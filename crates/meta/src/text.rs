@@ -61,28 +61,34 @@ fn push_quoted(out: &mut String, s: &str) {
 
 fn write_quoted(out: &mut impl Write, s: &str) -> fmt::Result {
     out.write_char('"')?;
-    // Most strings are plain from end to end.
     let is_plain = |b: u8| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\';
-    let plain = s.bytes().position(|b| !is_plain(b)).unwrap_or(s.len());
-    out.write_str(&s[..plain])?;
-    for c in s[plain..].chars() {
-        match c {
-            '"' => out.write_str("\\\"")?,
-            '\\' => out.write_str("\\\\")?,
-            '\x07' => out.write_str("\\a")?,
-            '\x08' => out.write_str("\\b")?,
-            '\x0c' => out.write_str("\\f")?,
-            '\n' => out.write_str("\\n")?,
-            '\r' => out.write_str("\\r")?,
-            '\t' => out.write_str("\\t")?,
-            '\x0b' => out.write_str("\\v")?,
-            c if is_printable(c) => out.write_char(c)?,
-            c if (c as u32) < 0x20 || c == '\x7f' => write!(out, "\\x{:02x}", c as u32)?,
-            c if (c as u32) < 0x10000 => write!(out, "\\u{:04x}", c as u32)?,
-            c => write!(out, "\\U{:08x}", c as u32)?,
-        }
+    let mut rest = s;
+    loop {
+        let (plain, special) = rest.split_at(rest.bytes().position(|b| !is_plain(b)).unwrap_or(rest.len()));
+        out.write_str(plain)?;
+        let Some(c) = special.chars().next() else { break };
+        write_escaped(out, c)?;
+        rest = &special[c.len_utf8()..];
     }
     out.write_char('"')
+}
+
+fn write_escaped(out: &mut impl Write, c: char) -> fmt::Result {
+    match c {
+        '"' => out.write_str("\\\""),
+        '\\' => out.write_str("\\\\"),
+        '\x07' => out.write_str("\\a"),
+        '\x08' => out.write_str("\\b"),
+        '\x0c' => out.write_str("\\f"),
+        '\n' => out.write_str("\\n"),
+        '\r' => out.write_str("\\r"),
+        '\t' => out.write_str("\\t"),
+        '\x0b' => out.write_str("\\v"),
+        c if is_printable(c) => out.write_char(c),
+        c if (c as u32) < 0x20 || c == '\x7f' => write!(out, "\\x{:02x}", c as u32),
+        c if (c as u32) < 0x10000 => write!(out, "\\u{:04x}", c as u32),
+        c => write!(out, "\\U{:08x}", c as u32),
+    }
 }
 
 /// Go's `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.

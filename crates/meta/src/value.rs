@@ -446,6 +446,12 @@ impl Map {
         self.own().iter_mut().map(|(k, v)| (k.as_str(), v))
     }
 
+    /// The entries in key order, whose values may change.
+    #[inline]
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Value)> {
+        self.own().iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.entries().iter().map(|(k, _)| k.as_str())
     }

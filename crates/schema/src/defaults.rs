@@ -36,6 +36,10 @@ struct Plan {
     rules: Vec<Rule>,
     /// With something to do inside of them.
     below: Vec<u16>,
+    /// For each field, whether it is one of those.
+    is_below: Vec<bool>,
+    /// Those that are made if they are absent: a Go struct that is no pointer is always there, and gets its defaults.
+    made: Vec<u16>,
 }
 
 impl Plan {
@@ -58,7 +62,7 @@ impl Defaulting {
             .map(|(t, id)| Plan {
                 own: indices(t, |f| own_default(f).is_some()),
                 rules: by_type.remove(&id).unwrap_or_default(),
-                below: Vec::new(),
+                ..Plan::default()
             })
             .collect();
         // Types refer to each other in circles: repeat until no further type turns out to have something below.
@@ -72,6 +76,11 @@ impl Defaulting {
             if !grown {
                 break;
             }
+        }
+        for (t, TypeId(i)) in types() {
+            let plan = &mut plans[i as usize];
+            plan.is_below = (0..t.fields.len()).map(|i| plan.below.contains(&(i as u16))).collect();
+            plan.made = plan.below.iter().copied().filter(|i| !t.fields[usize::from(*i)].presence.nilable).collect();
         }
         let plans = plans.into_iter().map(|p| (!p.is_empty()).then_some(p)).collect();
         Defaulting { table, plans }
@@ -124,8 +133,20 @@ impl Walk<'_> {
         for rule in &plan.rules {
             rule(map);
         }
-        for i in &plan.below {
-            self.below(t, usize::from(*i), map);
+        if plan.below.is_empty() {
+            return;
+        }
+        let mut fields = t.fields.in_order(map.len());
+        for (key, value) in map.entries_mut() {
+            if let Some(i) = fields.find(key.head(), key).filter(|i| plan.is_below[*i]) {
+                self.value(&t.fields[i].schema, value);
+            }
+        }
+        for i in plan.made.iter().map(|i| usize::from(*i)) {
+            let field = &t.fields[i];
+            if map.get_with(t.fields.head(i), &field.name).is_none_or(Value::is_null) {
+                self.make(t, i, map);
+            }
         }
     }
 
@@ -142,15 +163,17 @@ impl Walk<'_> {
         let field = &t.fields[index];
         match map.get_mut_with(t.fields.head(index), &field.name) {
             Some(value) if !value.is_null() => self.value(&field.schema, value),
-            // A Go struct that is no pointer is always there, and gets its defaults.
-            _ if !field.presence.nilable => {
-                let mut made = Value::object();
-                self.value(&field.schema, &mut made);
-                if !made.is_empty() {
-                    map.insert_at(t.fields.key(index), made);
-                }
-            }
+            _ if !field.presence.nilable => self.make(t, index, map),
             _ => {}
+        }
+    }
+
+    /// Sets a struct that is absent, if it has any defaults.
+    fn make(&self, t: &StructType, index: usize, map: &mut Map) {
+        let mut made = Value::object();
+        self.value(&t.fields[index].schema, &mut made);
+        if !made.is_empty() {
+            map.insert_at(t.fields.key(index), made);
         }
     }
 }

@@ -57,7 +57,7 @@ fn drop_init_annotations(object: &mut Map) {
         "pod.beta.kubernetes.io/init-containers",
     ];
     let Some(annotations) = object.get("metadata").and_then(|meta| meta.get("annotations")) else { return };
-    if DROPPED.iter().all(|name| annotations.get(name).is_none()) {
+    if !annotations.as_object().is_some_and(|all| all.keys().any(|name| DROPPED.contains(&name))) {
         return;
     }
     let annotations = object_mut(object, "metadata").and_then(|meta| object_mut(meta, "annotations"));

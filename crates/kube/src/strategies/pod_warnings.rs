@@ -168,6 +168,12 @@ impl Display for ContainerPath<'_> {
 }
 
 fn fractional(path: Arguments<'_>, amount: &Value) -> Option<String> {
+    // A few digits with a suffix that makes them more are whole. What does not fit into 64 bits need not be.
+    const FITS: usize = 7;
+    let makes_more = |b: u8| b.is_ascii_digit() || matches!(b, b'k' | b'K' | b'M' | b'G' | b'i');
+    if amount.as_str().is_some_and(|text| text.len() <= FITS && text.bytes().all(makes_more)) {
+        return None;
+    }
     let amount = Quantity::from_value(amount).ok()?;
     if amount.milli_value() % 1000 == 0 {
         return None;
@@ -433,7 +439,7 @@ impl<'a> Subject<'a> {
 
 /// A variable that hides an earlier one without building on it.
 fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>) {
-    let names: Vec<&str> = variables.iter().map(|variable| variable.str_at(&["name"])).collect();
+    let names: Vec<&str> = variables.iter().map(|variable| variable.get("name").map_or("", Value::or_empty)).collect();
     for i in repeats(&names) {
         let (name, variable) = (names[i], &variables[i]);
         let reference = format!("$({name})");

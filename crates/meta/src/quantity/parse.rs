@@ -42,14 +42,28 @@ struct Parts<'a> {
     suffix: &'a str,
 }
 
+/// The digits that a text begins with, and what is behind them.
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+/// Nearly all amounts: digits, and a suffix.
+fn split_plain(text: &str) -> Option<(Parts<'_>, Unit)> {
+    let (whole, suffix) = digits(text);
+    if matches!(whole.as_bytes(), [] | [b'0', ..]) {
+        return None;
+    }
+    let parts = Parts { negative: false, whole, fraction: "", has_digits: true, suffix };
+    Some((parts, unit(suffix).ok()?))
+}
+
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
-    let digits_end = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let negative = text.starts_with('-');
-    let (all_whole, mut rest) = unsigned.split_at(digits_end(unsigned));
+    let (all_whole, mut rest) = digits(unsigned);
     let mut fraction = "";
     if let Some(after) = rest.strip_prefix('.') {
-        (fraction, rest) = after.split_at(digits_end(after));
+        (fraction, rest) = digits(after);
     }
     // Zeros with nothing behind them end the text early in the reference, so even a lone sign is a zero.
     let has_digits = !all_whole.is_empty() || !fraction.is_empty() || unsigned.is_empty();
@@ -102,8 +116,14 @@ impl Quantity {
         if text == "0" {
             return Ok(Quantity { text: "0".into(), ..Quantity::default() });
         }
-        let parts = split(text)?;
-        let unit = unit(parts.suffix)?;
+        let (parts, unit) = match split_plain(text) {
+            Some(found) => found,
+            None => {
+                let parts = split(text)?;
+                let unit = unit(parts.suffix)?;
+                (parts, unit)
+            }
+        };
         match parse_int(&parts, &unit) {
             Some((quantity, plain)) => {
                 Ok(Quantity { text: if plain { text.into() } else { Str::default() }, ..quantity })
@@ -147,13 +167,14 @@ fn parse_int(parts: &Parts<'_>, unit: &Unit) -> Option<(Quantity, bool)> {
     if room < 0 || scale < NANO {
         return None;
     }
-    let digits = || parts.whole.bytes().chain(parts.fraction.bytes());
-    let unsigned = digits().fold(0, |n: i64, digit| n * 10 + i64::from(digit - b'0'));
+    let append = |n: i64, digit: u8| n * 10 + i64::from(digit - b'0');
+    let unsigned = parts.fraction.bytes().fold(parts.whole.bytes().fold(0, append), append);
     let value = unsigned.checked_mul(factor)?;
     let plain = match format {
         Format::BinarySi => unsigned & 7 != 0,
         _ => {
-            let ends_in_thousands = digits().rev().take_while(|d| *d == b'0').take(3).count() == 3;
+            // With as many digits.
+            let ends_in_thousands = unsigned % 1000 == 0 && whole + fraction >= 3;
             scale % 3 == 0 && !ends_in_thousands && !parts.whole.starts_with('0')
         }
     };

@@ -1,6 +1,6 @@
 //! What a new pod gets from its own fields: selectors that follow its labels, and AppArmor profiles as fields.
 
-use kubelith_meta::Value;
+use kubelith_meta::{Value, members};
 use kubelith_registry::Call;
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -9,6 +9,11 @@ const PROFILE_MAX: usize = 4095;
 
 /// Affinity terms that name labels instead of their values select by the values that this pod has.
 pub fn follow_labels(pod: &mut Value) {
+    let spec = pod.get("spec").unwrap_or(Value::NULL);
+    members!(spec => affinity: "affinity", constraints: "topologySpreadConstraints");
+    if affinity.is_null() && constraints.is_null() {
+        return;
+    }
     let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
     for kind in ["podAffinity", "podAntiAffinity"] {
         let Some(affinity) = pod.at_mut(&["spec", "affinity", kind]) else { continue };
@@ -53,6 +58,9 @@ fn follow(term: &mut Value, labels: &Value) {
 
 /// Profiles that are written in the old way, as annotations, are written as fields, too.
 pub fn read_app_armor(call: &Call, pod: &mut Value) {
+    if !pod.meta().annotations().is_some_and(|all| all.keys().any(|key| key.starts_with(APP_ARMOR))) {
+        return;
+    }
     if pod.str_at(&["spec", "os", "name"]) == "windows" {
         return;
     }

@@ -107,19 +107,25 @@ impl Walk<'_> {
     fn go_struct(&self, t: &StructType, map: &mut Map) {
         let mut fields = t.fields.in_order(map.len());
         let mut expected = t.fields.always_printed();
-        let mut missing: Vec<usize> = Vec::new();
-        map.retain_keys(|key, value| {
-            let Some(index) = fields.find(key.head(), key) else { return t.unknown == Unknown::Preserve };
+        let (mut missing, mut gone) = (Vec::new(), Vec::new());
+        for (at, (key, value)) in map.entries_mut().enumerate() {
+            let Some(index) = fields.find(key.head(), key) else {
+                gone.extend((t.unknown == Unknown::Prune).then_some(at));
+                continue;
+            };
             while let Some((first, rest)) = expected.split_first().filter(|(i, _)| **i < index) {
                 missing.push(*first);
                 expected = rest;
             }
-            let keep = self.field(&t.fields[index], value);
-            if keep && let Some((_, rest)) = expected.split_first().filter(|(i, _)| **i == index) {
+            if !self.field(&t.fields[index], value) {
+                gone.push(at);
+            } else if let Some((_, rest)) = expected.split_first().filter(|(i, _)| **i == index) {
                 expected = rest;
             }
-            keep
-        });
+        }
+        if !gone.is_empty() {
+            remove(map, &gone);
+        }
         for &index in missing.iter().chain(expected) {
             map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
         }
@@ -176,6 +182,16 @@ impl Walk<'_> {
         }
         map
     }
+}
+
+/// Removes the members at these positions, which are in order.
+#[cold]
+fn remove(map: &mut Map, positions: &[usize]) {
+    let (mut at, mut gone) = (0, positions.iter().peekable());
+    map.retain(|_, _| {
+        at += 1;
+        gone.next_if(|position| **position == at - 1).is_none()
+    });
 }
 
 /// Whether the field is printed even if nothing is known of it.

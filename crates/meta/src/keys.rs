@@ -130,13 +130,17 @@ impl PartialOrd for Key {
 /// Whether two keys with the same head are the same.
 #[inline]
 pub fn same_behind_head(a: &str, b: &str) -> bool {
+    same_short(a, b) || (a.len() > SHORT && a == b)
+}
+
+/// Longer keys take a call to compare.
+const SHORT: usize = 16;
+
+/// Whether two keys with the same head are short and the same.
+#[inline]
+pub(crate) fn same_short(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    a.len() == b.len()
-        && match a.len() {
-            0..=8 => true,
-            9..=16 => a.last_chunk::<8>() == b.last_chunk::<8>(),
-            _ => a[8..] == b[8..],
-        }
+    a.len() == b.len() && (a.len() <= 8 || (a.len() <= SHORT && a.last_chunk::<8>() == b.last_chunk::<8>()))
 }
 
 /// Whether two keys are the same.

@@ -324,32 +324,37 @@ impl Map {
         self.entries().binary_search_by(|(k, _)| k.order(head, key))
     }
 
-    /// Where `key` is. Mostly the head tells.
-    #[inline]
+    /// Where `key` is. In a small object mostly the head tells, and what it does not tell is left to a search.
+    #[inline(always)]
     fn position(&self, head: Head, key: &str) -> Option<usize> {
         const SMALL: usize = 16;
         let entries = self.entries();
-        let mut at = 0;
         if entries.len() > SMALL {
-            at = entries.partition_point(|(k, _)| k.head() < head);
-        } else {
-            while at < entries.len() && entries[at].0.head() < head {
-                at += 1;
-            }
+            return self.search(head, key);
         }
-        let (found, _) = entries.get(at).filter(|(k, _)| k.head() == head)?;
-        if keys::same_behind_head(found, key) { Some(at) } else { self.position_of_twin(head, key) }
+        let mut at = 0;
+        while at < entries.len() {
+            let (found, _) = &entries[at];
+            if found.head() >= head {
+                return match found.head() == head {
+                    true if keys::same_short(found, key) => Some(at),
+                    true => self.search(head, key),
+                    false => None,
+                };
+            }
+            at += 1;
+        }
+        None
     }
 
-    /// Where `key` is, if another key with its head comes first.
-    #[cold]
-    fn position_of_twin(&self, head: Head, key: &str) -> Option<usize> {
+    #[inline(never)]
+    fn search(&self, head: Head, key: &str) -> Option<usize> {
         self.find(head, key).ok()
     }
 
     #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
-        self.position(Head::of(key), key).is_some()
+        self.get(key).is_some()
     }
 
     #[inline]

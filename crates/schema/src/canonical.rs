@@ -107,21 +107,20 @@ impl Walk<'_> {
     fn go_struct(&self, t: &StructType, map: &mut Map) {
         let mut fields = t.fields.in_order(map.len());
         let mut expected = t.fields.always_printed();
-        let mut missing: Vec<u16> = Vec::new();
+        let mut missing: Vec<usize> = Vec::new();
         map.retain_keys(|key, value| {
             let Some(index) = fields.find(key.head(), key) else { return t.unknown == Unknown::Preserve };
-            while let Some((first, rest)) = expected.split_first().filter(|(i, _)| usize::from(**i) < index) {
+            while let Some((first, rest)) = expected.split_first().filter(|(i, _)| **i < index) {
                 missing.push(*first);
                 expected = rest;
             }
             let keep = self.field(&t.fields[index], value);
-            if keep && let Some((_, rest)) = expected.split_first().filter(|(i, _)| usize::from(**i) == index) {
+            if keep && let Some((_, rest)) = expected.split_first().filter(|(i, _)| **i == index) {
                 expected = rest;
             }
             keep
         });
-        for index in missing.iter().chain(expected) {
-            let index = usize::from(*index);
+        for &index in missing.iter().chain(expected) {
             map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
         }
     }
@@ -172,8 +171,7 @@ impl Walk<'_> {
 
     fn zero_struct(&self, t: &StructType) -> Map {
         let mut map = Map::new();
-        for index in t.fields.always_printed() {
-            let index = usize::from(*index);
+        for &index in t.fields.always_printed() {
             map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
         }
         map

@@ -12,7 +12,7 @@ pub struct Fields {
     /// Those of the names.
     heads: Box<[Head]>,
     /// The positions of those that are printed even if nothing is known of them.
-    always_printed: Box<[u16]>,
+    always_printed: Box<[usize]>,
     /// Whether all names are letters and digits.
     plain: bool,
 }
@@ -32,7 +32,7 @@ impl Fields {
     /// Where the field `name` is.
     pub fn position(&self, head: Head, name: &str) -> Option<usize> {
         let at = self.heads.partition_point(|h| *h < head);
-        self.from_first(at, head, name)
+        self.first_from(at, head, name)
     }
 
     /// The field `name`, if it is the one at `index`.
@@ -56,7 +56,7 @@ impl Fields {
     /// The positions of the fields that are printed even if nothing is known of them: those without omitempty, and
     /// structs.
     #[inline]
-    pub fn always_printed(&self) -> &[u16] {
+    pub fn always_printed(&self) -> &[usize] {
         &self.always_printed
     }
 
@@ -74,14 +74,16 @@ impl Fields {
 
     /// Where the field `name` is. The fields with its head begin at `at`, if there are any.
     #[inline]
-    fn from_first(&self, mut at: usize, head: Head, name: &str) -> Option<usize> {
-        while at < self.heads.len() && self.heads[at] == head {
-            if keys::same_behind_head(&self.list[at].name, name) {
-                return Some(at);
-            }
-            at += 1;
-        }
-        None
+    fn first_from(&self, at: usize, head: Head, name: &str) -> Option<usize> {
+        self.heads.get(at).filter(|first| **first == head)?;
+        if keys::same_behind_head(&self.list[at].name, name) { Some(at) } else { self.search(name) }
+    }
+
+    /// Where the field `name` is, if other fields with its head come first. A custom resource can have thousands of them.
+    #[cold]
+    #[inline(never)]
+    fn search(&self, name: &str) -> Option<usize> {
+        self.list.binary_search_by(|f| keys::order(&f.name, name)).ok()
     }
 }
 
@@ -90,14 +92,16 @@ impl InOrder<'_> {
     #[inline]
     pub fn find(&mut self, head: Head, name: &str) -> Option<usize> {
         let heads = &*self.fields.heads;
+        let mut at = self.passed;
         if self.sparse {
-            self.passed += heads[self.passed..].partition_point(|h| *h < head);
+            at += heads[at..].partition_point(|h| *h < head);
         } else {
-            while self.passed < heads.len() && heads[self.passed] < head {
-                self.passed += 1;
+            while at < heads.len() && heads[at] < head {
+                at += 1;
             }
         }
-        self.fields.from_first(self.passed, head, name)
+        self.passed = at;
+        self.fields.first_from(at, head, name)
     }
 }
 
@@ -115,7 +119,7 @@ impl From<Vec<Field>> for Fields {
     fn from(mut list: Vec<Field>) -> Fields {
         list.sort_by(|a, b| a.name.cmp(&b.name));
         let heads = list.iter().map(|f| Head::of(&f.name)).collect();
-        let always_printed = list.iter().zip(0u16..).filter(|(f, _)| is_always_printed(f)).map(|(_, i)| i).collect();
+        let always_printed = list.iter().enumerate().filter(|(_, f)| is_always_printed(f)).map(|(i, _)| i).collect();
         let plain = list.iter().all(|f| f.name.bytes().all(|b| b.is_ascii_alphanumeric()));
         Fields { list, heads, always_printed, plain }
     }

@@ -211,6 +211,7 @@ impl TypeTable {
     }
 
     /// The struct behind a schema, if it is one.
+    #[inline]
     pub fn resolve<'a>(&'a self, schema: &'a Schema) -> Option<&'a StructType> {
         match &schema.shape {
             Shape::Named(id) => Some(self.get(*id)),
@@ -233,6 +234,7 @@ impl TypedSchema {
 
 impl Schema {
     /// Whether the map or struct here is owned and replaced as a whole, by what is said here or by its type.
+    #[inline]
     pub fn is_atomic(&self, table: &TypeTable) -> bool {
         !self.granular && (self.atomic || table.resolve(self).is_some_and(|t| t.atomic))
     }

@@ -62,7 +62,7 @@ impl DerefMut for Request {
 /// One link of the chain: a filter, a server, a verb. Links are erased here so that a chain is a list of
 /// constructor calls and not a type.
 ///
-/// Dropping the future ends a read. A write that passed admission is spawned and runs to its end.
+/// Dropping the future ends a read. A write that passed admission runs to its end.
 pub trait Handler: Send + Sync + 'static {
     fn handle(&self, request: Request) -> Reply;
 }

@@ -326,7 +326,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A string; the cursor is at its opening quote.
-    #[inline]
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         let start = self.pos + 1;
         let mut at = start;

@@ -37,10 +37,15 @@ pub(crate) enum Masked<'a> {
 
 impl<'a> Mask<'a> {
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nobodys.is_none() && self.excluded.is_none()
+    }
+
+    #[inline]
     pub(crate) fn of_field(&self, name: &str) -> Masked<'a> {
-        match (self.nobodys, self.excluded) {
-            (None, None) => Masked::Rest { itself: false, below: Mask::default() },
-            _ => self.of_listed(name),
+        match self.is_empty() {
+            true => Masked::Rest { itself: false, below: Mask::default() },
+            false => self.of_listed(name),
         }
     }
 

@@ -146,6 +146,16 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// The struct that this type is, if all its members are declared, and owned one by one.
+    #[inline]
+    pub(crate) fn plain_struct(self) -> Option<(&'a TypeTable, &'a StructType)> {
+        let Type::Declared { table, schema, .. } = self else { return None };
+        let Shape::Named(id) = schema.shape else { return None };
+        let struct_type = table.get(id);
+        let is_open = struct_type.unknown == Unknown::Preserve || struct_type.fields.is_empty() || struct_type.embedded;
+        (!is_open && !schema.is_atomic(table)).then_some((table, struct_type))
+    }
+
     /// The type as a map, whatever else it can be.
     pub(crate) fn as_map(self) -> Option<MapType<'a>> {
         match self.kind(Some(&Value::Object(Map::new()))) {

@@ -7,7 +7,7 @@ use super::validate::Duplicates;
 use super::{Kind, ListType, MapType, Scalar, Type};
 use crate::fieldset::{FieldsWriter, Mask, Masked, Name, values};
 use kubelith_meta::{Map, Str, Value};
-use kubelith_schema::ListKind;
+use kubelith_schema::{ListKind, StructType, TypeTable};
 use std::cmp::Ordering;
 
 /// The value is not as simple as that: it takes the long way.
@@ -91,6 +91,11 @@ fn added_field(
 
 /// Everything below a value that came whole.
 fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) -> Written {
+    if let (Some((table, struct_type)), Value::Object(members)) = (ty.plain_struct(), value)
+        && mask.is_empty()
+    {
+        return added_struct(out, table, struct_type, members);
+    }
     match (ty.kind(Some(value)), value) {
         (Kind::Scalar(scalar), value) => fits_scalar(scalar, value),
         (Kind::List(list), value) if list.is_atomic() => fits(ty, value),
@@ -110,6 +115,19 @@ fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) ->
         (_, Value::Null) => Ok(()),
         _ => Err(Unusual),
     }
+}
+
+/// As `added`, for what most of an object is made of: structs that have no members but those that are declared.
+fn added_struct(out: &mut FieldsWriter, table: &TypeTable, struct_type: &StructType, members: &Map) -> Written {
+    let fields = &struct_type.fields;
+    let mut in_order = fields.in_order(members.len());
+    for (key, value) in members.entries() {
+        let index = in_order.find(key.head(), key).ok_or(Unusual)?;
+        let ty = Type::Declared { table, schema: &fields[index].schema, preserve: false };
+        let name = if fields.are_plain() { Name::Plain(key) } else { Name::Any(key) };
+        added_field(out, name, true, (ty, value), Mask::default())?;
+    }
+    Ok(())
 }
 
 #[inline]

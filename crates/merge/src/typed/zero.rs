@@ -21,8 +21,7 @@ impl Type<'_> {
 
 fn zero_struct(table: &TypeTable, struct_type: &StructType) -> Map {
     let mut map = Map::new();
-    for index in struct_type.fields.always_printed() {
-        let index = usize::from(*index);
+    for &index in struct_type.fields.always_printed() {
         let field = &struct_type.fields[index];
         let nested = table.resolve(&field.schema).filter(|_| !field.presence.nilable);
         let zero = match (nested, field.presence.omit) {

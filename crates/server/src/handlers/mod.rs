@@ -15,6 +15,7 @@ pub mod output;
 mod patch;
 pub mod scale;
 mod selection;
+mod to_end;
 pub mod typed;
 mod update;
 pub mod views;
@@ -26,6 +27,7 @@ pub use context::Context;
 pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
 pub use options::Query;
 pub use patch::patch_types;
+pub use to_end::run_to_end;
 
 use crate::api::Answering;
 use crate::http::Request;
@@ -65,17 +67,6 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
 /// GET of one object, which mostly is in memory.
 pub fn read_one(cx: Arc<Context>) -> Answering {
     Answer::begin(get::get(cx))
-}
-
-/// A write that passed admission runs to its end even if the client goes away: it is a task of its own.
-pub async fn run_to_end<T: Send + 'static>(
-    task: impl Future<Output = Result<T, Status>> + Send + 'static,
-) -> Result<T, Status> {
-    match tokio::spawn(task).await {
-        Ok(done) => done,
-        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
-        Err(_) => Err(Status::service_unavailable("apiserver is shutting down")),
-    }
 }
 
 impl Context {

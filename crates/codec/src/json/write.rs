@@ -42,7 +42,10 @@ fn write_at(out: &mut Vec<u8>, value: &Value, depth: usize) {
                 }
                 write_string(out, key);
                 out.push(b':');
-                write_at(out, value, depth + 1);
+                match value {
+                    Value::String(s) => write_string(out, s),
+                    value => write_at(out, value, depth + 1),
+                }
             }
             out.push(b'}');
         }

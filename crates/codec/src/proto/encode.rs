@@ -98,6 +98,8 @@ impl<'v, 's> Encoder<'v, 's> {
             return;
         }
         match (&field.schema.shape, value) {
+            // Most fields.
+            (Shape::String, Some(Value::String(text))) => put_bytes(out, number, text.as_bytes()),
             (Shape::List(item), Some(Value::Array(items))) if field.schema.boxed => {
                 put_nested(out, number, |out| self.items(out, 1, item, items));
             }

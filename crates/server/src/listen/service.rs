@@ -127,7 +127,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
 fn is_brief(request: &Request) -> bool {
     let mut path = request.uri().path().split('/').skip(1);
     let below_version = match path.next() {
-        Some("api") => path.nth(0).is_some(),
+        Some("api") => path.next().is_some(),
         Some("apis") => path.nth(1).is_some(),
         _ => false,
     };

@@ -21,6 +21,8 @@ const UPLOAD_WINDOW: u32 = 256 * 1024;
 const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// A front proxy sends each group of a user as one.
 const MAX_HEADERS: usize = 1000;
+/// How often a connection reads, answers and writes until others are let in between.
+const TURNS: usize = 4;
 /// Per stream: what is made ahead of a slow reader.
 const MAX_SEND_BUFFER: usize = 128 * 1024;
 
@@ -185,13 +187,15 @@ impl Protocol for Http2 {
     }
 
     fn poll(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
-        loop {
+        for _ in 0..TURNS {
             let ended = Pin::new(&mut conn.conn).poll(cx);
             let any = conn.inbox.begin_all();
             if ended.is_ready() || !any {
                 return ended;
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn leave(mut conn: Pin<&mut Self::Connection>) {

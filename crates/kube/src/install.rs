@@ -117,7 +117,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         &config.registry,
     );
     let mut routes = Routes::default();
-    let mut resources = HashMap::new();
+    let mut resources = Resources::default();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
     for descriptor in &config.catalog.descriptors {
         let descriptor = &config.stored(descriptor);

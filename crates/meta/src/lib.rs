@@ -10,6 +10,7 @@ mod members;
 pub mod names;
 pub mod object;
 pub mod quantity;
+pub mod quick_hash;
 pub mod random;
 pub mod selector;
 pub mod status;

@@ -4,6 +4,7 @@
 use crate::call::{Call, Mode, Warnings};
 use crate::options::ReadAt;
 use crate::resource::Resource;
+use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 pub use kubelith_store::cache::CachedObject;
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Resources by group and plural.
-pub type Resources = HashMap<(Str, Str), Arc<Resource>>;
+pub type Resources = HashMap<(Str, Str), Arc<Resource>, QuickHash>;
 
 /// A way to all resources that exists before they do: their own admission and strategies hold it.
 #[derive(Default)]

@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, RouteError};
+use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
@@ -126,7 +127,7 @@ pub struct Served {
 /// All resources of a set of group versions.
 #[derive(Default)]
 pub struct Routes {
-    pub versions: HashMap<GroupVersion, HashMap<Str, Served>>,
+    pub versions: HashMap<GroupVersion, HashMap<Str, Served, QuickHash>, QuickHash>,
 }
 
 /// Serves `Routes` and passes on the rest.

@@ -157,6 +157,10 @@ struct Link {
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
         let info = request.carried().info.clone();
+        // Nearly all requests; documents are no resources.
+        if info.as_ref().is_some_and(|info| info.is_resource_request) {
+            return self.next.handle(request);
+        }
         let path = info.as_ref().map_or(request.uri().path(), |info| info.path.as_str());
         let Some(parts) = Parts::of(path) else { return self.next.handle(request) };
         let merged = self.discovery.merged();

@@ -4,14 +4,9 @@ use super::Layer;
 use super::authorization::attributes;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::respond;
-use http::HeaderName;
 use kubelith_auth::Authorizer;
 use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
 use std::sync::Arc;
-
-const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
-const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
-const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
 
 struct Shared {
     authorizer: Arc<dyn Authorizer>,
@@ -39,10 +34,9 @@ impl Handler for Link {
     }
 }
 
+/// Whether there may be something about impersonation among the headers.
 fn asks(request: &Request) -> bool {
-    let headers = request.headers();
-    [IMPERSONATE_USER, IMPERSONATE_GROUP, IMPERSONATE_UID].iter().any(|name| headers.contains_key(name))
-        || headers.keys().any(|name| name.as_str().starts_with("impersonate-extra-"))
+    request.headers().keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
 
 impl Shared {

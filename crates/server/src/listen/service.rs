@@ -125,14 +125,17 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
 
 /// Whether a request is, by its looks, a read of one object. It need not be right: this is only about where it runs.
 fn is_brief(request: &Request) -> bool {
-    let mut path = request.uri().path().split('/').skip(1);
-    let below_version = match path.next() {
-        Some("api") => path.next().is_some(),
-        Some("apis") => path.nth(1).is_some(),
+    if request.method() != Method::GET {
+        return false;
+    }
+    let path = request.uri().path();
+    let slashes = path.bytes().filter(|b| *b == b'/').count();
+    // Behind the version come `nodes/x`, or `namespaces/x/pods/y`.
+    match slashes {
+        4 | 6 => path.starts_with("/api/"),
+        5 | 7 => path.starts_with("/apis/"),
         _ => false,
-    };
-    // `nodes/x`, `namespaces/x/pods/y`: names come second.
-    request.method() == Method::GET && below_version && matches!(path.count(), 2 | 4)
+    }
 }
 
 /// HTTP/2 knows no `Connection` header; as in Go's server, `close` means: no new streams on this connection.

@@ -10,6 +10,7 @@ use crate::request_info::{RequestInfo, is_true};
 use kubelith_auth::User;
 use kubelith_auth::user::API_SERVER;
 use kubelith_meta::Str;
+use kubelith_meta::quick_hash::QuickHash;
 use prometheus::{
     Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
 };
@@ -52,7 +53,7 @@ pub struct RequestMetrics {
     reads: ReadMetrics,
     /// Resources that have series already. Names come from URLs, so their number is bounded here.
     known: RwLock<HashSet<[Str; 4]>>,
-    routes: RwLock<HashMap<Route, Arc<Series>>>,
+    routes: RwLock<HashMap<Route, Arc<Series>, QuickHash>>,
 }
 
 /// What answers are counted by, besides their code.

@@ -44,24 +44,6 @@ impl Inbox {
     }
 }
 
-/// Begins by waiting, so as to become a task: work that would hold up the other requests of its connection.
-#[derive(Default)]
-pub struct Yield {
-    yielded: bool,
-}
-
-impl Future for Yield {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if mem::replace(&mut self.yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +68,7 @@ mod tests {
         inbox.execute(async move { first() });
         inbox.execute(async { panic!("one request's own trouble") });
         inbox.execute(async move {
-            Yield::default().await;
+            tokio::task::yield_now().await;
             elsewhere();
             wait.await.unwrap();
             tell.send(()).unwrap();

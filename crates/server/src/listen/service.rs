@@ -3,7 +3,6 @@
 
 use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
-use super::inbox::Yield;
 use super::parking::{self, Begun, Held, Streams};
 use super::refusal;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
@@ -116,7 +115,8 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         }
         let handler = self.handler.clone();
         let elsewhere = async move {
-            Yield::default().await;
+            // Work that would hold up the other requests of its connection waits at first, and so becomes a task.
+            tokio::task::yield_now().await;
             finish(handler.handle(request).await)
         };
         Answer::pending(elsewhere).into_future()

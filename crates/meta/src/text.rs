@@ -216,6 +216,23 @@ pub fn push_json_escaped(out: &mut String, s: &str) {
     }
 }
 
+/// Whether a byte stays as it is in JSON, and in JSON within JSON: ASCII that is printed, and that neither JSON nor HTML
+/// escapes. Spaces are not among them.
+#[inline]
+pub fn is_never_escaped(byte: u8) -> bool {
+    NEVER_ESCAPED[usize::from(byte)]
+}
+
+static NEVER_ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0x21;
+    while b < 0x7f {
+        table[b] = !matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
+        b += 1;
+    }
+    table
+};
+
 /// Several errors as one message: each message once, in brackets unless only one is left.
 pub fn aggregate(messages: impl IntoIterator<Item = String>) -> String {
     let mut seen = HashSet::new();

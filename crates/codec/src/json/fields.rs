@@ -1,6 +1,8 @@
 //! `fieldsV1` as servers write it: objects in objects, without a space, and with keys that need no repair. It is nearly
 //! half of the JSON of a pod, so there is a quicker look at it than at JSON of any kind.
 
+use kubelith_meta::text::is_never_escaped;
+
 /// Objects are rarely deeper; what is takes the long way.
 const MAX_DEPTH: usize = 64;
 
@@ -41,7 +43,7 @@ fn behind_closed(json: &[u8], mut at: usize, depth: &mut usize) -> Option<usize>
 fn behind_key(json: &[u8], at: usize) -> Option<usize> {
     let mut rest = json.get(at..)?.strip_prefix(b"\"")?;
     loop {
-        let plain = rest.iter().take_while(|b| IS_PLAIN[usize::from(**b)]).count();
+        let plain = rest.iter().take_while(|b| is_never_escaped(**b)).count();
         rest = match &rest[plain..] {
             [b'"', b':', behind @ ..] => return Some(json.len() - behind.len()),
             [b'\\', b'"' | b'\\', behind @ ..] => behind,
@@ -49,17 +51,6 @@ fn behind_key(json: &[u8], at: usize) -> Option<usize> {
         };
     }
 }
-
-/// Bytes of keys that stay as they are: ASCII that is printed, and that neither JSON nor HTML escapes.
-const IS_PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut b = 0x21;
-    while b < 0x7f {
-        table[b] = !matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
-        b += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use super::element::PathElement;
 use super::set::{Node, Set};
 use kubelith_meta::Value;
-use kubelith_meta::text::push_json_escaped;
+use kubelith_meta::text::{is_never_escaped, push_json_escaped};
 
 /// Text of a set under way: an open object whose entries come in the order of path elements.
 pub(crate) struct FieldsWriter {
@@ -178,15 +178,5 @@ impl FieldsWriter {
 /// Whether a text is the same in JSON, and in JSON inside of JSON: printed ASCII that is never escaped.
 #[inline]
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|b| IS_PLAIN[usize::from(b)])
+    text.bytes().all(is_never_escaped)
 }
-
-const IS_PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut b = 0x21;
-    while b < 0x7f {
-        table[b] = !matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&');
-        b += 1;
-    }
-    table
-};

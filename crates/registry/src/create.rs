@@ -13,18 +13,29 @@ use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_store::cache::Rendered;
 use kubelith_store::{Expect, StoreError};
+use std::sync::Arc;
 
 /// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
 /// fail once in a thousand creates.
 const NAME_ATTEMPTS: usize = 8;
 
+/// What the caller of a create does with what was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The JSON that readers get will do, where it is known: the object is thrown away before the store is waited for,
+    /// so that the next request finds its memory still warm.
+    Json,
+    Object,
+}
+
 /// What a create did.
 #[derive(Debug)]
-pub struct Created {
-    pub object: Value,
-    /// The object as JSON, if readers get it so.
-    pub json: Option<Bytes>,
+pub enum Created {
+    Object(Value),
+    /// The object as readers get it.
+    Json(Bytes),
 }
 
 impl Resource {
@@ -32,25 +43,37 @@ impl Resource {
     /// The answer has its resourceVersion, unless it is a dry run.
     ///
     /// Dropping the future may or may not undo the create; spawn it if it must not depend on the client.
-    pub async fn create(&self, call: &Call, object: Value, options: Option<&Value>) -> Result<Created, Status> {
+    pub async fn create(
+        &self,
+        call: &Call,
+        object: Value,
+        options: Option<&Value>,
+        wanted: Wanted,
+    ) -> Result<Created, Status> {
         let meta = object.get("metadata");
         let member = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("");
         if !member("name").is_empty() || member("generateName").is_empty() {
-            return self.create_once(call, object, options).await;
+            return self.create_once(call, object, options, wanted).await;
         }
         for _ in 1..NAME_ATTEMPTS {
-            match self.create_once(call, object.clone(), options).await {
+            match self.create_once(call, object.clone(), options, wanted).await {
                 Err(status) if status.is_already_exists() => continue,
                 done => return done,
             }
         }
-        self.create_once(call, object, options).await
+        self.create_once(call, object, options, wanted).await
     }
 
-    async fn create_once(&self, call: &Call, mut object: Value, options: Option<&Value>) -> Result<Created, Status> {
+    async fn create_once(
+        &self,
+        call: &Call,
+        mut object: Value,
+        options: Option<&Value>,
+        wanted: Wanted,
+    ) -> Result<Created, Status> {
         let generated = self.fill_system_metadata(&mut object);
         let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
-        let created = self.create_reserved(call, object, generated, options).await;
+        let created = self.create_reserved(call, object, generated, options, wanted).await;
         reservation.settle(created.is_ok()).await;
         created
     }
@@ -61,6 +84,7 @@ impl Resource {
         mut object: Value,
         generated: Generated,
         options: Option<&Value>,
+        wanted: Wanted,
     ) -> Result<Created, Status> {
         self.before_create(call, &mut object)?;
         let request = Request { call, operation: Operation::Create, old: None, options };
@@ -76,17 +100,19 @@ impl Resource {
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => Ok(Created { object: self.as_stored(call, object).await?, json: None }),
+                None => Ok(Created::Object(self.as_stored(call, object).await?)),
             };
         }
         let ttl = self.time_to_live(&object);
-        let answer = encoded.rendered().cloned();
+        let unfinished = Unfinished::new(object, encoded.rendered(), wanted);
         match self.put(&key, encoded, Expect::Absent, ttl).await {
-            Ok(revision) => {
-                set_resource_version(&mut object, revision.0);
-                let json = answer.map(|rendered| rendered.json_at(revision.0).into());
-                Ok(Created { object: self.as_stored(call, object).await?, json })
-            }
+            Ok(revision) => match unfinished {
+                Unfinished::Rendered(rendered) => Ok(Created::Json(rendered.json_at(revision.0).into())),
+                Unfinished::Object(mut object) => {
+                    set_resource_version(&mut object, revision.0);
+                    Ok(Created::Object(self.as_stored(call, object).await?))
+                }
+            },
             Err(StoreError::Conflict { current }) => {
                 let found = match &current {
                     Some(kv) => self.current_of_kv(call, kv).await.ok().map(|c| c.object),
@@ -262,6 +288,21 @@ impl Resource {
         match call.subresource.as_str() {
             "scale" => Part::Main,
             other => Part::of(other),
+        }
+    }
+}
+
+/// What will be created, but for the resourceVersion.
+enum Unfinished {
+    Rendered(Arc<Rendered>),
+    Object(Value),
+}
+
+impl Unfinished {
+    fn new(object: Value, rendered: Option<&Arc<Rendered>>, wanted: Wanted) -> Unfinished {
+        match (rendered, wanted) {
+            (Some(rendered), Wanted::Json) => Unfinished::Rendered(rendered.clone()),
+            _ => Unfinished::Object(object),
         }
     }
 }

@@ -18,7 +18,7 @@ mod update;
 pub mod wire;
 
 pub use call::{Call, Mode, Warnings};
-pub use create::Created;
+pub use create::{Created, Wanted};
 pub use delete::{DeleteBy, DeleteOutcome, DeleteResult};
 pub use objects::{Objects, Resources};
 pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};

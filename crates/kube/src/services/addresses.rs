@@ -5,7 +5,7 @@ use super::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Status, Value, random};
-use kubelith_registry::{DeleteBy, DeleteOptions, Objects};
+use kubelith_registry::{DeleteBy, DeleteOptions, Objects, Wanted};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl Addresses {
         let name = address.to_string();
         let mut call = self.objects.own_call(resource, "", &name);
         call.name = Default::default();
-        match resource.create(&call, ip_address(service, address), None).await {
+        match resource.create(&call, ip_address(service, address), None, Wanted::Json).await {
             Ok(_) => Ok(()),
             Err(status) if status.is_already_exists() => Err(AddressError::Taken),
             Err(status) => Err(AddressError::Store(status)),

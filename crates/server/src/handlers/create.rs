@@ -9,7 +9,7 @@ use crate::http::{RequestBody, Response};
 use http::StatusCode;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::{Call, Created};
+use kubelith_registry::{Call, Created, Wanted};
 use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
@@ -22,12 +22,16 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Create)?;
     let mut object = cx.decode(&bytes, options.field_validation)?;
+    let is_large = bytes.len() > LARGE;
+    drop(bytes);
     let mut call = cx.call(options.mode);
     call.name = Str::from(object.str_at(&["metadata", "name"]));
     cx.default_object(&mut object);
     let ambiguous = cx.canonicalize_sent(&mut object);
     cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
+
+    let wanted = if output::wants_cached_json(&cx, &negotiated) { Wanted::Json } else { Wanted::Object };
 
     // From here on the write runs to its end, whether or not the client waits for it.
     let task = {
@@ -38,28 +42,39 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
             if ambiguous == Ambiguous::No && cx.endpoint.resource.is_typed() {
                 object.share();
             }
-            let spare = (bytes.len() > LARGE).then(|| object.clone());
-            let created = match (create_object(&cx, &call, object, &options.object).await, spare) {
+            let spare = is_large.then(|| object.clone());
+            let created = match (create_object(&cx, &call, object, &options.object, wanted).await, spare) {
                 (Err(status), Some(mut object)) if Ownership::is_too_much(&status) => {
                     Ownership::Dropped.settle(&mut object);
-                    create_object(&cx, &call, object, &options.object).await?
+                    create_object(&cx, &call, object, &options.object, wanted).await?
                 }
                 (done, _) => done?,
             };
-            Ok(Created { object: cx.to_request_version(created.object).await?, ..created })
+            Ok(match created {
+                Created::Object(object) => Created::Object(cx.to_request_version(object).await?),
+                json @ Created::Json(_) => json,
+            })
         }
     };
-    let Created { object, json } = super::run_to_end(task).await?;
-    output::written(&cx, &negotiated, StatusCode::CREATED, object, json)
+    match super::run_to_end(task).await? {
+        Created::Json(json) => Ok(output::cached_json(&cx, StatusCode::CREATED, json)),
+        Created::Object(object) => output::value(&cx, &negotiated, StatusCode::CREATED, object),
+    }
 }
 
 /// Mutating admission and the registry, for an object at the request's version.
-async fn create_object(cx: &Context, call: &Call, object: Value, options: &Value) -> Result<Created, Status> {
+async fn create_object(
+    cx: &Context,
+    call: &Call,
+    object: Value,
+    options: &Value,
+    wanted: Wanted,
+) -> Result<Created, Status> {
     let resource = &cx.endpoint.resource;
     let mut object = resource.convert(object, &resource.working_kind(call)).await?;
     let request = Request { call, operation: Operation::Create, old: None, options: Some(options) };
     resource.admission.admit(request, &mut object).await?;
-    resource.create(call, object, Some(options)).await
+    resource.create(call, object, Some(options), wanted).await
 }
 
 /// The namespace of the object is the request's.

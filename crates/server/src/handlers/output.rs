@@ -31,12 +31,21 @@ pub fn written(
     object: Value,
     json: Option<Bytes>,
 ) -> Result<Response, Status> {
-    let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
-    let is_answer = is_plain && cx.endpoint.facet.is_none() && views::has_native_cache(cx);
-    match json.filter(|_| is_answer) {
-        Some(json) => Ok(bytes(cx, code, Format::Json, json)),
+    match json.filter(|_| wants_cached_json(cx, output)) {
+        Some(json) => Ok(cached_json(cx, code, json)),
         None => value(cx, output, code, object),
     }
+}
+
+/// Whether the client wants an object just as it is cached.
+pub fn wants_cached_json(cx: &Context, output: &Output) -> bool {
+    let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
+    is_plain && cx.endpoint.facet.is_none() && views::has_native_cache(cx)
+}
+
+/// An object as it is cached.
+pub fn cached_json(cx: &Context, code: StatusCode, json: Bytes) -> Response {
+    bytes(cx, code, Format::Json, json)
 }
 
 /// An object at the endpoint's version.

@@ -13,7 +13,7 @@ use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Empties, canonicalize};
-use kubelith_store::cache::Rendered;
+use kubelith_store::cache::{Draft, EventKind};
 use kubelith_store::{Expect, StoreError};
 use std::sync::Arc;
 
@@ -104,10 +104,10 @@ impl Resource {
             };
         }
         let ttl = self.time_to_live(&object);
-        let unfinished = Unfinished::new(object, encoded.rendered(), wanted);
+        let unfinished = Unfinished::new(object, encoded.draft.as_ref(), wanted);
         match self.put(&key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => match unfinished {
-                Unfinished::Rendered(rendered) => Ok(Created::Json(rendered.json_at(revision.0).into())),
+                Unfinished::Draft(draft) => Ok(Created::Json(draft.json_at(EventKind::Added, revision.0))),
                 Unfinished::Object(mut object) => {
                     set_resource_version(&mut object, revision.0);
                     Ok(Created::Object(self.as_stored(call, object).await?))
@@ -294,14 +294,14 @@ impl Resource {
 
 /// What will be created, but for the resourceVersion.
 enum Unfinished {
-    Rendered(Arc<Rendered>),
+    Draft(Arc<Draft>),
     Object(Value),
 }
 
 impl Unfinished {
-    fn new(object: Value, rendered: Option<&Arc<Rendered>>, wanted: Wanted) -> Unfinished {
-        match (rendered, wanted) {
-            (Some(rendered), Wanted::Json) => Unfinished::Rendered(rendered.clone()),
+    fn new(object: Value, draft: Option<&Arc<Draft>>, wanted: Wanted) -> Unfinished {
+        match (draft, wanted) {
+            (Some(draft), Wanted::Json) => Unfinished::Draft(draft.clone()),
             _ => Unfinished::Object(object),
         }
     }

@@ -12,7 +12,7 @@ use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Encoding, Scope};
-use kubelith_store::cache::{CachedObject, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot};
+use kubelith_store::cache::{CachedObject, Draft, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,14 +38,7 @@ pub trait Encoder: Send + Sync + 'static {
 pub(crate) struct Encoded {
     bytes: Bytes,
     /// What readers get: those of this server need not decode what it has written.
-    rendered: Option<Arc<Rendered>>,
-}
-
-impl Encoded {
-    /// The object as readers get it, but for its resourceVersion.
-    pub(crate) fn rendered(&self) -> Option<&Arc<Rendered>> {
-        self.rendered.as_ref()
-    }
+    pub(crate) draft: Option<Arc<Draft>>,
 }
 
 /// The version at which strategies and admission see objects.
@@ -142,10 +135,10 @@ impl Resource {
         expect: Expect,
         ttl: Option<Duration>,
     ) -> Result<Revision, StoreError> {
-        let Encoded { bytes, rendered } = encoded;
+        let Encoded { bytes, draft } = encoded;
         let key = self.store_key(key);
-        if let Some(rendered) = rendered {
-            self.hub.foresee(key.clone(), bytes.clone(), rendered);
+        if let Some(draft) = draft {
+            self.hub.foresee(key.clone(), bytes.clone(), draft);
         }
         let written = self.hub.store().put(key.clone(), bytes, expect, ttl).await;
         match &written {
@@ -174,7 +167,7 @@ impl Resource {
         if self.working == Working::Request && !object.is_of(stored) {
             let mut object = self.convert(object.clone(), stored).await?;
             object.remove_at(&["metadata", "resourceVersion"]);
-            return Ok(Encoded { bytes: self.encoder.encode(&object)?, rendered: None });
+            return Ok(Encoded { bytes: self.encoder.encode(&object)?, draft: None });
         }
         let version = object.remove_at(&["metadata", "resourceVersion"]);
         let bytes = match &self.working {
@@ -189,28 +182,23 @@ impl Resource {
         };
         let is_new = version.is_none();
         object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
-        let rendered = self.encoder.rendered(object).map(Arc::new);
+        let draft = self.encoder.rendered(object).map(|rendered| Arc::new(Draft::new(rendered)));
         if is_new {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
-        let encoded = Encoded { bytes: bytes?, rendered };
+        let encoded = Encoded { bytes: bytes?, draft };
         debug_assert!(self.reads_back(&encoded), "what is read back differs from what was written");
         Ok(encoded)
     }
 
     /// Whether the renderer makes of the bytes what we say it does.
-    fn reads_back(&self, Encoded { bytes, rendered }: &Encoded) -> bool {
-        let Some(foreseen) = rendered else { return true };
+    fn reads_back(&self, Encoded { bytes, draft }: &Encoded) -> bool {
+        let Some(draft) = draft else { return true };
         let Ok(read) = self.renderer.render(bytes, 0) else { return false };
-        let (foreseen, read) = (foreseen.at(0), read.at(0));
-        let same = foreseen == read;
+        let same = draft.reads_as(&read);
         if !same {
-            let text = |r: &Rendered| String::from_utf8_lossy(&r.json).into_owned();
-            tracing::error!(
-                foreseen = text(&foreseen),
-                read = text(&read),
-                "an object changes on its way to the store"
-            );
+            let read = String::from_utf8_lossy(&read.json);
+            tracing::error!(?draft, %read, "an object changes on its way to the store");
         }
         same
     }

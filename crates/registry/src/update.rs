@@ -17,6 +17,7 @@ use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
 use kubelith_schema::Empties;
+use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
 
 pub const OPTIMISTIC_LOCK: &str =
@@ -197,11 +198,11 @@ impl Resource {
         }
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
-        let answer = encoded.rendered().cloned();
+        let draft = encoded.draft.clone();
         match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
-                let json = answer.map(|rendered| rendered.json_at(revision.0).into());
+                let json = draft.map(|draft| draft.json_at(EventKind::Modified, revision.0));
                 self.remember(key, revision, &mut object, json.as_ref());
                 let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))

@@ -1,6 +1,5 @@
 //! Follows the store and applies what happens to the caches.
 
-use super::foreseen::Foreseeing;
 use super::hub::{Hub, Registered};
 use super::load;
 use super::object::EventKind;
@@ -213,8 +212,13 @@ impl Hub {
             Event::Put { kv, .. } => {
                 let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
                 let transformer = self.transformers.of(&kv.key);
-                let renderer = Foreseeing { foreseen: &self.foreseen, key: &kv.key, renderer: &*registered.renderer };
-                let object = load::read(&transformer, &renderer, skip, kv, kind).await?;
+                let object = load::read_as(&transformer, skip, kv, |key, revision, value| {
+                    match self.foreseen.take(&kv.key, value) {
+                        Some(draft) => Ok(draft.written(key, kind, revision)),
+                        None => load::render(&*registered.renderer, key, revision, kind, value),
+                    }
+                });
+                let object = object.await?;
                 Some(Change::Put(kind, object))
             }
             Event::Delete { key, revision, .. } => {

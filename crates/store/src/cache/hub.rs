@@ -4,7 +4,7 @@
 use super::feed;
 use super::foreseen::Foreseen;
 use super::load::{self, Loading};
-use super::object::{CachedObject, Rendered};
+use super::object::{CachedObject, Draft, Rendered};
 use super::recent::Recent;
 use super::replay::Replay;
 use super::resource::{Objects, ResourceCache};
@@ -252,8 +252,8 @@ impl Hub {
     }
 
     /// Tells what a write is going to read as.
-    pub fn foresee(&self, key: Bytes, value: Bytes, rendered: Arc<Rendered>) {
-        self.foreseen.put(key, value, rendered);
+    pub fn foresee(&self, key: Bytes, value: Bytes, draft: Arc<Draft>) {
+        self.foreseen.put(key, value, draft);
     }
 
     /// The write failed.

@@ -121,16 +121,33 @@ pub(super) async fn read(
     kv: &KeyValue,
     kind: EventKind,
 ) -> Option<CachedObject> {
+    read_as(transformer, skip, kv, |key, revision, value| render(renderer, key, revision, kind, value)).await
+}
+
+/// Decrypts one value, of which `make` makes an object, or says why it is none.
+pub(super) async fn read_as(
+    transformer: &Transformer,
+    skip: usize,
+    kv: &KeyValue,
+    make: impl FnOnce(Arc<str>, i64, &[u8]) -> std::result::Result<CachedObject, String>,
+) -> Option<CachedObject> {
     let key: Arc<str> = std::str::from_utf8(&kv.key).ok()?.get(skip..)?.into();
     let revision = kv.mod_revision.0;
-    let rendered = match transformer.open(&kv.value, &kv.key).await {
-        Ok(opened) => renderer.render(&opened.value, revision).map_err(|why| Broken::new(Problem::Undecodable, why)),
+    let object = match transformer.open(&kv.value, &kv.key).await {
+        Ok(opened) => make(key.clone(), revision, &opened.value).map_err(|why| Broken::new(Problem::Undecodable, why)),
         Err(why) => Err(Broken::new(Problem::Untransformable, why)),
     };
-    Some(match rendered {
-        Ok(rendered) => CachedObject::new(key, revision, kind, rendered),
-        Err(why) => CachedObject::broken(key, revision, why),
-    })
+    Some(object.unwrap_or_else(|why| CachedObject::broken(key, revision, why)))
+}
+
+pub(super) fn render(
+    renderer: &dyn Renderer,
+    key: Arc<str>,
+    revision: i64,
+    kind: EventKind,
+    value: &[u8],
+) -> std::result::Result<CachedObject, String> {
+    Ok(CachedObject::new(key, revision, kind, renderer.render(value, revision)?))
 }
 
 /// Says how far a long load is.

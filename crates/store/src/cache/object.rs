@@ -33,30 +33,55 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// The same with another resourceVersion.
-    pub fn at(&self, revision: i64) -> Rendered {
-        Rendered {
-            json: self.json_at(revision),
-            version: None,
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
-            is_foreign: self.is_foreign,
+    /// The watch frame of the object with another resourceVersion.
+    fn frame_at(&self, kind: EventKind, revision: i64) -> Bytes {
+        kind.frame_at(&self.json, self.version.clone().or_else(|| resource_version_in(&self.json)), revision)
+    }
+}
+
+/// An object on its way to the store, as readers will get it but for its resourceVersion.
+#[derive(Debug)]
+pub struct Draft {
+    rendered: Rendered,
+    /// Made once: the cache and the answer to the writer share it.
+    frame: OnceLock<(EventKind, i64, Bytes)>,
+}
+
+impl Draft {
+    pub fn new(rendered: Rendered) -> Draft {
+        Draft { rendered, frame: OnceLock::new() }
+    }
+
+    fn frame_at(&self, kind: EventKind, revision: i64) -> Bytes {
+        let make = || self.rendered.frame_at(kind, revision);
+        match self.frame.get_or_init(|| (kind, revision, make())) {
+            (made_kind, made_revision, frame) if (*made_kind, *made_revision) == (kind, revision) => frame.clone(),
+            _ => make(),
         }
     }
 
-    /// The JSON with another resourceVersion.
-    pub fn json_at(&self, revision: i64) -> Vec<u8> {
-        let json = &self.json;
-        let mut out = Vec::with_capacity(json.len() + 8);
-        match self.version.clone().or_else(|| resource_version_in(json)) {
-            Some(at) => {
-                out.extend_from_slice(&json[..at.start]);
-                out.extend_from_slice(revision.to_string().as_bytes());
-                out.extend_from_slice(&json[at.end..]);
-            }
-            None => out.extend_from_slice(json),
+    /// Whether it is what a renderer makes of the stored bytes.
+    pub fn reads_as(&self, read: &Rendered) -> bool {
+        let text = |rendered: &Rendered| rendered.frame_at(EventKind::Added, 0);
+        let Rendered { labels, fields, is_foreign, .. } = &self.rendered;
+        text(&self.rendered) == text(read)
+            && (labels, fields, is_foreign) == (&read.labels, &read.fields, &read.is_foreign)
+    }
+
+    /// The JSON of the object once it is written, if that is seen as `kind`.
+    pub fn json_at(&self, kind: EventKind, revision: i64) -> Bytes {
+        kind.json_in(&self.frame_at(kind, revision))
+    }
+
+    /// The object once it is written.
+    pub fn written(&self, key: Arc<str>, kind: EventKind, revision: i64) -> CachedObject {
+        let Rendered { labels, fields, is_foreign, .. } = &self.rendered;
+        CachedObject {
+            labels: labels.as_slice().into(),
+            fields: fields.as_slice().into(),
+            is_foreign: *is_foreign,
+            ..CachedObject::of_frame(key, revision, kind, self.frame_at(kind, revision))
         }
-        out
     }
 }
 
@@ -156,69 +181,76 @@ impl EventKind {
             EventKind::Deleted => DELETED,
         }
     }
+
+    /// The watch frame of an object whose JSON comes in pieces.
+    fn frame(self, json: &[&[u8]]) -> Bytes {
+        let start = self.frame_start();
+        let length = json.iter().map(|piece| piece.len()).sum::<usize>();
+        let mut frame = BytesMut::with_capacity(start.len() + length + FRAME_END.len());
+        frame.put_slice(start);
+        json.iter().for_each(|piece| frame.put_slice(piece));
+        frame.put_slice(FRAME_END);
+        frame.freeze()
+    }
+
+    /// The same with another resourceVersion, whose text stands `at` there.
+    fn frame_at(self, json: &[u8], at: Option<Range<usize>>, revision: i64) -> Bytes {
+        match at {
+            Some(at) => self.frame(&[&json[..at.start], revision.to_string().as_bytes(), &json[at.end..]]),
+            None => self.frame(&[json]),
+        }
+    }
+
+    /// The object in a frame of this kind.
+    fn json_in(self, frame: &Bytes) -> Bytes {
+        frame.slice(self.frame_start().len()..frame.len() - FRAME_END.len())
+    }
 }
 
 impl CachedObject {
     pub fn new(key: Arc<str>, revision: i64, kind: EventKind, rendered: Rendered) -> CachedObject {
-        let start = kind.frame_start();
-        let mut frame = BytesMut::with_capacity(start.len() + rendered.json.len() + FRAME_END.len());
-        frame.put_slice(start);
-        frame.put_slice(&rendered.json);
-        frame.put_slice(FRAME_END);
+        CachedObject {
+            labels: rendered.labels.into(),
+            fields: rendered.fields.into(),
+            is_foreign: rendered.is_foreign,
+            ..CachedObject::of_frame(key, revision, kind, kind.frame(&[&rendered.json]))
+        }
+    }
+
+    fn of_frame(key: Arc<str>, revision: i64, kind: EventKind, frame: Bytes) -> CachedObject {
         CachedObject {
             key,
             revision,
-            labels: rendered.labels.into(),
-            fields: rendered.fields.into(),
-            frame: frame.freeze(),
+            labels: Box::default(),
+            fields: Box::default(),
+            frame,
             kind,
             broken: None,
-            is_foreign: rendered.is_foreign,
+            is_foreign: false,
             forms: Forms::default(),
         }
     }
 
     pub fn broken(key: Arc<str>, revision: i64, why: Broken) -> CachedObject {
         CachedObject {
-            key,
-            revision,
-            labels: Box::default(),
-            fields: Box::default(),
-            frame: Bytes::new(),
-            kind: EventKind::Modified,
             broken: Some(Box::new(why)),
-            is_foreign: false,
-            forms: Forms::default(),
+            ..CachedObject::of_frame(key, revision, EventKind::Modified, Bytes::new())
         }
     }
 
     /// The last state of this object as its deletion at `revision` shows it. Only the resourceVersion is another.
     pub fn deleted_at(&self, revision: i64) -> CachedObject {
         let json = self.json();
-        let start = EventKind::Deleted.frame_start();
-        let mut frame = BytesMut::with_capacity(start.len() + json.len() + FRAME_END.len() + 8);
-        if self.broken.is_none() {
-            frame.put_slice(start);
-            match resource_version_in(&json) {
-                Some(at) => {
-                    frame.put_slice(&json[..at.start]);
-                    frame.put_slice(revision.to_string().as_bytes());
-                    frame.put_slice(&json[at.end..]);
-                }
-                None => frame.put_slice(&json),
-            }
-            frame.put_slice(FRAME_END);
-        }
+        let frame = match &self.broken {
+            None => EventKind::Deleted.frame_at(&json, resource_version_in(&json), revision),
+            Some(_) => Bytes::new(),
+        };
         CachedObject {
-            key: self.key.clone(),
-            revision,
             labels: self.labels.clone(),
             fields: self.fields.clone(),
-            frame: frame.freeze(),
-            kind: EventKind::Deleted,
             broken: self.broken.clone(),
             is_foreign: self.is_foreign,
-            forms: Forms::default(),
+            ..CachedObject::of_frame(self.key.clone(), revision, EventKind::Deleted, frame)
         }
     }
 
@@ -227,7 +259,7 @@ impl CachedObject {
         if self.frame.is_empty() {
             return Bytes::new();
         }
-        self.frame.slice(self.kind.frame_start().len()..self.frame.len() - FRAME_END.len())
+        self.kind.json_in(&self.frame)
     }
 
     /// Another encoding of this object, if a reader made it before.
@@ -250,12 +282,7 @@ impl CachedObject {
         if kind == self.kind {
             return self.frame.clone();
         }
-        let (start, json) = (kind.frame_start(), self.json());
-        let mut frame = BytesMut::with_capacity(start.len() + json.len() + FRAME_END.len());
-        frame.put_slice(start);
-        frame.put_slice(&json);
-        frame.put_slice(FRAME_END);
-        frame.freeze()
+        kind.frame(&[&self.json()])
     }
 
     /// The namespace part of the key; empty for cluster-scoped objects.
@@ -360,6 +387,23 @@ mod tests {
         assert_eq!(&o.json_frame(EventKind::Modified)[..], b"{\"type\":\"MODIFIED\",\"object\":{\"a\":1}}\n");
         assert_eq!(&o.json_frame(EventKind::Added)[..], b"{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n");
         assert_eq!((o.namespace(), o.name()), ("ns", "n"));
+    }
+
+    #[test]
+    fn the_cache_and_the_writer_share_the_text_of_a_draft() {
+        let json = br#"{"metadata":{"resourceVersion":"0","uid":"u"}}"#.to_vec();
+        let labels = vec![("a".into(), "b".into())];
+        let draft = Draft::new(Rendered { json, version: Some(32..33), labels, ..Rendered::default() });
+        let cached = draft.written("ns/n".into(), EventKind::Added, 12);
+        assert_eq!((cached.revision, &cached.labels[..]), (12, &[("a".into(), "b".into())][..]));
+        let answer = draft.json_at(EventKind::Added, 12);
+        assert_eq!(answer, r#"{"metadata":{"resourceVersion":"12","uid":"u"}}"#);
+        assert_eq!(answer.as_ptr(), cached.json().as_ptr());
+        // Whoever knows better than the first gets their own.
+        assert_eq!(draft.json_at(EventKind::Added, 7), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#);
+        let other = draft.written("ns/n".into(), EventKind::Modified, 12);
+        assert!(other.json_frame(EventKind::Modified).starts_with(MODIFIED));
+        assert_eq!(other.json(), answer);
     }
 
     #[test]

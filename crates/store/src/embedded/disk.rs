@@ -3,9 +3,9 @@
 use crate::error::{Result, StoreError};
 use redb::StorageBackend;
 use std::fmt::Debug;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +35,14 @@ pub trait Disk: Send + Sync + Debug + 'static {
     fn acked(&self) -> io::Result<u64>;
 }
 
+/// How files of the store are opened: what is in them is for nobody else, wherever the operator puts the folder. Secrets
+/// are stored in the clear unless encryption is configured.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
 /// A folder on a real file system.
 ///
 /// After a crash the engine cannot tell a commit that was torn (never acknowledged, rightly dropped) from
@@ -53,9 +61,9 @@ impl FolderDisk {
     /// Locks the folder, making it if needed.
     pub fn lock(folder: &Path) -> Result<FolderDisk> {
         let failed = |what: &str, error: io::Error| StoreError::Unavailable(format!("{what} {folder:?}: {error}"));
-        std::fs::create_dir_all(folder).map_err(|error| failed("making the data folder", error))?;
-        let open =
-            |name: &str| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(name));
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| failed("making the data folder", error))?;
+        let open = |name: &str| private().create(true).open(folder.join(name));
         let mut lock = open(LOCK_FILE).map_err(|error| failed("opening the lock of", error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -93,11 +101,9 @@ impl FolderDisk {
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        let (file, draft) = match options.open(FolderDisk::data_file(&self.folder)) {
+        let (file, draft) = match private().open(FolderDisk::data_file(&self.folder)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = options.create(true).truncate(true).open(self.folder.join(DRAFT_FILE))?;
+                let file = private().create(true).truncate(true).open(self.folder.join(DRAFT_FILE))?;
                 (file, Some(Draft { folder: self.folder.clone() }))
             }
             file => (file?, None),

@@ -3,7 +3,7 @@
 //! Checking and counting never write: the file is read through an [`Overlay`].
 
 use super::batch::Batch;
-use super::disk::{Disk, FolderDisk};
+use super::disk::{Disk, FolderDisk, private};
 use super::engine::{Engine, check_pages, failure, initialize, open_failure};
 use super::overlay::Overlay;
 use super::schema::{EXPIRING, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS};
@@ -159,7 +159,11 @@ pub fn restore(from: &Path, folder: &Path, skip_revisions: u64) -> Result<Revisi
     let source = || FolderDisk::backend(from).map_err(|error| unavailable("opening", from, error));
     check_pages(source()?, CACHE_BYTES, None)?;
     let unfinished = unfinished(&data);
-    let copied = std::fs::copy(from, &unfinished).and_then(|_| File::open(&unfinished)?.sync_all());
+    let copied = File::open(from).and_then(|mut from| {
+        let mut to = private().create(true).truncate(true).open(&unfinished)?;
+        io::copy(&mut from, &mut to)?;
+        to.sync_all()
+    });
     copied.map_err(|error| unavailable("copying", from, error))?;
     let finish = std::fs::rename(&unfinished, &data).and_then(|()| File::open(folder)?.sync_all());
     finish.map_err(|error| unavailable("restoring", folder, error))?;
@@ -199,8 +203,8 @@ pub(super) fn copy(snapshot: &Snapshot, to: &Path) -> Result<Revision> {
 }
 
 fn fill(snapshot: &Snapshot, to: &Path) -> Result<()> {
-    let mut builder = Database::builder();
-    let db = builder.set_cache_size(CACHE_BYTES).create(to).map_err(open_failure)?;
+    let file = private().create_new(true).open(to).map_err(|error| unavailable("making", to, error))?;
+    let db = Database::builder().set_cache_size(CACHE_BYTES).create_file(file).map_err(open_failure)?;
     initialize(&db)?;
     let step = |fill: &mut dyn FnMut(&WriteTransaction) -> Result<()>| -> Result<()> {
         let mut txn = db.begin_write().map_err(failure)?;

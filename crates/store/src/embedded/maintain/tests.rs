@@ -55,6 +55,27 @@ async fn a_backup_taken_while_serving_restores_everything() {
 }
 
 #[tokio::test]
+async fn nobody_else_can_read_what_is_stored() {
+    use std::os::unix::fs::PermissionsExt;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let at = |name: &str| elsewhere.path().join(name);
+    let store = open(&at("data"));
+    store.put("a".into(), "secret".into(), Expect::Any, None).await.unwrap();
+    store.backup(&at("backup")).await.unwrap();
+    assert_eq!(std::fs::metadata(at("backup")).unwrap().permissions().mode() & 0o777, 0o600);
+    // A backup that was made readable for all does not make the data so.
+    std::fs::set_permissions(at("backup"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    restore(&at("backup"), &at("restored"), 0).unwrap();
+    for folder in ["data", "restored"] {
+        assert_eq!(std::fs::metadata(at(folder)).unwrap().permissions().mode() & 0o777, 0o700, "{folder}");
+        for entry in std::fs::read_dir(at(folder)).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_restore_can_skip_revisions_that_clients_have_seen() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = filled(&folder).await;

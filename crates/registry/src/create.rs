@@ -96,7 +96,7 @@ impl Resource {
         if !call.dry_run() && resource_version_of(&object)? != 0 {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
-        let encoded = self.encode(&mut object).await?;
+        let encoded = self.encode(&mut object, EventKind::Added).await?;
         if call.dry_run() {
             return match self.current(call, &key).await? {
                 Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
@@ -107,7 +107,7 @@ impl Resource {
         let unfinished = Unfinished::new(object, encoded.draft.as_ref(), wanted);
         match self.put(&key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => match unfinished {
-                Unfinished::Draft(draft) => Ok(Created::Json(draft.json_at(EventKind::Added, revision.0))),
+                Unfinished::Draft(draft) => Ok(Created::Json(draft.json_at(revision.0))),
                 Unfinished::Object(mut object) => {
                     set_resource_version(&mut object, revision.0);
                     Ok(Created::Object(self.as_stored(call, object).await?))

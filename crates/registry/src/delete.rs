@@ -10,6 +10,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupKind, GroupResource, Str, Value};
+use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, Revision, StoreError};
 
 const ORPHAN: &str = "orphan";
@@ -124,7 +125,7 @@ impl Resource {
         object: &mut Value,
         revision: Revision,
     ) -> Result<Result<Revision, StoreError>, Status> {
-        let bytes = self.encode(object).await?;
+        let bytes = self.encode(object, EventKind::Modified).await?;
         let ttl = self.time_to_live(object);
         let put = self.put(key, bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {

@@ -12,7 +12,9 @@ use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Encoding, Scope};
-use kubelith_store::cache::{CachedObject, Draft, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot};
+use kubelith_store::cache::{
+    CachedObject, Draft, EventKind, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot,
+};
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,8 +162,8 @@ impl Resource {
         self.strategy.time_to_live(object).or_else(|| self.hub.lifetime(&self.descriptor.storage.prefix))
     }
 
-    /// Stored bytes of an object at the working version.
-    pub(crate) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
+    /// Stored bytes of an object at the working version, whose write is going to be seen as `kind`.
+    pub(crate) async fn encode(&self, object: &mut Value, kind: EventKind) -> Result<Encoded, Status> {
         object.remove_at(&["metadata", "selfLink"]);
         let stored = &self.descriptor.storage.kind;
         if self.working == Working::Request && !object.is_of(stored) {
@@ -182,7 +184,8 @@ impl Resource {
         };
         let is_new = version.is_none();
         object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
-        let draft = self.encoder.rendered(object).map(|rendered| Arc::new(Draft::new(rendered)));
+        let rendered = self.encoder.rendered(object);
+        let draft = rendered.map(|rendered| Arc::new(Draft::new(rendered, kind, self.hub.next_revision())));
         if is_new {
             object.remove_at(&["metadata", "resourceVersion"]);
         }

@@ -7,6 +7,7 @@ use crate::options::Preconditions;
 use crate::resource::{Resource, set_resource_version};
 use kubelith_meta::Value;
 use kubelith_meta::status::Status;
+use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, Revision, StoreError};
 
 impl Resource {
@@ -28,7 +29,7 @@ impl Resource {
             if call.dry_run() || (object == found.object && !found.stale) {
                 return Ok(object);
             }
-            let encoded = self.encode(&mut object).await?;
+            let encoded = self.encode(&mut object, EventKind::Modified).await?;
             let ttl = self.strategy.time_to_live(&object);
             let expect = Expect::At(Revision(found.revision));
             match self.put(&key, encoded, expect, ttl).await {

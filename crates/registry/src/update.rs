@@ -138,7 +138,7 @@ impl Resource {
         if revision != 0 {
             object.remove_at(&["metadata", "resourceVersion"]);
         }
-        let encoded = self.encode(&mut object).await?;
+        let encoded = self.encode(&mut object, EventKind::Added).await?;
         if call.dry_run() {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }));
         }
@@ -191,7 +191,7 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: found.json }));
         }
-        let encoded = self.encode(&mut object).await?;
+        let encoded = self.encode(&mut object, EventKind::Modified).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: None }));
@@ -202,7 +202,7 @@ impl Resource {
         match self.put(key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
-                let json = draft.map(|draft| draft.json_at(EventKind::Modified, revision.0));
+                let json = draft.map(|draft| draft.json_at(revision.0));
                 self.remember(key, revision, &mut object, json.as_ref());
                 let object = self.as_stored(call, object).await?;
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json }))

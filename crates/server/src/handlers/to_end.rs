@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 
 /// Runs `write` where it is awaited. If that future is dropped before its end, the rest becomes a task of its own: only
 /// those whose client leaves cost one.
-pub async fn run_to_end<T: Send + 'static>(
+pub fn run_to_end<T: Send + 'static>(
     write: impl Future<Output = Result<T, Status>> + Send + 'static,
-) -> Result<T, Status> {
-    ToEnd { rest: Some(Box::pin(write)) }.await
+) -> impl Future<Output = Result<T, Status>> + Send {
+    ToEnd { rest: Some(Box::pin(write)) }
 }
 
 struct ToEnd<T: Send + 'static> {

@@ -213,8 +213,8 @@ impl Hub {
                 let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
                 let transformer = self.transformers.of(&kv.key);
                 let object = load::read_as(&transformer, skip, kv, |key, revision, value| {
-                    match self.foreseen.take(&kv.key, value) {
-                        Some(draft) => Ok(draft.written(key, kind, revision)),
+                    match self.foreseen.take(&kv.key, value, kind) {
+                        Some(draft) => Ok(draft.written(key, revision)),
                         None => load::render(&*registered.renderer, key, revision, kind, value),
                     }
                 });

@@ -1,7 +1,7 @@
 //! What this server is about to write, as readers will see it: when the write comes back in the feed, nothing has to be
 //! decoded. A guess at most: what does not come back as foreseen is decoded.
 
-use super::object::Draft;
+use super::object::{Draft, EventKind};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -36,11 +36,11 @@ impl Foreseen {
     }
 
     /// What `value` reads as, if it was foreseen.
-    pub fn take(&self, key: &Bytes, value: &[u8]) -> Option<Arc<Draft>> {
+    pub fn take(&self, key: &Bytes, value: &[u8], kind: EventKind) -> Option<Arc<Draft>> {
         let mut writes = self.writes.lock().expect("no panic under this lock");
         // What was not encrypted on the way is the same memory still.
         let is_same = |foreseen: &[u8]| std::ptr::eq(foreseen, value) || foreseen == value;
-        if !writes.get(key).is_some_and(|(foreseen, _)| is_same(foreseen)) {
+        if !writes.get(key).is_some_and(|(foreseen, draft)| draft.kind() == kind && is_same(foreseen)) {
             return None;
         }
         writes.remove(key).map(|(_, draft)| draft)

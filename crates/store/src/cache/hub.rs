@@ -251,6 +251,11 @@ impl Hub {
         *self.applied.borrow()
     }
 
+    /// The revision that the next write gets if no other comes first.
+    pub fn next_revision(&self) -> i64 {
+        self.applied().max(self.written.load(Ordering::Acquire)) + 1
+    }
+
     /// Tells what a write is going to read as.
     pub fn foresee(&self, key: Bytes, value: Bytes, draft: Arc<Draft>) {
         self.foreseen.put(key, value, draft);

@@ -33,54 +33,100 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// The watch frame of the object with another resourceVersion.
-    fn frame_at(&self, kind: EventKind, revision: i64) -> Bytes {
-        kind.frame_at(&self.json, self.version.clone().or_else(|| resource_version_in(&self.json)), revision)
+    /// Where the text of metadata.resourceVersion stands.
+    fn version(&self) -> Option<Range<usize>> {
+        self.version.clone().or_else(|| resource_version_in(&self.json))
     }
 }
 
-/// An object on its way to the store, as readers will get it but for its resourceVersion.
+/// An object on its way to the store, as readers will get it but for its resourceVersion, which is a guess until the
+/// store has given it one.
 #[derive(Debug)]
 pub struct Draft {
-    rendered: Rendered,
-    /// Made once: the cache and the answer to the writer share it.
-    frame: OnceLock<(EventKind, i64, Bytes)>,
+    labels: Box<[(Str, Str)]>,
+    fields: Box<[Str]>,
+    is_foreign: bool,
+    kind: EventKind,
+    frame: Mutex<Frame>,
+}
+
+/// The text of a draft.
+#[derive(Debug)]
+enum Frame {
+    /// With a guess at its revision, and where that stands.
+    Guessed(BytesMut, Option<Range<usize>>),
+    /// Shared by the cache and the answer to the writer.
+    Final(i64, Bytes),
 }
 
 impl Draft {
-    pub fn new(rendered: Rendered) -> Draft {
-        Draft { rendered, frame: OnceLock::new() }
+    /// Of a write that is going to be seen as `kind`, at `revision` if no other comes first.
+    pub fn new(rendered: Rendered, kind: EventKind, revision: i64) -> Draft {
+        let at = rendered.version();
+        let text = revision.to_string();
+        let frame = kind.frame_at(&rendered.json, at.clone(), &text);
+        let at = at.map(|at| at.start + kind.frame_start().len()).map(|start| start..start + text.len());
+        Draft {
+            labels: rendered.labels.into(),
+            fields: rendered.fields.into(),
+            is_foreign: rendered.is_foreign,
+            kind,
+            frame: Mutex::new(Frame::Guessed(frame, at)),
+        }
     }
 
-    fn frame_at(&self, kind: EventKind, revision: i64) -> Bytes {
-        let make = || self.rendered.frame_at(kind, revision);
-        match self.frame.get_or_init(|| (kind, revision, make())) {
-            (made_kind, made_revision, frame) if (*made_kind, *made_revision) == (kind, revision) => frame.clone(),
-            _ => make(),
-        }
+    pub(super) fn kind(&self) -> EventKind {
+        self.kind
+    }
+
+    fn frame_at(&self, revision: i64) -> Bytes {
+        let mut frame = self.frame.lock().expect("no panic under this lock");
+        let made = match &mut *frame {
+            Frame::Final(made, bytes) if *made == revision => return bytes.clone(),
+            Frame::Final(_, bytes) => self.at_another(bytes, revision),
+            Frame::Guessed(bytes, at) => {
+                let text = revision.to_string();
+                match at.clone().and_then(|at| bytes.get_mut(at)).filter(|room| room.len() == text.len()) {
+                    Some(room) => {
+                        room.copy_from_slice(text.as_bytes());
+                        std::mem::take(bytes).freeze()
+                    }
+                    None => self.at_another(&std::mem::take(bytes).freeze(), revision),
+                }
+            }
+        };
+        *frame = Frame::Final(revision, made.clone());
+        made
+    }
+
+    fn at_another(&self, frame: &Bytes, revision: i64) -> Bytes {
+        let json = self.kind.json_in(frame);
+        self.kind.frame_at(&json, resource_version_in(&json), &revision.to_string()).freeze()
     }
 
     /// Whether it is what a renderer makes of the stored bytes.
     pub fn reads_as(&self, read: &Rendered) -> bool {
-        let text = |rendered: &Rendered| rendered.frame_at(EventKind::Added, 0);
-        let Rendered { labels, fields, is_foreign, .. } = &self.rendered;
-        text(&self.rendered) == text(read)
-            && (labels, fields, is_foreign) == (&read.labels, &read.fields, &read.is_foreign)
+        let frame = self.kind.frame_at(&read.json, read.version(), "0");
+        let guessed = match &*self.frame.lock().expect("no panic under this lock") {
+            Frame::Guessed(bytes, _) => Bytes::copy_from_slice(bytes),
+            Frame::Final(_, bytes) => bytes.clone(),
+        };
+        self.at_another(&guessed, 0) == frame
+            && (&self.labels[..], &self.fields[..], self.is_foreign) == (&read.labels, &read.fields, read.is_foreign)
     }
 
-    /// The JSON of the object once it is written, if that is seen as `kind`.
-    pub fn json_at(&self, kind: EventKind, revision: i64) -> Bytes {
-        kind.json_in(&self.frame_at(kind, revision))
+    /// The JSON of the object once it is written.
+    pub fn json_at(&self, revision: i64) -> Bytes {
+        self.kind.json_in(&self.frame_at(revision))
     }
 
     /// The object once it is written.
-    pub fn written(&self, key: Arc<str>, kind: EventKind, revision: i64) -> CachedObject {
-        let Rendered { labels, fields, is_foreign, .. } = &self.rendered;
+    pub fn written(&self, key: Arc<str>, revision: i64) -> CachedObject {
         CachedObject {
-            labels: labels.as_slice().into(),
-            fields: fields.as_slice().into(),
-            is_foreign: *is_foreign,
-            ..CachedObject::of_frame(key, revision, kind, self.frame_at(kind, revision))
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            is_foreign: self.is_foreign,
+            ..CachedObject::of_frame(key, revision, self.kind, self.frame_at(revision))
         }
     }
 }
@@ -183,20 +229,20 @@ impl EventKind {
     }
 
     /// The watch frame of an object whose JSON comes in pieces.
-    fn frame(self, json: &[&[u8]]) -> Bytes {
+    fn frame(self, json: &[&[u8]]) -> BytesMut {
         let start = self.frame_start();
         let length = json.iter().map(|piece| piece.len()).sum::<usize>();
         let mut frame = BytesMut::with_capacity(start.len() + length + FRAME_END.len());
         frame.put_slice(start);
         json.iter().for_each(|piece| frame.put_slice(piece));
         frame.put_slice(FRAME_END);
-        frame.freeze()
+        frame
     }
 
     /// The same with another resourceVersion, whose text stands `at` there.
-    fn frame_at(self, json: &[u8], at: Option<Range<usize>>, revision: i64) -> Bytes {
+    fn frame_at(self, json: &[u8], at: Option<Range<usize>>, version: &str) -> BytesMut {
         match at {
-            Some(at) => self.frame(&[&json[..at.start], revision.to_string().as_bytes(), &json[at.end..]]),
+            Some(at) => self.frame(&[&json[..at.start], version.as_bytes(), &json[at.end..]]),
             None => self.frame(&[json]),
         }
     }
@@ -213,7 +259,7 @@ impl CachedObject {
             labels: rendered.labels.into(),
             fields: rendered.fields.into(),
             is_foreign: rendered.is_foreign,
-            ..CachedObject::of_frame(key, revision, kind, kind.frame(&[&rendered.json]))
+            ..CachedObject::of_frame(key, revision, kind, kind.frame(&[&rendered.json]).freeze())
         }
     }
 
@@ -242,7 +288,7 @@ impl CachedObject {
     pub fn deleted_at(&self, revision: i64) -> CachedObject {
         let json = self.json();
         let frame = match &self.broken {
-            None => EventKind::Deleted.frame_at(&json, resource_version_in(&json), revision),
+            None => EventKind::Deleted.frame_at(&json, resource_version_in(&json), &revision.to_string()).freeze(),
             Some(_) => Bytes::new(),
         };
         CachedObject {
@@ -282,7 +328,7 @@ impl CachedObject {
         if kind == self.kind {
             return self.frame.clone();
         }
-        kind.frame(&[&self.json()])
+        kind.frame(&[&self.json()]).freeze()
     }
 
     /// The namespace part of the key; empty for cluster-scoped objects.
@@ -391,19 +437,29 @@ mod tests {
 
     #[test]
     fn the_cache_and_the_writer_share_the_text_of_a_draft() {
-        let json = br#"{"metadata":{"resourceVersion":"0","uid":"u"}}"#.to_vec();
-        let labels = vec![("a".into(), "b".into())];
-        let draft = Draft::new(Rendered { json, version: Some(32..33), labels, ..Rendered::default() });
-        let cached = draft.written("ns/n".into(), EventKind::Added, 12);
-        assert_eq!((cached.revision, &cached.labels[..]), (12, &[("a".into(), "b".into())][..]));
-        let answer = draft.json_at(EventKind::Added, 12);
-        assert_eq!(answer, r#"{"metadata":{"resourceVersion":"12","uid":"u"}}"#);
-        assert_eq!(answer.as_ptr(), cached.json().as_ptr());
-        // Whoever knows better than the first gets their own.
-        assert_eq!(draft.json_at(EventKind::Added, 7), r#"{"metadata":{"resourceVersion":"7","uid":"u"}}"#);
-        let other = draft.written("ns/n".into(), EventKind::Modified, 12);
-        assert!(other.json_frame(EventKind::Modified).starts_with(MODIFIED));
-        assert_eq!(other.json(), answer);
+        let json = |version: &str| format!(r#"{{"metadata":{{"resourceVersion":"{version}","uid":"u"}}}}"#);
+        let draft = |version: Option<Range<usize>>, guess: i64| {
+            let labels = vec![("a".into(), "b".into())];
+            let rendered = Rendered { json: json("0").into(), version, labels, ..Rendered::default() };
+            Draft::new(rendered, EventKind::Modified, guess)
+        };
+        // As long as it becomes, longer, shorter, and where its maker does not say where it stands.
+        for draft in [draft(Some(32..33), 13), draft(Some(32..33), 7), draft(Some(32..33), 789), draft(None, 13)] {
+            let read = |version: &str| Rendered {
+                json: json(version).into(),
+                labels: vec![("a".into(), "b".into())],
+                ..Rendered::default()
+            };
+            assert!(draft.reads_as(&read("5")));
+            assert!(!draft.reads_as(&Rendered { labels: vec![], ..read("0") }));
+            let cached = draft.written("ns/n".into(), 12);
+            assert_eq!((cached.revision, &cached.labels[..]), (12, &[("a".into(), "b".into())][..]));
+            assert!(cached.json_frame(EventKind::Modified).starts_with(MODIFIED));
+            let answer = draft.json_at(12);
+            assert_eq!(answer, json("12"));
+            assert_eq!(answer.as_ptr(), cached.json().as_ptr());
+            assert_eq!(draft.json_at(7), json("7"));
+        }
     }
 
     #[test]

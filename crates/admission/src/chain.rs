@@ -27,7 +27,7 @@ impl Admission for Chain {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
             // Plugins judge by what the caches hold.
-            self.objects.caught_up().await;
+            self.objects.caught_up(&request.call.resource).await;
             let mut watch = Watch::start(self, Phase::Admit, request.operation);
             for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
                 let answer = member.plugin.admit(request, object).await;

@@ -33,12 +33,15 @@ impl Objects {
         self.0.get()?.get(&(Str::from(group), Str::from(plural)))
     }
 
-    /// Waits until the watch caches hold what this server has written by now: whoever changed a policy and then writes is
-    /// judged by it.
-    pub async fn caught_up(&self) {
-        if let Some(resource) = self.resource("", "namespaces") {
-            resource.hub.caught_up().await;
-        }
+    /// Waits until the watch caches hold what this server has written by now, as far as it matters to a write of `judged`:
+    /// whoever changed a policy and then writes is judged by it.
+    pub async fn caught_up(&self, judged: &GroupResource) {
+        let Some(namespaces) = self.resource("", "namespaces") else { return };
+        // Stricter ones are told of the pods that they have.
+        match judged.resource == "namespaces" {
+            true => namespaces.hub.caught_up().await,
+            false => namespaces.hub.caught_up_with_rules().await,
+        };
     }
 
     /// An object as the watch cache has it, which may be a moment old. `namespace` is empty for cluster-scoped ones.

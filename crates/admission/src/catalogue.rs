@@ -3,13 +3,14 @@
 use crate::chain::{Chain, Member};
 use crate::configuration::Configuration;
 use crate::observe::Observer;
+use crate::plugin::Plugin as Built;
 use crate::plugins::{
     CertificateSubjectRestriction, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
     NamespaceLifecycle, NodeDeclaredFeatureValidator, PersistentVolumeClaimResize, PodResizeValidator, PodSecurity,
     PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation};
+use kubelith_registry::admission::Operation;
 use std::sync::Arc;
 
 /// What plugins are made from.
@@ -31,12 +32,12 @@ enum Standing {
     Off,
 }
 
-type Made = Result<Box<dyn Admission>, String>;
+type Made = Result<Box<dyn Built>, String>;
 
 /// How a plugin is made; `Configured` ones get what the configuration file has for them.
 #[derive(Clone, Copy)]
 enum Make {
-    Plain(fn(&Config) -> Box<dyn Admission>),
+    Plain(fn(&Config) -> Box<dyn Built>),
     Configured(fn(&Config, Option<&[u8]>) -> Made),
     /// This server knows it by name only.
     NotBuilt,
@@ -55,7 +56,7 @@ struct Plugin {
 
 impl Plugin {
     /// One that is on unless it is switched off.
-    const fn on(name: &'static str, make: fn(&Config) -> Box<dyn Admission>) -> Plugin {
+    const fn on(name: &'static str, make: fn(&Config) -> Box<dyn Built>) -> Plugin {
         Plugin { name, standing: Standing::On, admits: &[], validates: &[], make: Make::Plain(make) }
     }
 

@@ -1,9 +1,9 @@
 //! DefaultTolerationSeconds: pods outlive a short trouble of their node, unless they say how long themselves.
 
-use super::{done, list, list_mut};
-use futures::future::BoxFuture;
-use kubelith_meta::{Map, Status, Value, members};
-use kubelith_registry::admission::{Admission, Operation, Request};
+use super::{list, list_mut};
+use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::{Map, Value, members};
+use kubelith_registry::admission::{Operation, Request};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -20,11 +20,11 @@ impl DefaultTolerationSeconds {
     }
 }
 
-impl Admission for DefaultTolerationSeconds {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for DefaultTolerationSeconds {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         if !writes || !request.is_for("", "pods") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         const PATH: [&str; 2] = ["spec", "tolerations"];
         let is_tolerated = |key: &str| {
@@ -38,7 +38,7 @@ impl Admission for DefaultTolerationSeconds {
             let tolerations = list_mut(pod, &PATH);
             tolerations.extend(missing.into_iter().flatten().map(|(key, seconds)| toleration(key, seconds)));
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 

@@ -1,11 +1,11 @@
 //! LimitRanger: the limits of a namespace fill in what containers leave out, and bound what pods and claims ask for.
 
-use super::{done, list};
-use futures::future::BoxFuture;
+use super::list;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
-use kubelith_meta::{Map, Status, Str, Value, text};
+use kubelith_meta::{Map, Str, Value, text};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,17 +41,17 @@ impl LimitRanger {
     }
 }
 
-impl Admission for LimitRanger {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for LimitRanger {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if request.is_for_any_part("", "pods") {
             for range in self.limits(request) {
                 fill_in(&range, pod);
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         for range in self.limits(request) {
             let problems = if request.is_for_any_part("", "pods") {
                 check_pod(&range, object)
@@ -59,10 +59,10 @@ impl Admission for LimitRanger {
                 check_claim(&range, object)
             };
             if !problems.is_empty() {
-                return done(Err(request.forbidden(object, text::aggregate(problems))));
+                return Verdict::Ready(Err(request.forbidden(object, text::aggregate(problems))));
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 

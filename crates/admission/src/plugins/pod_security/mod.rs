@@ -5,14 +5,15 @@ mod checks;
 mod config;
 mod policy;
 
-use super::{done, list};
+use super::list;
 use crate::observe::{Decision, Evaluation, Observer, SecurityMode};
+use crate::plugin::{Plugin, Verdict};
 use config::Settings;
-use futures::future::BoxFuture;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::CachedObject;
 use policy::{Level, LevelVersion, Policy, Version};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -77,8 +78,7 @@ impl PodSecurity {
         });
     }
 
-    async fn policy_of(&self, namespace: &str) -> Result<Policy, Status> {
-        let found = self.objects.find("", "namespaces", "", namespace).await?;
+    fn policy_of(&self, namespace: &str, found: Option<Arc<CachedObject>>) -> Result<Policy, Status> {
         let Some(found) = found.filter(|found| found.broken.is_none()) else {
             let shown = Quoted(namespace);
             return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
@@ -87,14 +87,7 @@ impl PodSecurity {
         Ok(Policy::of(label, &self.settings.defaults).0)
     }
 
-    async fn check_pod(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
-        if IGNORED_PARTS.contains(&request.call.subresource.as_str()) {
-            return Ok(());
-        }
-        if self.is_exempt(request) {
-            return Ok(());
-        }
-        let policy = self.policy_of(&request.call.namespace).await?;
+    fn check_pod(&self, request: Request<'_>, policy: Policy, pod: &Value) -> Result<(), Status> {
         if policy.is_privileged() {
             self.count(request, policy.enforce, SecurityMode::Enforce, Decision::Allow);
             return Ok(());
@@ -118,11 +111,7 @@ impl PodSecurity {
         Ok(())
     }
 
-    async fn check_template(&self, request: Request<'_>, template: &Value) {
-        if self.is_exempt(request) {
-            return;
-        }
-        let Ok(policy) = self.policy_of(&request.call.namespace).await else { return };
+    fn check_template(&self, request: Request<'_>, policy: Policy, template: &Value) {
         if policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
             return;
         }
@@ -229,22 +218,35 @@ impl PodSecurity {
     }
 }
 
-impl Admission for PodSecurity {
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for PodSecurity {
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         if !matches!(request.operation, Operation::Create | Operation::Update) {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         if request.is_for("", "namespaces") {
-            return done(self.check_namespace(request, object));
+            return Verdict::Ready(self.check_namespace(request, object));
         }
-        if request.is_for_any_part("", "pods") {
-            return Box::pin(self.check_pod(request, object));
+        let is_pod = request.is_for_any_part("", "pods");
+        let template = template_of(request, object);
+        let is_ignored = is_pod && IGNORED_PARTS.contains(&request.call.subresource.as_str());
+        if is_ignored || !(is_pod || template.is_some()) || self.is_exempt(request) {
+            return Verdict::PASSED;
         }
-        let Some(template) = template_of(request, object) else { return done(Ok(())) };
-        Box::pin(async move {
-            self.check_template(request, template).await;
-            Ok(())
-        })
+        let namespace = &request.call.namespace;
+        let judge = move |found: Result<Option<Arc<CachedObject>>, Status>| {
+            let policy = found.and_then(|found| self.policy_of(namespace, found));
+            match (template, policy) {
+                (None, policy) => self.check_pod(request, policy?, object),
+                (Some(template), policy) => {
+                    let _ = policy.map(|policy| self.check_template(request, policy, template));
+                    Ok(())
+                }
+            }
+        };
+        match self.objects.cached("", "namespaces", "", namespace) {
+            Some(found) => Verdict::Ready(judge(Ok(Some(found)))),
+            None => Verdict::pending(async move { judge(self.objects.live("", "namespaces", "", namespace).await) }),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{ip_warnings, is_label_value};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::{Map, Value, keys, members};
-use std::collections::HashSet;
+use kubelith_meta::{Map, Value, members};
+use kubelith_validation::Seen;
 use std::fmt::{self, Arguments, Display, Formatter};
 
 mod paths;
@@ -100,6 +100,8 @@ struct Subject<'a> {
     /// Before every path: empty, or the template's path with a dot.
     prefix: String,
     annotations: Option<&'a Map>,
+    /// The annotations, if there are any about a container.
+    container_annotations: Option<&'a Map>,
     spec: Spec<'a>,
     /// All of them, in the order in which they are looked at.
     containers: Vec<Container<'a>>,
@@ -201,13 +203,18 @@ impl<'a> Subject<'a> {
             volumes: "volumes",
         );
         let lists = [("initContainers", init), ("containers", containers), ("ephemeralContainers", ephemeral)];
-        let containers = lists.into_iter().flat_map(|(list, containers)| {
-            containers.items().iter().enumerate().map(move |(i, container)| Container::new(list, i, container))
-        });
+        let mut all = Vec::with_capacity(containers.items().len());
+        for (list, containers) in lists {
+            for (i, container) in containers.items().iter().enumerate() {
+                all.push(Container::new(list, i, container));
+            }
+        }
+        let annotations = object.at(&["metadata", "annotations"]).and_then(Value::as_object);
         Subject {
             prefix,
-            annotations: object.at(&["metadata", "annotations"]).and_then(Value::as_object),
-            containers: containers.collect(),
+            annotations,
+            container_annotations: annotations.filter(|all| all.keys().any(|key| key.starts_with("container."))),
+            containers: all,
             spec: Spec {
                 affinity,
                 aliases,
@@ -250,7 +257,7 @@ impl<'a> Subject<'a> {
 
     /// The annotation about a container: its key, which is a prefix and the container's name, and what it says.
     fn annotation_of(&self, prefix: &str, container: &str) -> Option<(&'a str, &'a Value)> {
-        let mut all = self.annotations.into_iter().flat_map(Map::iter);
+        let mut all = self.container_annotations?.iter();
         all.find(|(key, _)| key.strip_prefix(prefix) == Some(container))
     }
 
@@ -334,10 +341,13 @@ impl<'a> Subject<'a> {
         for (key, items, member) in
             [("hostAliases", self.spec.aliases, "ip"), ("imagePullSecrets", self.spec.pull_secrets, "name")]
         {
-            let texts: Vec<&str> = items.items().iter().map(|item| item.str_at(&[member])).collect();
-            for i in repeats(&texts) {
-                let text = Quoted(texts[i]);
-                out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
+            let mut seen = Seen::default();
+            for (i, item) in items.items().iter().enumerate() {
+                let text = item.str_at(&[member]);
+                if !seen.insert(text) {
+                    let text = Quoted(text);
+                    out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
+                }
             }
         }
         for (i, secret) in self.spec.pull_secrets.items().iter().enumerate() {
@@ -439,9 +449,12 @@ impl<'a> Subject<'a> {
 
 /// A variable that hides an earlier one without building on it.
 fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>) {
-    let names: Vec<&str> = variables.iter().map(|variable| variable.get("name").map_or("", Value::or_empty)).collect();
-    for i in repeats(&names) {
-        let (name, variable) = (names[i], &variables[i]);
+    let mut seen = Seen::default();
+    for (i, variable) in variables.iter().enumerate() {
+        let name = variable.get("name").map_or("", Value::or_empty);
+        if seen.insert(name) {
+            continue;
+        }
         let reference = format!("$({name})");
         let value = variable.str_at(&["value"]);
         if variable.get("valueFrom").is_some() || value == reference || !value.contains(&reference) {
@@ -451,16 +464,4 @@ fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>
             ));
         }
     }
-}
-
-/// Which of `names` stand there not for the first time.
-fn repeats(names: &[&str]) -> Vec<usize> {
-    // So few are compared with each other faster than they are put into a set.
-    const FEW: usize = 32;
-    if names.len() <= FEW {
-        let is_repeat = |i: &usize| names[..*i].iter().any(|earlier| keys::same(earlier, names[*i]));
-        return (0..names.len()).filter(is_repeat).collect();
-    }
-    let mut seen = HashSet::new();
-    (0..names.len()).filter(|i| !seen.insert(names[*i])).collect()
 }

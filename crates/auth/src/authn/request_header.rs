@@ -51,6 +51,9 @@ impl RequestHeaderNames {
 
     /// Removes all of these headers: nobody behind us may believe what a client wrote there.
     pub fn remove_from(&self, headers: &mut HeaderMap) {
+        if !headers.keys().any(|name| self.has(name.as_str())) {
+            return;
+        }
         let names: Vec<HeaderName> = headers.keys().filter(|name| self.has(name.as_str())).cloned().collect();
         for name in names {
             headers.remove(name);

@@ -49,7 +49,7 @@ impl Objects {
         let resource = self.resource(group, plural)?;
         match namespace {
             "" => resource.cache.get(name),
-            namespace => resource.cache.get(&format!("{namespace}/{name}")),
+            namespace => resource.cache.get(&[namespace, "/", name].concat()),
         }
     }
 

@@ -27,16 +27,21 @@ impl Plugin for DefaultTolerationSeconds {
             return Verdict::PASSED;
         }
         const PATH: [&str; 2] = ["spec", "tolerations"];
-        let is_tolerated = |key: &str| {
-            list(pod, &PATH).iter().any(|toleration| {
-                members!(toleration => of: "key", effect: "effect");
-                (of.or_empty().is_empty() || of.or_empty() == key) && matches!(effect.or_empty(), "" | EFFECT)
-            })
-        };
-        let missing = self.seconds.map(|(key, seconds)| (!is_tolerated(key)).then_some((key, seconds)));
-        if missing.iter().any(Option::is_some) {
+        let mut missing = [true; 2];
+        for toleration in list(pod, &PATH) {
+            members!(toleration => of: "key", effect: "effect");
+            if matches!(effect.or_empty(), "" | EFFECT) {
+                for (missing, (key, _)) in missing.iter_mut().zip(self.seconds) {
+                    *missing &= !of.or_empty().is_empty() && of.or_empty() != key;
+                }
+            }
+        }
+        if missing != [false; 2] {
             let tolerations = list_mut(pod, &PATH);
-            tolerations.extend(missing.into_iter().flatten().map(|(key, seconds)| toleration(key, seconds)));
+            tolerations.reserve(missing.len());
+            for (_, (key, seconds)) in missing.into_iter().zip(self.seconds).filter(|(missing, _)| *missing) {
+                tolerations.push(toleration(key, seconds));
+            }
         }
         Verdict::PASSED
     }

@@ -83,25 +83,21 @@ const PLUGINS: &[Plugin] = {
     &[
         Plugin::named("AlwaysAdmit", Off),
         Plugin::named("NamespaceAutoProvision", Off),
-        Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(c.objects.clone()))).admits(CHANGE),
+        Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(&c.objects))).admits(CHANGE),
         Plugin::named("NamespaceExists", Off),
         Plugin::named("LimitPodHardAntiAffinityTopology", Off),
-        Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(c.objects.clone()))).admits(WRITE).validates(WRITE),
-        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(c.objects.clone())))
-            .admits(WRITE)
-            .validates(WRITE),
+        Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(&c.objects))).admits(WRITE).validates(WRITE),
+        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(&c.objects))).admits(WRITE).validates(WRITE),
         Plugin::named("NodeRestriction", Off),
         Plugin::on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)).admits(CREATE),
         Plugin::named("AlwaysPullImages", Off),
         Plugin::named("ImagePolicyWebhook", Off),
         Plugin {
-            make: Make::Configured(|c, text| {
-                Ok(Box::new(PodSecurity::new(c.objects.clone(), c.observer.clone(), text)?))
-            }),
+            make: Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
             ..Plugin::named("PodSecurity", On).validates(WRITE)
         },
         Plugin::named("PodNodeSelector", Off),
-        Plugin::on("Priority", |c| Box::new(Priority::new(c.objects.clone()))).admits(CHANGE).validates(CHANGE),
+        Plugin::on("Priority", |c| Box::new(Priority::new(&c.objects))).admits(CHANGE).validates(CHANGE),
         Plugin::on("DefaultTolerationSeconds", |c| {
             Box::new(DefaultTolerationSeconds::new(c.not_ready_toleration_seconds, c.unreachable_toleration_seconds))
         })
@@ -122,7 +118,7 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::named("DenyServiceExternalIPs", Off),
-        Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(c.objects.clone()))).admits(CREATE),
+        Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
         Plugin::named("PodGroupWorkloadExists", On),
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
             .validates(UPDATE),

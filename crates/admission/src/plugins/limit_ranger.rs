@@ -6,6 +6,7 @@ use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Str, Value, text};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::Collection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 type Amounts = BTreeMap<Str, Quantity>;
 
 pub struct LimitRanger {
-    objects: Arc<Objects>,
+    ranges: Collection,
 }
 
 impl LimitRanger {
-    pub fn new(objects: Arc<Objects>) -> LimitRanger {
-        LimitRanger { objects }
+    pub fn new(objects: &Arc<Objects>) -> LimitRanger {
+        LimitRanger { ranges: objects.of("", "limitranges") }
     }
 
     /// The limits of the request's namespace, if it is for something that they bound.
@@ -37,7 +38,7 @@ impl LimitRanger {
         if leaving || !(pods || resizes || claims) {
             return Vec::new();
         }
-        self.objects.list("", "limitranges", &call.namespace)
+        self.ranges.list(&call.namespace)
     }
 }
 

@@ -6,7 +6,7 @@ use kubelith_meta::status::{CAUSE_NAMESPACE_TERMINATING, Cause};
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::objects::{CachedObject, parse};
+use kubelith_registry::objects::{CachedObject, Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 
@@ -14,12 +14,12 @@ use std::sync::{Arc, LazyLock};
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub struct NamespaceLifecycle {
-    objects: Arc<Objects>,
+    namespaces: Collection,
 }
 
 impl NamespaceLifecycle {
-    pub fn new(objects: Arc<Objects>) -> NamespaceLifecycle {
-        NamespaceLifecycle { objects }
+    pub fn new(objects: &Arc<Objects>) -> NamespaceLifecycle {
+        NamespaceLifecycle { namespaces: objects.of("", "namespaces") }
     }
 }
 
@@ -49,13 +49,13 @@ impl Plugin for NamespaceLifecycle {
         if call.namespace.is_empty() || !writes || reviews {
             return Verdict::PASSED;
         }
-        if let Some(found) = self.objects.cached("", "namespaces", "", &call.namespace) {
+        if let Some(found) = self.namespaces.cached("", &call.namespace) {
             return Verdict::Ready(judge(request, object, &found));
         }
         // The watch cache follows every write of this server at once. What another replica did a moment ago may still be
         // missing there: absence is therefore checked against the store.
         Verdict::pending(async move {
-            match self.objects.live("", "namespaces", "", &call.namespace).await? {
+            match self.namespaces.live("", &call.namespace).await? {
                 Some(found) => judge(request, object, &found),
                 None => Err(Status::not_found(&GroupResource::new("", "namespaces"), &call.namespace)),
             }

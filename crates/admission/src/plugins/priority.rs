@@ -4,7 +4,7 @@ use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::objects::parse;
+use kubelith_registry::objects::{Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ const CLASS_NAME: [&str; 2] = ["spec", "priorityClassName"];
 static IS_DEFAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""globalDefault":true"#));
 
 pub struct Priority {
-    objects: Arc<Objects>,
+    classes: Collection,
 }
 
 /// What a class means to a pod.
@@ -37,13 +37,13 @@ impl Rank {
 }
 
 impl Priority {
-    pub fn new(objects: Arc<Objects>) -> Priority {
-        Priority { objects }
+    pub fn new(objects: &Arc<Objects>) -> Priority {
+        Priority { classes: objects.of(GROUP, "priorityclasses") }
     }
 
     /// The default class; if a race made several, the one with the lowest value.
     fn default_class(&self) -> Option<Value> {
-        let classes = self.objects.list_with(GROUP, "priorityclasses", "", &IS_DEFAULT);
+        let classes = self.classes.list_with("", &IS_DEFAULT);
         let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
         defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
     }
@@ -54,7 +54,7 @@ impl Priority {
             let none = Rank { class: Str::default(), priority: 0, preemption: Some("PreemptLowerPriority".into()) };
             return Ok(self.default_class().map_or(none, |class| Rank::of(&class)));
         }
-        let found = self.objects.cached(GROUP, "priorityclasses", "", name).and_then(|class| parse(&class));
+        let found = self.classes.cached("", name).and_then(|class| parse(&class));
         let Some(class) = found else {
             return Err(request.forbidden(pod, format!("no PriorityClass with name {name} was found")));
         };

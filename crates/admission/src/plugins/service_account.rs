@@ -7,7 +7,7 @@ use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupResource, Status, Str, Value, random};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::objects::{CachedObject, parse};
+use kubelith_registry::objects::{CachedObject, Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -27,17 +27,17 @@ const DEFAULT_ATTEMPTS: usize = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
 
 pub struct ServiceAccount {
-    objects: Arc<Objects>,
+    accounts: Collection,
 }
 
 impl ServiceAccount {
-    pub fn new(objects: Arc<Objects>) -> ServiceAccount {
-        ServiceAccount { objects }
+    pub fn new(objects: &Arc<Objects>) -> ServiceAccount {
+        ServiceAccount { accounts: objects.of("", "serviceaccounts") }
     }
 
     /// What the watch cache has of the pod's account.
     fn cached(&self, request: Request<'_>, pod: &Value) -> Option<Value> {
-        let account = self.objects.cached("", "serviceaccounts", &request.call.namespace, pod.str_at(&NAME));
+        let account = self.accounts.cached(&request.call.namespace, pod.str_at(&NAME));
         account.and_then(|account| read(&account))
     }
 
@@ -47,7 +47,7 @@ impl ServiceAccount {
             if attempt > 0 {
                 tokio::time::sleep(BETWEEN_ATTEMPTS).await;
             }
-            let found = self.objects.find("", "serviceaccounts", namespace, name).await?;
+            let found = self.accounts.find(namespace, name).await?;
             if let Some(account) = found.and_then(|account| read(&account)) {
                 return Ok(account);
             }

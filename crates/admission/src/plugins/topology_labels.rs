@@ -4,18 +4,18 @@ use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::Value;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::objects::parse;
+use kubelith_registry::objects::{Collection, parse};
 use std::sync::Arc;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 pub struct PodTopologyLabels {
-    objects: Arc<Objects>,
+    nodes: Collection,
 }
 
 impl PodTopologyLabels {
-    pub fn new(objects: Arc<Objects>) -> PodTopologyLabels {
-        PodTopologyLabels { objects }
+    pub fn new(objects: &Arc<Objects>) -> PodTopologyLabels {
+        PodTopologyLabels { nodes: objects.of("", "nodes") }
     }
 }
 
@@ -32,7 +32,7 @@ impl Plugin for PodTopologyLabels {
         if node.is_empty() {
             return Verdict::PASSED;
         }
-        let node = self.objects.cached("", "nodes", "", node).and_then(|node| parse(&node));
+        let node = self.nodes.cached("", node).and_then(|node| parse(&node));
         for label in LABELS {
             if let Some(value) = node.as_ref().and_then(|node| node.meta().label(label)) {
                 object.meta_mut().set_label(label, value);

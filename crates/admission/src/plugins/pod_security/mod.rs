@@ -13,7 +13,7 @@ use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_registry::objects::CachedObject;
+use kubelith_registry::objects::{CachedObject, Collection};
 use policy::{Level, LevelVersion, Policy, Version};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,8 @@ const IGNORED_PARTS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log"
 const THIS_RELEASE: u32 = 36;
 
 pub struct PodSecurity {
-    objects: Arc<Objects>,
+    namespaces: Collection,
+    pods: Collection,
     observer: Arc<dyn Observer>,
     settings: Settings,
 }
@@ -36,11 +37,12 @@ pub struct PodSecurity {
 impl PodSecurity {
     /// `configuration` is a PodSecurityConfiguration.
     pub fn new(
-        objects: Arc<Objects>,
+        objects: &Arc<Objects>,
         observer: Arc<dyn Observer>,
         configuration: Option<&[u8]>,
     ) -> Result<PodSecurity, String> {
-        Ok(PodSecurity { objects, observer, settings: Settings::read(configuration)? })
+        let (namespaces, pods) = (objects.of("", "namespaces"), objects.of("", "pods"));
+        Ok(PodSecurity { namespaces, pods, observer, settings: Settings::read(configuration)? })
     }
 
     /// Whether the namespace or the user is exempt; that is counted.
@@ -174,7 +176,7 @@ impl PodSecurity {
 
     /// What the pods that are there already would be refused for.
     fn existing_violations(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let mut pods = self.objects.list("", "pods", namespace);
+        let mut pods = self.pods.list(namespace);
         pods.retain(|pod| !self.settings.exempts_pod(pod));
         let pods = prioritize(pods);
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
@@ -243,9 +245,9 @@ impl Plugin for PodSecurity {
                 }
             }
         };
-        match self.objects.cached("", "namespaces", "", namespace) {
+        match self.namespaces.cached("", namespace) {
             Some(found) => Verdict::Ready(judge(Ok(Some(found)))),
-            None => Verdict::pending(async move { judge(self.objects.live("", "namespaces", "", namespace).await) }),
+            None => Verdict::pending(async move { judge(self.namespaces.live("", namespace).await) }),
         }
     }
 }

@@ -98,10 +98,7 @@ pub fn meta_update(new: &Value, old: &Value) -> ErrorList {
 /// `messages` about `value`, each an error.
 #[inline]
 pub fn invalid_all(messages: Messages, path: &Path<'_>, value: &str, errors: &mut ErrorList) {
-    if messages.is_empty() {
-        return;
-    }
-    errors.extend(messages.into_iter().map(|m| Error::invalid(path, value, m)));
+    errors.push_messages(messages, path, value);
 }
 
 pub fn name_full(rule: NameRule, name: &str, path: &Path<'_>, errors: &mut ErrorList) {

@@ -1,6 +1,7 @@
 //! Ports of a pod's containers that are, or may be taken for, the same.
 
 use super::{ContainerPath, Subject};
+use Part::{At, Text};
 use kubelith_meta::text::quote;
 use kubelith_meta::{Value, members};
 use std::collections::HashMap;
@@ -23,10 +24,35 @@ struct PortPath<'a> {
     index: usize,
 }
 
-impl PortPath<'_> {
-    fn text(&self) -> String {
-        let ContainerPath { prefix, list, index } = self.container;
-        [prefix, "spec.", list, "[", &index.to_string(), "].ports[", &self.index.to_string(), "]"].concat()
+/// Parts of a warning: put together without a formatter.
+enum Part<'a> {
+    At(PortPath<'a>),
+    Text(&'a str),
+}
+
+fn sentence(parts: &[Part<'_>]) -> String {
+    let mut out = String::with_capacity(160);
+    for part in parts {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::At(PortPath { container, index }) => {
+                for text in [container.prefix, "spec.", container.list, "["] {
+                    out.push_str(text);
+                }
+                push_number(&mut out, container.index);
+                out.push_str("].ports[");
+                push_number(&mut out, *index);
+                out.push(']');
+            }
+        }
+    }
+    out
+}
+
+fn push_number(out: &mut String, number: usize) {
+    match number {
+        0..10 => out.push(char::from(b'0' + number as u8)),
+        _ => out.push_str(&number.to_string()),
     }
 }
 
@@ -70,6 +96,7 @@ impl<'a> Port<'a> {
 }
 
 impl Subject<'_> {
+    /// Those with the same number, then those with the same name.
     pub(super) fn ports(&self, out: &mut Vec<String>) {
         let mut all = Vec::new();
         for container in &self.containers {
@@ -81,21 +108,27 @@ impl Subject<'_> {
         let numbers = Twins::new(&all, |port| (port.number, port.protocol));
         for (i, port) in all.iter().enumerate() {
             if !port.host_ip.is_empty() && port.host_port == 0 {
-                out.push(format!("{}: hostIP set without hostPort: {}", port.at.text(), port.in_go()));
+                out.push(sentence(&[At(port.at), Text(": hostIP set without hostPort: "), Text(&port.in_go())]));
             }
             for other in numbers.before(i) {
                 if let Some(conflict) = port.conflict_with(other) {
-                    let (at, other) = (port.at.text(), other.at.text());
-                    out.push([&at, ": ", conflict, " port definition with ", &other].concat());
+                    let parts = [At(port.at), Text(": "), Text(conflict), Text(" port definition with "), At(other.at)];
+                    out.push(sentence(&parts));
                 }
             }
         }
         let names = Twins::new(&all, |port| port.name);
         for (i, port) in all.iter().enumerate().filter(|(_, port)| !port.name.is_empty()) {
             if let Some(first) = names.before(i).next() {
-                let (at, other, name) = (port.at.text(), first.at.text(), quote(port.name));
-                let why = "services and probes that select ports by name will use ";
-                out.push([&at, ": duplicate port name ", &name, " with ", &other, ", ", why, &other].concat());
+                out.push(sentence(&[
+                    At(port.at),
+                    Text(": duplicate port name "),
+                    Text(&quote(port.name)),
+                    Text(" with "),
+                    At(first.at),
+                    Text(", services and probes that select ports by name will use "),
+                    At(first.at),
+                ]));
             }
         }
     }

@@ -147,6 +147,12 @@ impl<'a> Container<'a> {
     }
 }
 
+/// Few pods have warnings: the way to them is kept out of the way of the checks.
+#[cold]
+fn note(out: &mut Vec<String>, warning: Arguments<'_>) {
+    out.push(warning.to_string());
+}
+
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).unwrap_or(&[])
 }
@@ -242,9 +248,12 @@ impl<'a> Subject<'a> {
         self.ports(&mut out);
         if self.spec.grace_period.as_i64().is_some_and(|s| s < 0) {
             let prefix = &self.prefix;
-            out.push(format!(
-                "{prefix}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-            ));
+            note(
+                &mut out,
+                format_args!(
+                    "{prefix}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+                ),
+            );
         }
         self.affinity(&mut out);
         self.addresses(&mut out);
@@ -269,7 +278,7 @@ impl<'a> Subject<'a> {
         let prefix = &self.prefix;
         for key in self.spec.node_selector.as_object().into_iter().flat_map(Map::keys) {
             if let Some(why) = old_node_label(key) {
-                out.push(format!("{prefix}spec.nodeSelector[{key}]: {why}"));
+                note(out, format_args!("{prefix}spec.nodeSelector[{key}]: {why}"));
             }
         }
         if let Some(affinity) = self.spec.affinity.get("nodeAffinity") {
@@ -289,10 +298,10 @@ impl<'a> Subject<'a> {
             let key = constraint.str_at(&["topologyKey"]);
             let at = format!("{prefix}spec.topologySpreadConstraints[{i}]");
             if let Some(why) = old_node_label(key) {
-                out.push(format!("{at}.topologyKey: {key} is {why}"));
+                note(out, format_args!("{at}.topologyKey: {key} is {why}"));
             }
             if constraint.get("labelSelector").is_none() {
-                out.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
+                note(out, format_args!("{at}.labelSelector: a null labelSelector results in matching no pod"));
             }
         }
     }
@@ -300,7 +309,7 @@ impl<'a> Subject<'a> {
     fn annotations(&self, out: &mut Vec<String>) {
         for (key, why) in OLD_ANNOTATIONS {
             if self.has_annotation(key) {
-                out.push(format!("{}metadata.annotations[{key}]: {why}", self.prefix));
+                note(out, format_args!("{}metadata.annotations[{key}]: {why}", self.prefix));
             }
         }
     }
@@ -318,7 +327,7 @@ impl<'a> Subject<'a> {
             let at = format!("{}spec.volumes[{i}]", self.prefix);
             for (key, shown, why) in OLD_VOLUMES {
                 if volume.get(key).is_some() {
-                    out.push(format!("{at}.{shown}: {why}"));
+                    note(out, format_args!("{at}.{shown}: {why}"));
                 }
             }
             if let Some(template) = volume.at(&["ephemeral", "volumeClaimTemplate"]) {
@@ -327,7 +336,7 @@ impl<'a> Subject<'a> {
             }
             for (key, why) in OLDER_VOLUMES {
                 if volume.get(key).is_some() {
-                    out.push(format!("{at}.{key}: {why}"));
+                    note(out, format_args!("{at}.{key}: {why}"));
                 }
             }
         }
@@ -346,13 +355,13 @@ impl<'a> Subject<'a> {
                 let text = item.str_at(&[member]);
                 if !seen.insert(text) {
                     let text = Quoted(text);
-                    out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
+                    note(out, format_args!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
                 }
             }
         }
         for (i, secret) in self.spec.pull_secrets.items().iter().enumerate() {
             if secret.str_at(&["name"]).is_empty() {
-                out.push(format!("{prefix}spec.imagePullSecrets[{i}].name: invalid empty name \"\""));
+                note(out, format_args!("{prefix}spec.imagePullSecrets[{i}].name: invalid empty name \"\""));
             }
         }
     }
@@ -370,14 +379,14 @@ impl<'a> Subject<'a> {
         const INSTEAD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
         let prefix = &self.prefix;
         if self.spec.context.get("seccompProfile").is_none() && self.has_annotation(POD_SECCOMP) {
-            out.push(format!("{prefix}metadata.annotations[{POD_SECCOMP}]: {INSTEAD}"));
+            note(out, format_args!("{prefix}metadata.annotations[{POD_SECCOMP}]: {INSTEAD}"));
         }
         for container in &self.containers {
             let at = self.path(container);
             if let Some((key, _)) = self.annotation_of(CONTAINER_SECCOMP, container.name)
                 && container.context.get("seccompProfile").is_none()
             {
-                out.push(format!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
+                note(out, format_args!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
             }
             self.app_armor(container, out);
             members!(container.resources => limits: "limits", requests: "requests");
@@ -408,10 +417,13 @@ impl<'a> Subject<'a> {
             }
         });
         if !same {
-            out.push(format!(
-                "{}metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead",
-                self.prefix
-            ));
+            note(
+                out,
+                format_args!(
+                    "{}metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead",
+                    self.prefix
+                ),
+            );
         }
     }
 
@@ -422,14 +434,17 @@ impl<'a> Subject<'a> {
             let at = format!("{}spec.affinity.{kind}", self.prefix);
             for (i, term) in list(affinity, "requiredDuringSchedulingIgnoredDuringExecution").iter().enumerate() {
                 if term.get("labelSelector").is_none() {
-                    out.push(format!("{at}.requiredDuringSchedulingIgnoredDuringExecution[{i}].{EMPTY}"));
+                    note(out, format_args!("{at}.requiredDuringSchedulingIgnoredDuringExecution[{i}].{EMPTY}"));
                 }
             }
             for (i, term) in list(affinity, "preferredDuringSchedulingIgnoredDuringExecution").iter().enumerate() {
                 if term.at(&["podAffinityTerm", "labelSelector"]).is_none() {
-                    out.push(format!(
-                        "{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].podAffinityTerm.{EMPTY}"
-                    ));
+                    note(
+                        out,
+                        format_args!(
+                            "{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].podAffinityTerm.{EMPTY}"
+                        ),
+                    );
                 }
             }
         }
@@ -458,10 +473,13 @@ fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>
         let reference = format!("$({name})");
         let value = variable.str_at(&["value"]);
         if variable.get("valueFrom").is_some() || value == reference || !value.contains(&reference) {
-            out.push(format!(
-                "{at}.env[{i}]: hides previous definition of {}, which may be dropped when using apply",
-                Quoted(name)
-            ));
+            note(
+                out,
+                format_args!(
+                    "{at}.env[{i}]: hides previous definition of {}, which may be dropped when using apply",
+                    Quoted(name)
+                ),
+            );
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct Seen<'a> {
     bits: u64,
     count: usize,
     few: [&'a str; FEW],
-    more: BTreeSet<&'a str>,
+    more: Option<BTreeSet<&'a str>>,
 }
 
 impl<'a> Seen<'a> {
@@ -25,7 +25,7 @@ impl<'a> Seen<'a> {
         self.bits |= bit;
         match self.few.get_mut(self.count) {
             Some(place) => *place = name,
-            None => drop(self.more.insert(name)),
+            None => drop(self.more.get_or_insert_default().insert(name)),
         }
         self.count += 1;
         true
@@ -33,7 +33,7 @@ impl<'a> Seen<'a> {
 
     fn has(&self, name: &str) -> bool {
         let few = &self.few[..self.count.min(FEW)];
-        few.iter().any(|seen| keys::same(seen, name)) || (self.count > FEW && self.more.contains(name))
+        few.iter().any(|seen| keys::same(seen, name)) || self.more.as_ref().is_some_and(|more| more.contains(name))
     }
 }
 

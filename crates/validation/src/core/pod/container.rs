@@ -218,7 +218,7 @@ fn check_host_ports(containers: &[Value], path: &Path<'_>, errors: &mut ErrorLis
 }
 
 fn check_resize_policy(policies: &[Value], pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    let mut seen = BTreeSet::new();
+    let mut seen = Seen::default();
     for (i, policy) in policies.iter().enumerate() {
         let (resource, restart) = (policy.text("resourceName"), policy.text("restartPolicy"));
         if !seen.insert(resource) {

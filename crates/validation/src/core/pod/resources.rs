@@ -74,6 +74,9 @@ fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorLis
 }
 
 fn check_claims(claims: &[Value], known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    if claims.is_empty() {
+        return;
+    }
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (i, claim) in claims.iter().enumerate() {
         let path = path.index(i);

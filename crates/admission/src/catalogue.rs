@@ -3,13 +3,14 @@
 use crate::chain::{Chain, Member};
 use crate::configuration::Configuration;
 use crate::observe::Observer;
+use crate::plugin::Plugin as Built;
 use crate::plugins::{
     CertificateSubjectRestriction, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
     NamespaceLifecycle, NodeDeclaredFeatureValidator, PersistentVolumeClaimResize, PodResizeValidator, PodSecurity,
     PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation};
+use kubelith_registry::admission::Operation;
 use std::sync::Arc;
 
 /// What plugins are made from.
@@ -31,12 +32,12 @@ enum Standing {
     Off,
 }
 
-type Made = Result<Box<dyn Admission>, String>;
+type Made = Result<Box<dyn Built>, String>;
 
 /// How a plugin is made; `Configured` ones get what the configuration file has for them.
 #[derive(Clone, Copy)]
 enum Make {
-    Plain(fn(&Config) -> Box<dyn Admission>),
+    Plain(fn(&Config) -> Box<dyn Built>),
     Configured(fn(&Config, Option<&[u8]>) -> Made),
     /// This server knows it by name only.
     NotBuilt,
@@ -55,7 +56,7 @@ struct Plugin {
 
 impl Plugin {
     /// One that is on unless it is switched off.
-    const fn on(name: &'static str, make: fn(&Config) -> Box<dyn Admission>) -> Plugin {
+    const fn on(name: &'static str, make: fn(&Config) -> Box<dyn Built>) -> Plugin {
         Plugin { name, standing: Standing::On, admits: &[], validates: &[], make: Make::Plain(make) }
     }
 
@@ -82,25 +83,21 @@ const PLUGINS: &[Plugin] = {
     &[
         Plugin::named("AlwaysAdmit", Off),
         Plugin::named("NamespaceAutoProvision", Off),
-        Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(c.objects.clone()))).admits(CHANGE),
+        Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(&c.objects))).admits(CHANGE),
         Plugin::named("NamespaceExists", Off),
         Plugin::named("LimitPodHardAntiAffinityTopology", Off),
-        Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(c.objects.clone()))).admits(WRITE).validates(WRITE),
-        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(c.objects.clone())))
-            .admits(WRITE)
-            .validates(WRITE),
+        Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(&c.objects))).admits(WRITE).validates(WRITE),
+        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(&c.objects))).admits(WRITE).validates(WRITE),
         Plugin::named("NodeRestriction", Off),
         Plugin::on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)).admits(CREATE),
         Plugin::named("AlwaysPullImages", Off),
         Plugin::named("ImagePolicyWebhook", Off),
         Plugin {
-            make: Make::Configured(|c, text| {
-                Ok(Box::new(PodSecurity::new(c.objects.clone(), c.observer.clone(), text)?))
-            }),
+            make: Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
             ..Plugin::named("PodSecurity", On).validates(WRITE)
         },
         Plugin::named("PodNodeSelector", Off),
-        Plugin::on("Priority", |c| Box::new(Priority::new(c.objects.clone()))).admits(CHANGE).validates(CHANGE),
+        Plugin::on("Priority", |c| Box::new(Priority::new(&c.objects))).admits(CHANGE).validates(CHANGE),
         Plugin::on("DefaultTolerationSeconds", |c| {
             Box::new(DefaultTolerationSeconds::new(c.not_ready_toleration_seconds, c.unreachable_toleration_seconds))
         })
@@ -121,7 +118,7 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::named("DenyServiceExternalIPs", Off),
-        Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(c.objects.clone()))).admits(CREATE),
+        Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
         Plugin::named("PodGroupWorkloadExists", On),
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
             .validates(UPDATE),

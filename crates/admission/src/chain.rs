@@ -1,6 +1,7 @@
 //! Plugins one after another: the first refusal ends the request.
 
 use crate::observe::{Outcome, Phase, Timer};
+use crate::plugin::{Plugin, Verdict};
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
@@ -17,7 +18,7 @@ pub struct Chain {
 
 /// A plugin, and when it is asked.
 pub struct Member {
-    pub plugin: Box<dyn Admission>,
+    pub plugin: Box<dyn Plugin>,
     pub admits: &'static [Operation],
     pub validates: &'static [Operation],
     pub timer: Option<Arc<dyn Timer>>,
@@ -27,11 +28,14 @@ impl Admission for Chain {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
             // Plugins judge by what the caches hold.
-            self.objects.caught_up().await;
+            self.objects.caught_up(&request.call.resource).await;
             let mut watch = Watch::start(self, Phase::Admit, request.operation);
             for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
-                let answer = member.plugin.admit(request, object).await;
-                watch.lap(member, &answer)?;
+                let answer = match member.plugin.admit(request, object) {
+                    Verdict::Ready(answer) => answer,
+                    Verdict::Pending(answer) => answer.await,
+                };
+                watch.lap(member, answer)?;
             }
             watch.end(Outcome::Passed);
             Ok(())
@@ -42,8 +46,11 @@ impl Admission for Chain {
         Box::pin(async move {
             let mut watch = Watch::start(self, Phase::Validate, request.operation);
             for member in self.members.iter().filter(|m| m.validates.contains(&request.operation)) {
-                let answer = member.plugin.validate(request, object).await;
-                watch.lap(member, &answer)?;
+                let answer = match member.plugin.validate(request, object) {
+                    Verdict::Ready(answer) => answer,
+                    Verdict::Pending(answer) => answer.await,
+                };
+                watch.lap(member, answer)?;
             }
             watch.end(Outcome::Passed);
             Ok(())
@@ -66,19 +73,18 @@ impl<'a> Watch<'a> {
         Watch { chain, phase, operation, start: now, lap: now }
     }
 
-    /// The answer is given back, to be passed on if it is a refusal.
-    fn lap(&mut self, member: &Member, answer: &Result<(), Status>) -> Result<(), Status> {
+    /// The answer is given back.
+    fn lap(&mut self, member: &Member, answer: Result<(), Status>) -> Result<(), Status> {
         let outcome = if answer.is_ok() { Outcome::Passed } else { Outcome::Refused };
         if let Some(timer) = &member.timer {
             let now = Instant::now();
             timer.took(self.phase, self.operation, outcome, now - self.lap);
             self.lap = now;
         }
-        if let Err(refusal) = answer {
+        if answer.is_err() {
             self.end(Outcome::Refused);
-            return Err(refusal.clone());
         }
-        Ok(())
+        answer
     }
 
     fn end(&self, outcome: Outcome) {

@@ -134,6 +134,11 @@ fn labels(phase: Phase, operation: Operation, outcome: Outcome) -> [&'static str
 /// Two phases, four operations, two outcomes.
 const SERIES: usize = 16;
 
+/// The place of a series among them.
+fn number(phase: Phase, operation: Operation, outcome: Outcome) -> usize {
+    phase as usize * 8 + operation as usize * 2 + outcome as usize
+}
+
 /// The histograms of one plugin, found by number once they are there.
 struct Times {
     series: [OnceLock<Histogram>; SERIES],
@@ -148,7 +153,7 @@ impl Times {
 
 impl Timer for Times {
     fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
-        let number = phase as usize * 8 + operation as usize * 2 + outcome as usize;
+        let number = number(phase, operation, outcome);
         let histogram = self.series[number].get_or_init(|| (self.make)(labels(phase, operation, outcome)));
         histogram.observe(time.as_secs_f64());
     }
@@ -162,7 +167,7 @@ struct Steps {
 impl Timer for Steps {
     fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
         self.times.took(phase, operation, outcome, time);
-        self.quantiles.add(labels(phase, operation, outcome), time);
+        self.quantiles.add(phase, operation, outcome, time);
     }
 }
 
@@ -174,12 +179,12 @@ const SHOWN: [f64; 3] = [0.5, 0.9, 0.99];
 /// A summary: the library has none.
 #[derive(Clone)]
 struct Quantiles {
-    series: Arc<Mutex<HashMap<[&'static str; 3], Series>>>,
+    series: Arc<Mutex<[Option<Series>; SERIES]>>,
     desc: Arc<Desc>,
 }
 
-#[derive(Default)]
 struct Series {
+    labels: [&'static str; 3],
     count: u64,
     sum: f64,
     recent: VecDeque<(Instant, f64)>,
@@ -199,9 +204,10 @@ impl Default for Quantiles {
 }
 
 impl Quantiles {
-    fn add(&self, labels: [&'static str; 3], time: Duration) {
+    fn add(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let series = all.entry(labels).or_default();
+        let labels = || labels(phase, operation, outcome);
+        let series = all[number(phase, operation, outcome)].get_or_insert_with(|| Series::new(labels()));
         series.count += 1;
         series.sum += time.as_secs_f64();
         if series.recent.len() == KEPT {
@@ -212,6 +218,10 @@ impl Quantiles {
 }
 
 impl Series {
+    fn new(labels: [&'static str; 3]) -> Series {
+        Series { labels, count: 0, sum: 0.0, recent: VecDeque::new() }
+    }
+
     fn summary(&self) -> Summary {
         let fresh = self.recent.iter().filter(|(at, _)| at.elapsed() < MAX_AGE);
         let mut times: Vec<f64> = fresh.map(|(_, time)| *time).collect();
@@ -238,12 +248,12 @@ impl Collector for Quantiles {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let metrics = all.iter().map(|(values, series)| {
+        let metrics = all.iter().flatten().map(|series| {
             let mut metric = Metric::default();
-            let pairs = LABELS.iter().zip(values).map(|(name, value)| {
+            let pairs = LABELS.iter().zip(series.labels).map(|(name, value)| {
                 let mut pair = LabelPair::default();
                 pair.set_name((*name).to_owned());
-                pair.set_value((*value).to_owned());
+                pair.set_value(value.to_owned());
                 pair
             });
             metric.set_label(pairs.collect());

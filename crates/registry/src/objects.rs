@@ -33,21 +33,20 @@ impl Objects {
         self.0.get()?.get(&(Str::from(group), Str::from(plural)))
     }
 
-    /// Waits until the watch caches hold what this server has written by now: whoever changed a policy and then writes is
-    /// judged by it.
-    pub async fn caught_up(&self) {
-        if let Some(resource) = self.resource("", "namespaces") {
-            resource.hub.caught_up().await;
-        }
+    /// Waits until the watch caches hold what this server has written by now, as far as it matters to a write of `judged`:
+    /// whoever changed a policy and then writes is judged by it.
+    pub async fn caught_up(&self, judged: &GroupResource) {
+        let Some(namespaces) = self.resource("", "namespaces") else { return };
+        // Stricter ones are told of the pods that they have.
+        match judged.resource == "namespaces" {
+            true => namespaces.hub.caught_up().await,
+            false => namespaces.hub.caught_up_with_rules().await,
+        };
     }
 
     /// An object as the watch cache has it, which may be a moment old. `namespace` is empty for cluster-scoped ones.
     pub fn cached(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
-        let resource = self.resource(group, plural)?;
-        match namespace {
-            "" => resource.cache.get(name),
-            namespace => resource.cache.get(&format!("{namespace}/{name}")),
-        }
+        self.resource(group, plural)?.cached(namespace, name)
     }
 
     /// An object from the watch cache, or from the store if the cache does not know it: absence is never stale.
@@ -78,21 +77,17 @@ impl Objects {
 
     /// All objects of a resource (below `namespace`, unless it is empty) that the watch cache has.
     pub fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
-        static ANY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(""));
         self.list_with(group, plural, namespace, &ANY)
     }
 
     /// As `list`, but only those whose JSON has this text in it: finding that costs less than reading the object.
     pub fn list_with(&self, group: &str, plural: &str, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
-        let Some(resource) = self.resource(group, plural) else { return Vec::new() };
-        let snapshot = resource.cache.snapshot();
-        if snapshot.objects.is_empty() {
-            return Vec::new();
-        }
-        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
-        let found = below.filter(|(_, object)| text.find(&object.json()).is_some());
-        found.filter_map(|(_, object)| parse(object)).collect()
+        self.resource(group, plural).map(|resource| resource.list_with(namespace, text)).unwrap_or_default()
+    }
+
+    /// The objects of one resource.
+    pub fn of(self: &Arc<Self>, group: &'static str, plural: &'static str) -> Collection {
+        Collection { objects: self.clone(), group, plural, resource: OnceLock::new() }
     }
 
     /// A call of the server itself.
@@ -108,6 +103,75 @@ impl Objects {
             mode: Mode::Real,
             warnings: Warnings::default(),
         }
+    }
+}
+
+/// The objects of one resource, which is looked up once.
+pub struct Collection {
+    objects: Arc<Objects>,
+    group: &'static str,
+    plural: &'static str,
+    resource: OnceLock<Arc<Resource>>,
+}
+
+impl Collection {
+    fn resource(&self) -> Option<&Arc<Resource>> {
+        if let Some(found) = self.resource.get() {
+            return Some(found);
+        }
+        let found = self.objects.resource(self.group, self.plural)?;
+        Some(self.resource.get_or_init(|| found.clone()))
+    }
+
+    /// As [`Objects::cached`].
+    pub fn cached(&self, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
+        self.resource()?.cached(namespace, name)
+    }
+
+    /// As [`Objects::find`].
+    pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<CachedObject>>, Status> {
+        match self.cached(namespace, name) {
+            Some(found) => Ok(Some(found)),
+            None => self.live(namespace, name).await,
+        }
+    }
+
+    /// As [`Objects::live`].
+    pub async fn live(&self, namespace: &str, name: &str) -> Result<Option<Arc<CachedObject>>, Status> {
+        self.objects.live(self.group, self.plural, namespace, name).await
+    }
+
+    /// As [`Objects::list`].
+    pub fn list(&self, namespace: &str) -> Vec<Value> {
+        self.list_with(namespace, &ANY)
+    }
+
+    /// As [`Objects::list_with`].
+    pub fn list_with(&self, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
+        self.resource().map(|resource| resource.list_with(namespace, text)).unwrap_or_default()
+    }
+}
+
+/// What every text has in it.
+static ANY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(""));
+
+impl Resource {
+    fn cached(&self, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
+        match namespace {
+            "" => self.cache.get(name),
+            namespace => self.cache.get(&[namespace, "/", name].concat()),
+        }
+    }
+
+    fn list_with(&self, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
+        let snapshot = self.cache.snapshot();
+        if snapshot.objects.is_empty() {
+            return Vec::new();
+        }
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
+        let found = below.filter(|(_, object)| text.find(&object.json()).is_some());
+        found.filter_map(|(_, object)| parse(object)).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Encoding, Scope};
 use kubelith_store::cache::{
-    CachedObject, Draft, EventKind, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot,
+    Bearing, CachedObject, Draft, EventKind, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot,
 };
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Resource {
         }
         let written = self.hub.store().put(key.clone(), bytes, expect, ttl).await;
         match &written {
-            Ok(revision) => self.hub.wrote(revision.0),
+            Ok(revision) => self.hub.wrote(revision.0, self.bearing()),
             Err(_) => self.hub.unforesee(&key),
         }
         written
@@ -153,8 +153,14 @@ impl Resource {
     /// Deletes from the store.
     pub(crate) async fn remove(&self, key: &str, expect: Expect) -> Result<Deleted, StoreError> {
         let deleted = self.hub.store().delete(self.store_key(key), expect).await?;
-        self.hub.wrote(deleted.revision.0);
+        self.hub.wrote(deleted.revision.0, self.bearing());
         Ok(deleted)
+    }
+
+    /// Pods are written all the time, and nothing but a namespace is judged by them.
+    fn bearing(&self) -> Bearing {
+        let Descriptor { group, plural, .. } = &*self.descriptor;
+        if plural == "pods" && group.is_empty() { Bearing::Fact } else { Bearing::Rule }
     }
 
     /// How long the object lives from this write on: as the strategy says, or the operator.

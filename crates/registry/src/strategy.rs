@@ -67,6 +67,11 @@ pub trait Strategy: Send + Sync + 'static {
         ErrorList::default()
     }
 
+    /// Whether `validate` checks metadata at least as strictly as is done for all kinds, so that it need not be done again.
+    fn validates_metadata(&self) -> bool {
+        false
+    }
+
     fn warnings_on_create(&self, _call: &Call, _object: &Value) -> Vec<String> {
         Vec::new()
     }

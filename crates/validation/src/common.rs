@@ -98,10 +98,7 @@ pub fn meta_update(new: &Value, old: &Value) -> ErrorList {
 /// `messages` about `value`, each an error.
 #[inline]
 pub fn invalid_all(messages: Messages, path: &Path<'_>, value: &str, errors: &mut ErrorList) {
-    if messages.is_empty() {
-        return;
-    }
-    errors.extend(messages.into_iter().map(|m| Error::invalid(path, value, m)));
+    errors.push_messages(messages, path, value);
 }
 
 pub fn name_full(rule: NameRule, name: &str, path: &Path<'_>, errors: &mut ErrorList) {
@@ -133,6 +130,9 @@ pub fn positive(number: i64, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 pub fn port(number: i64, path: &Path<'_>, errors: &mut ErrorList) {
+    if (1..=65535).contains(&number) {
+        return;
+    }
     errors.extend(names::is_port_number(number).into_iter().map(|m| Error::invalid(path, number, m)));
 }
 
@@ -171,6 +171,29 @@ pub fn same_member(a: &Value, b: &Value, key: &str) -> bool {
 
 pub fn quantity(value: &Value) -> Option<Quantity> {
     Quantity::from_value(value).ok()
+}
+
+/// Thousandths of a quantity, if it is as most are: a few digits with a suffix.
+pub fn plain_milli(value: &Value) -> Option<i64> {
+    // With the largest suffix these fit.
+    const FEW: usize = 6;
+    let text = value.as_str()?;
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    if count == 0 || count > FEW {
+        return None;
+    }
+    let factor = match &text[count..] {
+        "m" => 1,
+        "" => 1000,
+        "k" => 1000 * 1000,
+        "M" => 1000 * 1_000_000,
+        "G" => 1000 * 1_000_000_000,
+        "Ki" => 1000 << 10,
+        "Mi" => 1000 << 20,
+        "Gi" => 1000 << 30,
+        _ => return None,
+    };
+    Some(text.bytes().take(count).fold(0, |n, digit| n * 10 + i64::from(digit - b'0')) * factor)
 }
 
 /// How messages show a quantity.

@@ -18,6 +18,7 @@ mod policy;
 mod rbac;
 mod resource;
 mod scheduling;
+mod seen;
 mod storage;
 pub mod webhook;
 
@@ -26,6 +27,7 @@ pub use core::pod::qos_class;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
 pub use resource::admin_access;
+pub use seen::Seen;
 
 /// What a rule may know of the request.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,10 @@
 //! CertificateSubjectRestriction: nobody is signed into the group that may do everything.
 
-use super::done;
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_codec::base64;
+use kubelith_meta::Value;
 use kubelith_meta::user::GROUP_MASTERS;
-use kubelith_meta::{Status, Value};
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
@@ -15,15 +14,15 @@ const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 #[derive(Debug, Clone, Copy)]
 pub struct CertificateSubjectRestriction;
 
-impl Admission for CertificateSubjectRestriction {
-    fn validate<'a>(&'a self, request: Request<'a>, asked: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for CertificateSubjectRestriction {
+    fn validate<'a>(&'a self, request: Request<'a>, asked: &'a Value) -> Verdict<'a> {
         let applies = request.operation == Operation::Create
             && request.is_for("certificates.k8s.io", "certificatesigningrequests")
             && asked.str_at(&["spec", "signerName"]) == SIGNER;
         if !applies {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
-        done(match organizations(asked.str_at(&["spec", "request"])) {
+        Verdict::Ready(match organizations(asked.str_at(&["spec", "request"])) {
             Err(why) => Err(request.forbidden(asked, format!("failed to parse CSR: {why}"))),
             Ok(groups) if groups.iter().any(|group| group == GROUP_MASTERS) => {
                 let why = format!("use of {SIGNER} signer with {GROUP_MASTERS} group is not allowed");

@@ -1,11 +1,10 @@
 //! PersistentVolumeClaimResize: claims grow only where their class says that volumes can.
 
-use super::done;
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::Value;
 use kubelith_meta::quantity::Quantity;
-use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::parse;
 use std::sync::Arc;
 
@@ -31,24 +30,26 @@ impl PersistentVolumeClaimResize {
     }
 }
 
-impl Admission for PersistentVolumeClaimResize {
-    fn validate<'a>(&'a self, request: Request<'a>, claim: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        let Some(old) = request.old else { return done(Ok(())) };
+impl Plugin for PersistentVolumeClaimResize {
+    fn validate<'a>(&'a self, request: Request<'a>, claim: &'a Value) -> Verdict<'a> {
+        let Some(old) = request.old else { return Verdict::PASSED };
         if request.operation != Operation::Update || !request.is_for("", "persistentvolumeclaims") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         if size(claim) <= size(old) {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         if old.str_at(&["status", "phase"]) != "Bound" {
-            return done(Err(request.forbidden(claim, "Only bound persistent volume claims can be expanded")));
+            return Verdict::Ready(
+                Err(request.forbidden(claim, "Only bound persistent volume claims can be expanded")),
+            );
         }
         if !self.can_grow(claim, old) {
             let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
                        support resize";
-            return done(Err(request.forbidden(claim, why)));
+            return Verdict::Ready(Err(request.forbidden(claim, why)));
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 

@@ -1,11 +1,10 @@
 //! DefaultStorageClass and DefaultIngressClass: claims and ingresses that name no class get the default one, the newest
 //! if several say that they are.
 
-use super::done;
-use futures::future::BoxFuture;
-use kubelith_meta::{Status, Str, Value};
+use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::{Str, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -33,10 +32,10 @@ impl DefaultIngressClass {
     }
 }
 
-impl Admission for DefaultStorageClass {
-    fn admit<'a>(&'a self, request: Request<'a>, claim: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for DefaultStorageClass {
+    fn admit<'a>(&'a self, request: Request<'a>, claim: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("", "persistentvolumeclaims") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         let annotated = claim.meta().annotation("volume.beta.kubernetes.io/storage-class").is_some();
         if !annotated && claim.at(&["spec", "storageClassName"]).is_none() {
@@ -45,14 +44,14 @@ impl Admission for DefaultStorageClass {
                 claim.set_at(&["spec", "storageClassName"], Value::String(name));
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 
-impl Admission for DefaultIngressClass {
-    fn admit<'a>(&'a self, request: Request<'a>, ingress: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for DefaultIngressClass {
+    fn admit<'a>(&'a self, request: Request<'a>, ingress: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("networking.k8s.io", "ingresses") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         let annotated = ingress.meta().annotation("kubernetes.io/ingress.class").is_some();
         if !annotated && ingress.at(&["spec", "ingressClassName"]).is_none() {
@@ -61,7 +60,7 @@ impl Admission for DefaultIngressClass {
                 ingress.set_at(&["spec", "ingressClassName"], Value::String(name));
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 

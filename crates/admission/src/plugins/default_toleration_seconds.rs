@@ -1,9 +1,9 @@
 //! DefaultTolerationSeconds: pods outlive a short trouble of their node, unless they say how long themselves.
 
-use super::{done, list, list_mut};
-use futures::future::BoxFuture;
-use kubelith_meta::{Map, Status, Value, members};
-use kubelith_registry::admission::{Admission, Operation, Request};
+use super::{list, list_mut};
+use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::{Map, Value, members};
+use kubelith_registry::admission::{Operation, Request};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -20,25 +20,30 @@ impl DefaultTolerationSeconds {
     }
 }
 
-impl Admission for DefaultTolerationSeconds {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for DefaultTolerationSeconds {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         if !writes || !request.is_for("", "pods") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         const PATH: [&str; 2] = ["spec", "tolerations"];
-        let is_tolerated = |key: &str| {
-            list(pod, &PATH).iter().any(|toleration| {
-                members!(toleration => of: "key", effect: "effect");
-                (of.or_empty().is_empty() || of.or_empty() == key) && matches!(effect.or_empty(), "" | EFFECT)
-            })
-        };
-        let missing = self.seconds.map(|(key, seconds)| (!is_tolerated(key)).then_some((key, seconds)));
-        if missing.iter().any(Option::is_some) {
-            let tolerations = list_mut(pod, &PATH);
-            tolerations.extend(missing.into_iter().flatten().map(|(key, seconds)| toleration(key, seconds)));
+        let mut missing = [true; 2];
+        for toleration in list(pod, &PATH) {
+            members!(toleration => of: "key", effect: "effect");
+            if matches!(effect.or_empty(), "" | EFFECT) {
+                for (missing, (key, _)) in missing.iter_mut().zip(self.seconds) {
+                    *missing &= !of.or_empty().is_empty() && of.or_empty() != key;
+                }
+            }
         }
-        done(Ok(()))
+        if missing != [false; 2] {
+            let tolerations = list_mut(pod, &PATH);
+            tolerations.reserve(missing.len());
+            for (_, (key, seconds)) in missing.into_iter().zip(self.seconds).filter(|(missing, _)| *missing) {
+                tolerations.push(toleration(key, seconds));
+            }
+        }
+        Verdict::PASSED
     }
 }
 

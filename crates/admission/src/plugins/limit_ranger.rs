@@ -1,11 +1,12 @@
 //! LimitRanger: the limits of a namespace fill in what containers leave out, and bound what pods and claims ask for.
 
-use super::{done, list};
-use futures::future::BoxFuture;
+use super::list;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
-use kubelith_meta::{Map, Status, Str, Value, text};
+use kubelith_meta::{Map, Str, Value, text};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::Collection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 type Amounts = BTreeMap<Str, Quantity>;
 
 pub struct LimitRanger {
-    objects: Arc<Objects>,
+    ranges: Collection,
 }
 
 impl LimitRanger {
-    pub fn new(objects: Arc<Objects>) -> LimitRanger {
-        LimitRanger { objects }
+    pub fn new(objects: &Arc<Objects>) -> LimitRanger {
+        LimitRanger { ranges: objects.of("", "limitranges") }
     }
 
     /// The limits of the request's namespace, if it is for something that they bound.
@@ -37,21 +38,21 @@ impl LimitRanger {
         if leaving || !(pods || resizes || claims) {
             return Vec::new();
         }
-        self.objects.list("", "limitranges", &call.namespace)
+        self.ranges.list(&call.namespace)
     }
 }
 
-impl Admission for LimitRanger {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for LimitRanger {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if request.is_for_any_part("", "pods") {
             for range in self.limits(request) {
                 fill_in(&range, pod);
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         for range in self.limits(request) {
             let problems = if request.is_for_any_part("", "pods") {
                 check_pod(&range, object)
@@ -59,10 +60,10 @@ impl Admission for LimitRanger {
                 check_claim(&range, object)
             };
             if !problems.is_empty() {
-                return done(Err(request.forbidden(object, text::aggregate(problems))));
+                return Verdict::Ready(Err(request.forbidden(object, text::aggregate(problems))));
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }
 

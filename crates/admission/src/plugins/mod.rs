@@ -30,8 +30,7 @@ pub use storage_protection::StorageObjectInUseProtection;
 pub use taint_nodes::TaintNodesByCondition;
 pub use topology_labels::PodTopologyLabels;
 
-use futures::future::BoxFuture;
-use kubelith_meta::{Status, Value};
+use kubelith_meta::Value;
 
 /// The list at `path` of an object, made if there is none.
 fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
@@ -43,9 +42,4 @@ fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
 
 fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.at(path).and_then(Value::as_array).unwrap_or(&[])
-}
-
-/// The answer of plugins that need not wait for anything.
-fn done(result: Result<(), Status>) -> BoxFuture<'static, Result<(), Status>> {
-    Box::pin(std::future::ready(result))
 }

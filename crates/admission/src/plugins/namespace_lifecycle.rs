@@ -1,12 +1,12 @@
 //! NamespaceLifecycle: nothing is written to namespaces that are not there, nothing new to those that go, and some
 //! cannot go at all.
 
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::status::{CAUSE_NAMESPACE_TERMINATING, Cause};
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::objects::parse;
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{CachedObject, Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 
@@ -14,54 +14,59 @@ use std::sync::{Arc, LazyLock};
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub struct NamespaceLifecycle {
-    objects: Arc<Objects>,
+    namespaces: Collection,
 }
 
 impl NamespaceLifecycle {
-    pub fn new(objects: Arc<Objects>) -> NamespaceLifecycle {
-        NamespaceLifecycle { objects }
+    pub fn new(objects: &Arc<Objects>) -> NamespaceLifecycle {
+        NamespaceLifecycle { namespaces: objects.of("", "namespaces") }
     }
+}
 
-    /// Whether the namespace takes new objects; an error if there is no such namespace.
-    ///
-    /// The watch cache follows every write of this server at once. What another replica did a moment ago may still be
-    /// missing there: absence is therefore checked against the store.
-    async fn takes_objects(&self, namespace: &str) -> Result<bool, Status> {
-        let Some(found) = self.objects.find("", "namespaces", "", namespace).await? else {
-            return Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace));
-        };
-        // Bytes first: only a namespace that mentions it can be terminating, and few do.
-        let mentions = TERMINATING.find(&found.json()).is_some();
-        Ok(!mentions || parse(&found).is_none_or(|ns| ns.str_at(&["status", "phase"]) != "Terminating"))
-    }
+/// Whether the namespace takes new objects.
+fn takes_objects(namespace: &CachedObject) -> bool {
+    // Bytes first: only a namespace that mentions it can be terminating, and few do.
+    let mentions = TERMINATING.find(&namespace.json()).is_some();
+    !mentions || parse(namespace).is_none_or(|ns| ns.str_at(&["status", "phase"]) != "Terminating")
 }
 
 static TERMINATING: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Terminating\""));
 
-impl Admission for NamespaceLifecycle {
-    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            let call = request.call;
-            if request.is_for_any_part("", "namespaces") {
-                let deletes = request.operation == Operation::Delete;
-                if deletes && IMMORTAL.contains(&call.name.as_str()) {
-                    let why = "this namespace may not be deleted";
-                    return Err(Status::forbidden(&call.resource, &call.name, why));
-                }
-                return Ok(());
+impl Plugin for NamespaceLifecycle {
+    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
+        let call = request.call;
+        if request.is_for_any_part("", "namespaces") {
+            let deletes = request.operation == Operation::Delete;
+            if deletes && IMMORTAL.contains(&call.name.as_str()) {
+                let why = "this namespace may not be deleted";
+                return Verdict::Ready(Err(Status::forbidden(&call.resource, &call.name, why)));
             }
-            let writes = matches!(request.operation, Operation::Create | Operation::Update);
-            // An answer about the namespace would tell those who may not know it that it exists.
-            let reviews = request.is_for("authorization.k8s.io", "localsubjectaccessreviews");
-            if call.namespace.is_empty() || !writes || reviews {
-                return Ok(());
+            return Verdict::PASSED;
+        }
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        // An answer about the namespace would tell those who may not know it that it exists.
+        let reviews = request.is_for("authorization.k8s.io", "localsubjectaccessreviews");
+        if call.namespace.is_empty() || !writes || reviews {
+            return Verdict::PASSED;
+        }
+        if let Some(found) = self.namespaces.cached("", &call.namespace) {
+            return Verdict::Ready(judge(request, object, &found));
+        }
+        // The watch cache follows every write of this server at once. What another replica did a moment ago may still be
+        // missing there: absence is therefore checked against the store.
+        Verdict::pending(async move {
+            match self.namespaces.live("", &call.namespace).await? {
+                Some(found) => judge(request, object, &found),
+                None => Err(Status::not_found(&GroupResource::new("", "namespaces"), &call.namespace)),
             }
-            let takes = self.takes_objects(&call.namespace).await?;
-            if request.operation == Operation::Update || takes {
-                return Ok(());
-            }
-            Err(terminating(request, object))
         })
+    }
+}
+
+fn judge(request: Request<'_>, object: &Value, namespace: &CachedObject) -> Result<(), Status> {
+    match request.operation == Operation::Update || takes_objects(namespace) {
+        true => Ok(()),
+        false => Err(terminating(request, object)),
     }
 }
 

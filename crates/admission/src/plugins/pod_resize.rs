@@ -1,14 +1,14 @@
 //! What a change of a pod asks of the node that runs it: PodResizeValidator looks at its size, and
 //! NodeDeclaredFeatureValidator at what it says it can do.
 
-use super::{done, list};
-use futures::future::BoxFuture;
+use super::list;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::status::Cause;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::parse;
 use std::sync::Arc;
 
@@ -49,9 +49,9 @@ impl PodResizeValidator {
     }
 }
 
-impl Admission for PodResizeValidator {
-    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        done(self.check(&request, pod))
+impl Plugin for PodResizeValidator {
+    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
+        Verdict::Ready(self.check(&request, pod))
     }
 }
 
@@ -82,9 +82,9 @@ impl NodeDeclaredFeatureValidator {
     }
 }
 
-impl Admission for NodeDeclaredFeatureValidator {
-    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        done(self.check(&request, pod))
+impl Plugin for NodeDeclaredFeatureValidator {
+    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
+        Verdict::Ready(self.check(&request, pod))
     }
 }
 

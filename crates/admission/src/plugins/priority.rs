@@ -1,11 +1,10 @@
 //! Priority: pods get the number that their priority class stands for, and one class at most is the default.
 
-use super::done;
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::objects::parse;
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +16,7 @@ const CLASS_NAME: [&str; 2] = ["spec", "priorityClassName"];
 static IS_DEFAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""globalDefault":true"#));
 
 pub struct Priority {
-    objects: Arc<Objects>,
+    classes: Collection,
 }
 
 /// What a class means to a pod.
@@ -38,13 +37,13 @@ impl Rank {
 }
 
 impl Priority {
-    pub fn new(objects: Arc<Objects>) -> Priority {
-        Priority { objects }
+    pub fn new(objects: &Arc<Objects>) -> Priority {
+        Priority { classes: objects.of(GROUP, "priorityclasses") }
     }
 
     /// The default class; if a race made several, the one with the lowest value.
     fn default_class(&self) -> Option<Value> {
-        let classes = self.objects.list_with(GROUP, "priorityclasses", "", &IS_DEFAULT);
+        let classes = self.classes.list_with("", &IS_DEFAULT);
         let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
         defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
     }
@@ -55,7 +54,7 @@ impl Priority {
             let none = Rank { class: Str::default(), priority: 0, preemption: Some("PreemptLowerPriority".into()) };
             return Ok(self.default_class().map_or(none, |class| Rank::of(&class)));
         }
-        let found = self.objects.cached(GROUP, "priorityclasses", "", name).and_then(|class| parse(&class));
+        let found = self.classes.cached("", name).and_then(|class| parse(&class));
         let Some(class) = found else {
             return Err(request.forbidden(pod, format!("no PriorityClass with name {name} was found")));
         };
@@ -89,13 +88,13 @@ impl Priority {
     }
 }
 
-impl Admission for Priority {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for Priority {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         match (request.operation, request.old) {
-            (Operation::Create, _) => return done(self.create_pod(request, pod)),
+            (Operation::Create, _) => return Verdict::Ready(self.create_pod(request, pod)),
             // An update by a client that does not know these fields keeps them.
             (Operation::Update, Some(old)) => {
                 for path in [PRIORITY, PREEMPTION] {
@@ -106,19 +105,19 @@ impl Admission for Priority {
             }
             _ => {}
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 
-    fn validate<'a>(&'a self, request: Request<'a>, class: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+    fn validate<'a>(&'a self, request: Request<'a>, class: &'a Value) -> Verdict<'a> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let claims = class.get("globalDefault").and_then(Value::as_bool) == Some(true);
         if !writes || !claims || !request.is_for(GROUP, "priorityclasses") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         let other = self
             .default_class()
             .filter(|default| request.operation == Operation::Create || default.meta().name() != class.meta().name());
-        done(match other {
+        Verdict::Ready(match other {
             Some(other) => {
                 let name = other.meta().name();
                 let why = format!("PriorityClass {name} is already marked as default. Only one default can exist");

@@ -1,11 +1,11 @@
 //! RuntimeClass: pods carry the overhead of their runtime and go to the nodes that have it.
 
 use super::{list, list_mut};
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Status, Str, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::parse;
 use std::sync::Arc;
 
@@ -22,45 +22,54 @@ impl RuntimeClass {
         RuntimeClass { objects }
     }
 
-    async fn class_of(&self, request: Request<'_>, pod: &Value) -> Result<Option<Value>, Status> {
-        let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
+    async fn class(&self, name: &str, request: Request<'_>, pod: &Value) -> Result<Value, Status> {
         let found = self.objects.find("node.k8s.io", "runtimeclasses", "", name).await?;
-        match found.and_then(|class| parse(&class)) {
-            Some(class) => Ok(Some(class)),
-            None => Err(request.forbidden(pod, format!("pod rejected: RuntimeClass {name:?} not found"))),
-        }
+        let unknown = || request.forbidden(pod, format!("pod rejected: RuntimeClass {name:?} not found"));
+        found.and_then(|class| parse(&class)).ok_or_else(unknown)
     }
 }
 
-impl Admission for RuntimeClass {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            if request.operation != Operation::Create || !request.is_for("", "pods") {
-                return Ok(());
-            }
-            let Some(class) = self.class_of(request, pod).await? else { return Ok(()) };
+impl Plugin for RuntimeClass {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
+        if request.operation != Operation::Create || !request.is_for("", "pods") {
+            return Verdict::PASSED;
+        }
+        let Some(name) = class_name(pod).map(Str::from) else { return Verdict::PASSED };
+        Verdict::pending(async move {
+            let class = self.class(&name, request, pod).await?;
             set_overhead(request, &class, pod)?;
             set_scheduling(request, &class, pod)
         })
     }
 
-    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            if request.operation != Operation::Create || !request.is_for("", "pods") {
-                return Ok(());
-            }
-            let class = self.class_of(request, pod).await?;
-            match class.as_ref().and_then(|class| class.get("overhead")) {
-                Some(overhead) if !same_amounts(overhead.get("podFixed"), pod.at(&OVERHEAD)) => {
-                    Err(request.forbidden(pod, MISMATCH))
-                }
-                None if pod.at(&OVERHEAD).is_some() => {
-                    let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-                    Err(request.forbidden(pod, why))
-                }
-                _ => Ok(()),
-            }
-        })
+    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
+        if request.operation != Operation::Create || !request.is_for("", "pods") {
+            return Verdict::PASSED;
+        }
+        match class_name(pod) {
+            Some(name) => Verdict::pending(async move {
+                let class = self.class(name, request, pod).await?;
+                check_overhead(request, class.get("overhead"), pod)
+            }),
+            None => Verdict::Ready(check_overhead(request, None, pod)),
+        }
+    }
+}
+
+fn class_name(pod: &Value) -> Option<&str> {
+    pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str)
+}
+
+fn check_overhead(request: Request<'_>, overhead: Option<&Value>, pod: &Value) -> Result<(), Status> {
+    match overhead {
+        Some(overhead) if !same_amounts(overhead.get("podFixed"), pod.at(&OVERHEAD)) => {
+            Err(request.forbidden(pod, MISMATCH))
+        }
+        None if pod.at(&OVERHEAD).is_some() => {
+            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+            Err(request.forbidden(pod, why))
+        }
+        _ => Ok(()),
     }
 }
 

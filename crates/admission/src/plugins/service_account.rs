@@ -2,12 +2,12 @@
 //! the usual place.
 
 use super::{list, list_mut};
-use futures::future::BoxFuture;
+use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupResource, Status, Str, Value, random};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::objects::{CachedObject, parse};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{CachedObject, Collection, parse};
 use memchr::memmem::Finder;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -27,12 +27,18 @@ const DEFAULT_ATTEMPTS: usize = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
 
 pub struct ServiceAccount {
-    objects: Arc<Objects>,
+    accounts: Collection,
 }
 
 impl ServiceAccount {
-    pub fn new(objects: Arc<Objects>) -> ServiceAccount {
-        ServiceAccount { objects }
+    pub fn new(objects: &Arc<Objects>) -> ServiceAccount {
+        ServiceAccount { accounts: objects.of("", "serviceaccounts") }
+    }
+
+    /// What the watch cache has of the pod's account.
+    fn cached(&self, request: Request<'_>, pod: &Value) -> Option<Value> {
+        let account = self.accounts.cached(&request.call.namespace, pod.str_at(&NAME));
+        account.and_then(|account| read(&account))
     }
 
     async fn account(&self, namespace: &str, name: &str) -> Result<Value, Status> {
@@ -41,7 +47,7 @@ impl ServiceAccount {
             if attempt > 0 {
                 tokio::time::sleep(BETWEEN_ATTEMPTS).await;
             }
-            let found = self.objects.find("", "serviceaccounts", namespace, name).await?;
+            let found = self.accounts.find(namespace, name).await?;
             if let Some(account) = found.and_then(|account| read(&account)) {
                 return Ok(account);
             }
@@ -57,21 +63,6 @@ impl ServiceAccount {
             request.forbidden(pod, format!("error looking up service account {namespace}/{name}: {}", why.message))
         };
         self.account(namespace, name).await.map_err(refuse)
-    }
-
-    async fn check(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
-        if pod.meta().annotation(MIRROR).is_some() {
-            return check_mirror(request, pod);
-        }
-        if pod.str_at(&NAME).is_empty() {
-            let (namespace, name) = (&request.call.namespace, pod.meta().name());
-            return Err(request.forbidden(pod, format!("no service account specified for pod {namespace}/{name}")));
-        }
-        let account = self.look_up(request, pod).await?;
-        if enforces_mountable_secrets(&account) {
-            secrets::limit(&account, pod).map_err(|why| request.forbidden(pod, why))?;
-        }
-        Ok(())
     }
 }
 
@@ -90,36 +81,65 @@ fn is_pod_create(request: Request<'_>) -> bool {
     request.operation == Operation::Create && request.is_for("", "pods")
 }
 
-impl Admission for ServiceAccount {
-    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            if !is_pod_create(request) {
-                return Ok(());
-            }
-            if pod.meta().annotation(MIRROR).is_some() {
-                return check_mirror(request, pod);
-            }
-            if pod.str_at(&NAME).is_empty() {
-                pod.set_at(&NAME, DEFAULT.into());
-            }
+impl Plugin for ServiceAccount {
+    fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
+        if !is_pod_create(request) {
+            return Verdict::PASSED;
+        }
+        if pod.meta().annotation(MIRROR).is_some() {
+            return Verdict::Ready(check_mirror(request, pod));
+        }
+        if pod.str_at(&NAME).is_empty() {
+            pod.set_at(&NAME, DEFAULT.into());
+        }
+        if let Some(account) = self.cached(request, pod) {
+            return Verdict::Ready(complete(request, &account, pod));
+        }
+        Verdict::pending(async move {
             let account = self.look_up(request, pod).await?;
-            if automounts(&account, pod) {
-                mount_token(pod);
-            }
-            let secrets = list(&account, &["imagePullSecrets"]);
-            if list(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
-                pod.set_at(&PULL_SECRETS, Value::Array(secrets.to_vec()));
-            }
-            if enforces_mountable_secrets(&account) {
-                secrets::limit(&account, pod).map_err(|why| request.forbidden(pod, why))?;
-            }
-            Ok(())
+            complete(request, &account, pod)
         })
     }
 
-    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move { if is_pod_create(request) { self.check(request, pod).await } else { Ok(()) } })
+    fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
+        if !is_pod_create(request) {
+            return Verdict::PASSED;
+        }
+        if pod.meta().annotation(MIRROR).is_some() {
+            return Verdict::Ready(check_mirror(request, pod));
+        }
+        if pod.str_at(&NAME).is_empty() {
+            let (namespace, name) = (&request.call.namespace, pod.meta().name());
+            let why = format!("no service account specified for pod {namespace}/{name}");
+            return Verdict::Ready(Err(request.forbidden(pod, why)));
+        }
+        if let Some(account) = self.cached(request, pod) {
+            return Verdict::Ready(limit_secrets(request, &account, pod));
+        }
+        Verdict::pending(async move {
+            let account = self.look_up(request, pod).await?;
+            limit_secrets(request, &account, pod)
+        })
     }
+}
+
+/// Gives the pod what its account has for it.
+fn complete(request: Request<'_>, account: &Value, pod: &mut Value) -> Result<(), Status> {
+    if automounts(account, pod) {
+        mount_token(pod);
+    }
+    let secrets = list(account, &["imagePullSecrets"]);
+    if list(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
+        pod.set_at(&PULL_SECRETS, Value::Array(secrets.to_vec()));
+    }
+    limit_secrets(request, account, pod)
+}
+
+fn limit_secrets(request: Request<'_>, account: &Value, pod: &Value) -> Result<(), Status> {
+    if enforces_mountable_secrets(account) {
+        secrets::limit(account, pod).map_err(|why| request.forbidden(pod, why))?;
+    }
+    Ok(())
 }
 
 /// A mirror pod only shows what a kubelet runs from a file: it has no account and no secrets.

@@ -1,29 +1,28 @@
 //! PodTopologyLabels: a pod carries the zone and the region of its node, from the moment it has one.
 
-use super::done;
-use futures::future::BoxFuture;
-use kubelith_meta::{Status, Value};
+use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::Value;
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::objects::parse;
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{Collection, parse};
 use std::sync::Arc;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 pub struct PodTopologyLabels {
-    objects: Arc<Objects>,
+    nodes: Collection,
 }
 
 impl PodTopologyLabels {
-    pub fn new(objects: Arc<Objects>) -> PodTopologyLabels {
-        PodTopologyLabels { objects }
+    pub fn new(objects: &Arc<Objects>) -> PodTopologyLabels {
+        PodTopologyLabels { nodes: objects.of("", "nodes") }
     }
 }
 
-impl Admission for PodTopologyLabels {
-    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for PodTopologyLabels {
+    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for_any_part("", "pods") {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         let node = match request.call.subresource.as_str() {
             "" => object.str_at(&["spec", "nodeName"]),
@@ -31,14 +30,14 @@ impl Admission for PodTopologyLabels {
             _ => "",
         };
         if node.is_empty() {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
-        let node = self.objects.cached("", "nodes", "", node).and_then(|node| parse(&node));
+        let node = self.nodes.cached("", node).and_then(|node| parse(&node));
         for label in LABELS {
             if let Some(value) = node.as_ref().and_then(|node| node.meta().label(label)) {
                 object.meta_mut().set_label(label, value);
             }
         }
-        done(Ok(()))
+        Verdict::PASSED
     }
 }

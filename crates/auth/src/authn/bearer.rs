@@ -57,6 +57,13 @@ fn find(headers: &HeaderMap) -> Found<'_> {
         let bearer = header.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "));
         return if bearer { Found::NotText } else { Found::Nothing };
     };
+    // As nearly all clients write it: nothing before it, nothing behind it.
+    if let Some(token) = header.strip_prefix("Bearer ")
+        && token.bytes().next_back().is_some_and(|last| last.is_ascii_graphic())
+        && memchr::memchr(b' ', token.as_bytes()).is_none()
+    {
+        return Found::Token(token);
+    }
     let mut parts = header.trim().splitn(3, ' ');
     let scheme = parts.next().unwrap_or("");
     match (parts.next(), parts.next()) {

@@ -51,6 +51,9 @@ impl RequestHeaderNames {
 
     /// Removes all of these headers: nobody behind us may believe what a client wrote there.
     pub fn remove_from(&self, headers: &mut HeaderMap) {
+        if !headers.keys().any(|name| self.has(name.as_str())) {
+            return;
+        }
         let names: Vec<HeaderName> = headers.keys().filter(|name| self.has(name.as_str())).cloned().collect();
         for name in names {
             headers.remove(name);
@@ -58,9 +61,13 @@ impl RequestHeaderNames {
     }
 
     fn has(&self, header: &str) -> bool {
-        let is_it = |name: &String| name.eq_ignore_ascii_case(header);
+        for names in [&self.username, &self.uid, &self.group] {
+            if names.iter().any(|name| name.eq_ignore_ascii_case(header)) {
+                return true;
+            }
+        }
         let begins_it = |prefix: &String| header.get(..prefix.len()).is_some_and(|h| h.eq_ignore_ascii_case(prefix));
-        self.username.iter().chain(&self.uid).chain(&self.group).any(is_it) || self.extra_prefix.iter().any(begins_it)
+        self.extra_prefix.iter().any(begins_it)
     }
 
     /// The user in the headers, if there is a name.

@@ -28,6 +28,8 @@ pub struct Kind {
     pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
     /// The rules for objects of this kind, of the crate that knows them all.
     pub rules: Rules,
+    /// The rules are no milder about metadata than what is asked of all kinds.
+    pub validates_metadata: bool,
     /// What else is checked.
     pub validate: fn(&Call, &Value) -> ErrorList,
     pub validate_update: fn(&Call, Part<'_>, &Value, &Value) -> ErrorList,
@@ -59,6 +61,7 @@ impl Kind {
         prepare_for_create: |_, _| {},
         prepare_for_update: |_, _, _, _| {},
         rules: Rules::NONE,
+        validates_metadata: false,
         validate: |_, _| ErrorList::default(),
         validate_update: |_, _, _, _| ErrorList::default(),
         warnings_on_create: |_, _| Vec::new(),
@@ -156,6 +159,10 @@ impl Strategy for Bound {
         errors.extend((self.rules.create)(request_of(call), object));
         errors.extend((self.validate)(call, object));
         errors
+    }
+
+    fn validates_metadata(&self) -> bool {
+        self.validates_metadata
     }
 
     fn warnings_on_create(&self, call: &Call, object: &Value) -> Vec<String> {

@@ -4,8 +4,8 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{ip_warnings, is_label_value};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::text::Quoted;
-use kubelith_meta::{Map, Value, keys, members};
-use std::collections::HashSet;
+use kubelith_meta::{Map, Value, members};
+use kubelith_validation::Seen;
 use std::fmt::{self, Arguments, Display, Formatter};
 
 mod paths;
@@ -100,6 +100,8 @@ struct Subject<'a> {
     /// Before every path: empty, or the template's path with a dot.
     prefix: String,
     annotations: Option<&'a Map>,
+    /// The annotations, if there are any about a container.
+    container_annotations: Option<&'a Map>,
     spec: Spec<'a>,
     /// All of them, in the order in which they are looked at.
     containers: Vec<Container<'a>>,
@@ -143,6 +145,12 @@ impl<'a> Container<'a> {
         let (env, ports) = (env.items(), ports.items());
         Container { list, index, name: name.or_empty(), context, resources, env, ports }
     }
+}
+
+/// Few pods have warnings: the way to them is kept out of the way of the checks.
+#[cold]
+fn note(out: &mut Vec<String>, warning: Arguments<'_>) {
+    out.push(warning.to_string());
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
@@ -201,13 +209,18 @@ impl<'a> Subject<'a> {
             volumes: "volumes",
         );
         let lists = [("initContainers", init), ("containers", containers), ("ephemeralContainers", ephemeral)];
-        let containers = lists.into_iter().flat_map(|(list, containers)| {
-            containers.items().iter().enumerate().map(move |(i, container)| Container::new(list, i, container))
-        });
+        let mut all = Vec::with_capacity(containers.items().len());
+        for (list, containers) in lists {
+            for (i, container) in containers.items().iter().enumerate() {
+                all.push(Container::new(list, i, container));
+            }
+        }
+        let annotations = object.at(&["metadata", "annotations"]).and_then(Value::as_object);
         Subject {
             prefix,
-            annotations: object.at(&["metadata", "annotations"]).and_then(Value::as_object),
-            containers: containers.collect(),
+            annotations,
+            container_annotations: annotations.filter(|all| all.keys().any(|key| key.starts_with("container."))),
+            containers: all,
             spec: Spec {
                 affinity,
                 aliases,
@@ -235,9 +248,12 @@ impl<'a> Subject<'a> {
         self.ports(&mut out);
         if self.spec.grace_period.as_i64().is_some_and(|s| s < 0) {
             let prefix = &self.prefix;
-            out.push(format!(
-                "{prefix}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-            ));
+            note(
+                &mut out,
+                format_args!(
+                    "{prefix}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+                ),
+            );
         }
         self.affinity(&mut out);
         self.addresses(&mut out);
@@ -250,7 +266,7 @@ impl<'a> Subject<'a> {
 
     /// The annotation about a container: its key, which is a prefix and the container's name, and what it says.
     fn annotation_of(&self, prefix: &str, container: &str) -> Option<(&'a str, &'a Value)> {
-        let mut all = self.annotations.into_iter().flat_map(Map::iter);
+        let mut all = self.container_annotations?.iter();
         all.find(|(key, _)| key.strip_prefix(prefix) == Some(container))
     }
 
@@ -262,7 +278,7 @@ impl<'a> Subject<'a> {
         let prefix = &self.prefix;
         for key in self.spec.node_selector.as_object().into_iter().flat_map(Map::keys) {
             if let Some(why) = old_node_label(key) {
-                out.push(format!("{prefix}spec.nodeSelector[{key}]: {why}"));
+                note(out, format_args!("{prefix}spec.nodeSelector[{key}]: {why}"));
             }
         }
         if let Some(affinity) = self.spec.affinity.get("nodeAffinity") {
@@ -282,10 +298,10 @@ impl<'a> Subject<'a> {
             let key = constraint.str_at(&["topologyKey"]);
             let at = format!("{prefix}spec.topologySpreadConstraints[{i}]");
             if let Some(why) = old_node_label(key) {
-                out.push(format!("{at}.topologyKey: {key} is {why}"));
+                note(out, format_args!("{at}.topologyKey: {key} is {why}"));
             }
             if constraint.get("labelSelector").is_none() {
-                out.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
+                note(out, format_args!("{at}.labelSelector: a null labelSelector results in matching no pod"));
             }
         }
     }
@@ -293,7 +309,7 @@ impl<'a> Subject<'a> {
     fn annotations(&self, out: &mut Vec<String>) {
         for (key, why) in OLD_ANNOTATIONS {
             if self.has_annotation(key) {
-                out.push(format!("{}metadata.annotations[{key}]: {why}", self.prefix));
+                note(out, format_args!("{}metadata.annotations[{key}]: {why}", self.prefix));
             }
         }
     }
@@ -311,7 +327,7 @@ impl<'a> Subject<'a> {
             let at = format!("{}spec.volumes[{i}]", self.prefix);
             for (key, shown, why) in OLD_VOLUMES {
                 if volume.get(key).is_some() {
-                    out.push(format!("{at}.{shown}: {why}"));
+                    note(out, format_args!("{at}.{shown}: {why}"));
                 }
             }
             if let Some(template) = volume.at(&["ephemeral", "volumeClaimTemplate"]) {
@@ -320,7 +336,7 @@ impl<'a> Subject<'a> {
             }
             for (key, why) in OLDER_VOLUMES {
                 if volume.get(key).is_some() {
-                    out.push(format!("{at}.{key}: {why}"));
+                    note(out, format_args!("{at}.{key}: {why}"));
                 }
             }
         }
@@ -334,15 +350,18 @@ impl<'a> Subject<'a> {
         for (key, items, member) in
             [("hostAliases", self.spec.aliases, "ip"), ("imagePullSecrets", self.spec.pull_secrets, "name")]
         {
-            let texts: Vec<&str> = items.items().iter().map(|item| item.str_at(&[member])).collect();
-            for i in repeats(&texts) {
-                let text = Quoted(texts[i]);
-                out.push(format!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
+            let mut seen = Seen::default();
+            for (i, item) in items.items().iter().enumerate() {
+                let text = item.str_at(&[member]);
+                if !seen.insert(text) {
+                    let text = Quoted(text);
+                    note(out, format_args!("{prefix}spec.{key}[{i}].{member}: duplicate {member} {text}"));
+                }
             }
         }
         for (i, secret) in self.spec.pull_secrets.items().iter().enumerate() {
             if secret.str_at(&["name"]).is_empty() {
-                out.push(format!("{prefix}spec.imagePullSecrets[{i}].name: invalid empty name \"\""));
+                note(out, format_args!("{prefix}spec.imagePullSecrets[{i}].name: invalid empty name \"\""));
             }
         }
     }
@@ -360,14 +379,14 @@ impl<'a> Subject<'a> {
         const INSTEAD: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
         let prefix = &self.prefix;
         if self.spec.context.get("seccompProfile").is_none() && self.has_annotation(POD_SECCOMP) {
-            out.push(format!("{prefix}metadata.annotations[{POD_SECCOMP}]: {INSTEAD}"));
+            note(out, format_args!("{prefix}metadata.annotations[{POD_SECCOMP}]: {INSTEAD}"));
         }
         for container in &self.containers {
             let at = self.path(container);
             if let Some((key, _)) = self.annotation_of(CONTAINER_SECCOMP, container.name)
                 && container.context.get("seccompProfile").is_none()
             {
-                out.push(format!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
+                note(out, format_args!("{prefix}metadata.annotations[{key}]: {INSTEAD}"));
             }
             self.app_armor(container, out);
             members!(container.resources => limits: "limits", requests: "requests");
@@ -398,10 +417,13 @@ impl<'a> Subject<'a> {
             }
         });
         if !same {
-            out.push(format!(
-                "{}metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead",
-                self.prefix
-            ));
+            note(
+                out,
+                format_args!(
+                    "{}metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead",
+                    self.prefix
+                ),
+            );
         }
     }
 
@@ -412,14 +434,17 @@ impl<'a> Subject<'a> {
             let at = format!("{}spec.affinity.{kind}", self.prefix);
             for (i, term) in list(affinity, "requiredDuringSchedulingIgnoredDuringExecution").iter().enumerate() {
                 if term.get("labelSelector").is_none() {
-                    out.push(format!("{at}.requiredDuringSchedulingIgnoredDuringExecution[{i}].{EMPTY}"));
+                    note(out, format_args!("{at}.requiredDuringSchedulingIgnoredDuringExecution[{i}].{EMPTY}"));
                 }
             }
             for (i, term) in list(affinity, "preferredDuringSchedulingIgnoredDuringExecution").iter().enumerate() {
                 if term.at(&["podAffinityTerm", "labelSelector"]).is_none() {
-                    out.push(format!(
-                        "{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].podAffinityTerm.{EMPTY}"
-                    ));
+                    note(
+                        out,
+                        format_args!(
+                            "{at}.preferredDuringSchedulingIgnoredDuringExecution[{i}].podAffinityTerm.{EMPTY}"
+                        ),
+                    );
                 }
             }
         }
@@ -439,28 +464,22 @@ impl<'a> Subject<'a> {
 
 /// A variable that hides an earlier one without building on it.
 fn environment(at: ContainerPath<'_>, variables: &[Value], out: &mut Vec<String>) {
-    let names: Vec<&str> = variables.iter().map(|variable| variable.get("name").map_or("", Value::or_empty)).collect();
-    for i in repeats(&names) {
-        let (name, variable) = (names[i], &variables[i]);
+    let mut seen = Seen::default();
+    for (i, variable) in variables.iter().enumerate() {
+        let name = variable.get("name").map_or("", Value::or_empty);
+        if seen.insert(name) {
+            continue;
+        }
         let reference = format!("$({name})");
         let value = variable.str_at(&["value"]);
         if variable.get("valueFrom").is_some() || value == reference || !value.contains(&reference) {
-            out.push(format!(
-                "{at}.env[{i}]: hides previous definition of {}, which may be dropped when using apply",
-                Quoted(name)
-            ));
+            note(
+                out,
+                format_args!(
+                    "{at}.env[{i}]: hides previous definition of {}, which may be dropped when using apply",
+                    Quoted(name)
+                ),
+            );
         }
     }
-}
-
-/// Which of `names` stand there not for the first time.
-fn repeats(names: &[&str]) -> Vec<usize> {
-    // So few are compared with each other faster than they are put into a set.
-    const FEW: usize = 32;
-    if names.len() <= FEW {
-        let is_repeat = |i: &usize| names[..*i].iter().any(|earlier| keys::same(earlier, names[*i]));
-        return (0..names.len()).filter(is_repeat).collect();
-    }
-    let mut seen = HashSet::new();
-    (0..names.len()).filter(|i| !seen.insert(names[*i])).collect()
 }

@@ -140,31 +140,42 @@ impl RolesProgress {
 /// Fills the index of RBAC and follows changes until the server ends.
 pub fn roles(index: &Arc<RbacIndex>, resources: &Resources, tasks: &Tasks) -> RolesProgress {
     let kinds = [RbacKind::Role, RbacKind::ClusterRole, RbacKind::RoleBinding, RbacKind::ClusterRoleBinding];
-    let follow = |kind: RbacKind| follow(RBAC_GROUP, kind.resource(), Roles(index.clone(), kind), resources, tasks);
+    let follow = |kind: RbacKind| {
+        let cache = cache_of(RBAC_GROUP, kind.resource(), resources)?;
+        Some(follow(kind.resource(), cache, Roles(index.clone(), kind), tasks))
+    };
     RolesProgress(kinds.into_iter().filter_map(follow).collect())
 }
 
-/// Fills the graph of nodes and follows changes until the server ends.
+/// Fills the graph of nodes and follows changes until the server ends: at once if there are nodes, else when one asks.
 pub fn nodes(graph: &Arc<NodeGraph>, resources: &Resources, tasks: &Tasks) {
-    for (group, plural, kind) in [
+    let kinds = [
         ("", "pods", NodeGraphKind::Pod),
         ("", "persistentvolumes", NodeGraphKind::PersistentVolume),
         ("storage.k8s.io", "volumeattachments", NodeGraphKind::VolumeAttachment),
         ("resource.k8s.io", "resourceslices", NodeGraphKind::ResourceSlice),
         ("certificates.k8s.io", "podcertificaterequests", NodeGraphKind::PodCertificateRequest),
-    ] {
-        follow(group, plural, Nodes(graph.clone(), kind), resources, tasks);
+    ];
+    let cached = |(group, plural, kind)| Some((plural, kind, cache_of(group, plural, resources)?));
+    let caches: Vec<_> = kinds.into_iter().filter_map(cached).collect();
+    let (filled, tasks) = (Arc::downgrade(graph), tasks.clone());
+    let fill = move || {
+        let Some(graph) = filled.upgrade() else { return };
+        for (plural, kind, cache) in caches {
+            follow(plural, cache, Nodes(graph.clone(), kind), &tasks);
+        }
+    };
+    match cache_of("", "nodes", resources) {
+        Some(nodes) if nodes.is_empty() => graph.fill_when_asked(fill),
+        _ => fill(),
     }
 }
 
-fn follow(
-    group: &str,
-    plural: &'static str,
-    learner: impl Learns,
-    resources: &Resources,
-    tasks: &Tasks,
-) -> Option<Progress> {
-    let cache = resources.get(&(group.into(), plural.into()))?.cache.clone();
+fn cache_of(group: &str, plural: &str, resources: &Resources) -> Option<Arc<ResourceCache>> {
+    Some(resources.get(&(group.into(), plural.into()))?.cache.clone())
+}
+
+fn follow(plural: &'static str, cache: Arc<ResourceCache>, learner: impl Learns, tasks: &Tasks) -> Progress {
     // What is stored already counts from the first request on.
     let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
     learn_all(&learner, &snapshot.objects, cache.indexed_field());
@@ -181,7 +192,7 @@ fn follow(
             watcher = next;
         }
     });
-    Some(Progress { resource: plural.into(), cache, learned: progress })
+    Progress { resource: plural.into(), cache, learned: progress }
 }
 
 /// So many objects are worth a thread.

@@ -120,24 +120,30 @@ pub struct Error {
     pub detail: String,
 }
 
+/// Few objects have errors: the way to these is kept out of the way of the rules.
 impl Error {
+    #[cold]
     fn new(kind: ErrorKind, path: &Path<'_>, bad_value: BadValue, detail: impl Into<String>) -> Error {
         Error { kind, field: path.render().into(), bad_value, detail: detail.into() }
     }
 
+    #[cold]
     pub fn required(path: &Path<'_>, detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Required, path, BadValue::Omitted, detail)
     }
 
+    #[cold]
     pub fn invalid(path: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid, path, value.into(), detail)
     }
 
+    #[cold]
     pub fn type_invalid(path: &Path<'_>, value: impl Into<BadValue>, detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::TypeInvalid, path, value.into(), detail)
     }
 
     /// The value is none of `supported`, which the message lists in the order given.
+    #[cold]
     pub fn not_supported<S: AsRef<str>>(
         path: &Path<'_>,
         value: impl Into<BadValue>,
@@ -148,55 +154,66 @@ impl Error {
         Error::new(ErrorKind::NotSupported, path, value.into(), detail)
     }
 
+    #[cold]
     pub fn duplicate(path: &Path<'_>, value: impl Into<BadValue>) -> Error {
         Error::new(ErrorKind::Duplicate, path, value.into(), "")
     }
 
+    #[cold]
     pub fn not_found(path: &Path<'_>, value: impl Into<BadValue>) -> Error {
         Error::new(ErrorKind::NotFound, path, value.into(), "")
     }
 
+    #[cold]
     pub fn forbidden(path: &Path<'_>, detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Forbidden, path, BadValue::Omitted, detail)
     }
 
+    #[cold]
     pub fn internal(path: &Path<'_>, error: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Internal, path, BadValue::Omitted, error.to_string())
     }
 
     /// More bytes than `max`.
+    #[cold]
     pub fn too_long(path: &Path<'_>, max: usize) -> Error {
         let detail = format!("may not be more than {max} {}", plural(max, "byte", "bytes"));
         Error::new(ErrorKind::TooLong, path, BadValue::Omitted, detail)
     }
 
     /// More characters than `max`.
+    #[cold]
     pub fn too_long_characters(path: &Path<'_>, max: usize) -> Error {
         let detail = format!("may not be more than {max} {}", plural(max, "character", "characters"));
         Error::new(ErrorKind::TooLong, path, BadValue::Omitted, detail)
     }
 
     /// Too long, for a limit that is not told.
+    #[cold]
     pub fn too_long_unspecified(path: &Path<'_>) -> Error {
         Error::new(ErrorKind::TooLong, path, BadValue::Omitted, "value is too long")
     }
 
     /// Fewer characters than `min`.
+    #[cold]
     pub fn too_short(path: &Path<'_>, min: usize) -> Error {
         let detail = format!("must be at least {min} {}", plural(min, "character", "characters"));
         Error::new(ErrorKind::TooShort, path, BadValue::Omitted, detail)
     }
 
+    #[cold]
     pub fn too_many(path: &Path<'_>, actual: usize, max: usize) -> Error {
         let detail = format!("must have at most {max} {}", plural(max, "item", "items"));
         Error::new(ErrorKind::TooMany, path, count(actual), detail)
     }
 
     /// Too many items, where their number is not known or not told.
+    #[cold]
     pub fn too_many_of_unknown(path: &Path<'_>, max: usize) -> Error {
         Error { bad_value: BadValue::Omitted, ..Error::too_many(path, 0, max) }
     }
 
+    #[cold]
     pub fn too_few(path: &Path<'_>, actual: usize, min: usize) -> Error {
         let detail = format!("must have at least {min} {}", plural(min, "item", "items"));
         Error::new(ErrorKind::TooFew, path, count(actual), detail)

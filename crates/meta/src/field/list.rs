@@ -1,6 +1,7 @@
 //! Lists of field errors.
 
-use super::Error;
+use super::{Error, Path};
+use crate::names::Messages;
 use crate::text;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -18,6 +19,14 @@ impl ErrorList {
     /// `Ok` if nothing is wrong.
     pub fn into_result(self) -> Result<(), ErrorList> {
         if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    /// An error about `value` for each message; mostly there are none.
+    #[inline]
+    pub fn push_messages(&mut self, messages: Messages, path: &Path<'_>, value: &str) {
+        if !messages.is_empty() {
+            self.extend(messages.into_iter().map(|message| Error::invalid(path, value, message)));
+        }
     }
 
     /// Puts `prefix` before the detail of every error.

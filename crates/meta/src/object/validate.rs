@@ -41,13 +41,13 @@ pub fn validate_object_meta(
     let (prefix, name) = (prefix.or_empty(), name.or_empty());
     if !prefix.is_empty() {
         let path = path.child("generateName");
-        errors.extend(name_rule(prefix, NameUse::Prefix).into_iter().map(|m| Error::invalid(&path, prefix, m)));
+        errors.push_messages(name_rule(prefix, NameUse::Prefix), &path, prefix);
     }
     let name_path = path.child("name");
     if name.is_empty() {
         errors.push(Error::required(&name_path, "name or generateName is required"));
     } else {
-        errors.extend(name_rule(name, NameUse::Full).into_iter().map(|m| Error::invalid(&name_path, name, m)));
+        errors.push_messages(name_rule(name, NameUse::Full), &name_path, name);
     }
     check_namespace(namespace.or_empty(), namespaced, &path.child("namespace"), &mut errors);
     if generation.or_zero() < 0 {
@@ -66,8 +66,7 @@ fn check_namespace(namespace: &str, namespaced: Namespacing, path: &Path<'_>, er
     match namespaced {
         Namespacing::Required if namespace.is_empty() => errors.push(Error::required(path, "")),
         Namespacing::Required => {
-            let messages = names::name_is_dns_label(namespace, NameUse::Full);
-            errors.extend(messages.into_iter().map(|m| Error::invalid(path, namespace, m)));
+            errors.push_messages(names::name_is_dns_label(namespace, NameUse::Full), path, namespace);
         }
         Namespacing::Forbidden if namespace.is_empty() => {}
         Namespacing::Forbidden => errors.push(Error::forbidden(path, "not allowed on this type")),
@@ -173,7 +172,7 @@ pub fn validate_annotations(annotations: &Map, path: &Path<'_>) -> ErrorList {
         } else {
             names::is_qualified_name(&key.to_lowercase())
         };
-        errors.extend(messages.into_iter().map(|m| Error::invalid(path, key, m)));
+        errors.push_messages(messages, path, key);
     }
     if size > ANNOTATIONS_MAX_BYTES {
         errors.push(Error::too_long(path, ANNOTATIONS_MAX_BYTES));

@@ -167,16 +167,18 @@ pub fn has_invalid_label_value(selector: &Value) -> bool {
 
 /// What is wrong with a label key at `path`.
 pub fn validate_label_name(name: &str, path: &Path<'_>) -> ErrorList {
-    names::is_qualified_name(name).into_iter().map(|message| Error::invalid(path, name, message)).collect()
+    let mut errors = ErrorList::new();
+    errors.push_messages(names::is_qualified_name(name), path, name);
+    errors
 }
 
 /// What is wrong with a map of labels at `path`. All errors name the map, not its entries.
 pub fn validate_labels(labels: &Map, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     for (key, value) in labels.iter() {
-        errors.extend(validate_label_name(key, path));
+        errors.push_messages(names::is_qualified_name(key), path, key);
         let value = value.as_str().unwrap_or("");
-        errors.extend(names::is_label_value(value).into_iter().map(|m| Error::invalid(path, value, m)));
+        errors.push_messages(names::is_label_value(value), path, value);
     }
     errors
 }

@@ -53,6 +53,15 @@ impl HubOptions {
     }
 }
 
+/// What an object is to writes of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bearing {
+    /// They may be judged by it.
+    Rule,
+    /// They are not.
+    Fact,
+}
+
 /// What can be done about objects that cannot be read: the gate AllowUnsafeMalformedObjectDeletion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Malformed {
@@ -91,6 +100,8 @@ pub struct Hub {
     pub(super) applied: watch::Sender<i64>,
     /// The latest revision that this server has written itself.
     written: AtomicI64,
+    /// The latest of them that is a rule.
+    ruled: AtomicI64,
     pub(super) control: RwLock<Option<crate::WatchControl>>,
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
@@ -136,6 +147,7 @@ impl Hub {
             resources: RwLock::default(),
             applied: watch::Sender::new(revision.0),
             written: AtomicI64::new(0),
+            ruled: AtomicI64::new(0),
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
@@ -272,14 +284,22 @@ impl Hub {
     }
 
     /// Notes a write of this server.
-    pub fn wrote(&self, revision: i64) {
+    pub fn wrote(&self, revision: i64, bearing: Bearing) {
         self.written.fetch_max(revision, Ordering::AcqRel);
+        if bearing == Bearing::Rule {
+            self.ruled.fetch_max(revision, Ordering::AcqRel);
+        }
     }
 
     /// Waits until the caches hold what this server has written by now. Asks the store nothing: what other servers write
     /// may come later.
     pub async fn caught_up(&self) -> bool {
         self.wait_for(self.written.load(Ordering::Acquire)).await
+    }
+
+    /// As `caught_up`, but for facts, of which there is always one more under way.
+    pub async fn caught_up_with_rules(&self) -> bool {
+        self.wait_for(self.ruled.load(Ordering::Acquire)).await
     }
 
     /// Waits until the caches have reached `revision`; false after `FRESH_TIMEOUT`.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::encryption::{Encryption, Keyring, ReloadMode};
 use crate::{EmbeddedOptions, EmbeddedStore, Expect, KeyLayout, MemoryStore, Revision, Store};
+use futures::FutureExt;
 use kubelith_meta::GroupResource;
 use std::sync::Arc;
 
@@ -35,6 +36,18 @@ async fn events(watcher: &mut Watcher, count: usize) -> Vec<String> {
         watcher.next(&mut events).await.unwrap();
     }
     events.iter().map(|e| format!("{} {}", e.kind.as_str(), shown(&e.object))).collect()
+}
+
+#[tokio::test]
+async fn rules_are_waited_for_and_facts_are_not() {
+    let hub = Hub::start(Arc::new(MemoryStore::default()), "/r/").await.unwrap();
+    let later = *hub.applied.borrow() + 1;
+    hub.wrote(later, Bearing::Fact);
+    assert_eq!(hub.caught_up_with_rules().now_or_never(), Some(true));
+    assert_eq!(hub.caught_up().now_or_never(), None);
+    hub.wrote(later, Bearing::Rule);
+    assert_eq!(hub.caught_up_with_rules().now_or_never(), None);
+    hub.stop();
 }
 
 #[tokio::test]

@@ -11,7 +11,6 @@ use kubelith_meta::{Quantity, Value};
 use std::collections::BTreeSet;
 
 const NOT_INTEGER: &str = "must be an integer";
-const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 const COUNTED: [&str; 9] = [
     "pods",
     "services",
@@ -34,7 +33,7 @@ const COMPUTE: [&str; 7] = [
 ];
 
 pub fn is_standard_resource(name: &str) -> bool {
-    CONTAINER_RESOURCES.contains(&name)
+    is_container_resource(name)
         || name == "storage"
         || COUNTED.contains(&name)
         || COMPUTE.contains(&name)
@@ -43,16 +42,21 @@ pub fn is_standard_resource(name: &str) -> bool {
 }
 
 pub fn is_standard_container_resource(name: &str) -> bool {
-    CONTAINER_RESOURCES.contains(&name) || name.starts_with("hugepages-")
+    is_container_resource(name) || name.starts_with("hugepages-")
 }
 
 fn is_standard_quota_resource(name: &str) -> bool {
     (is_standard_resource(name) && !(name.starts_with("hugepages-") && name.len() == "hugepages-".len()))
-        && (CONTAINER_RESOURCES.contains(&name)
+        && (is_container_resource(name)
             || COUNTED.contains(&name)
             || COMPUTE.contains(&name)
             || name.starts_with("hugepages-")
             || name.starts_with("requests.hugepages-"))
+}
+
+/// What every container may ask for.
+fn is_container_resource(name: &str) -> bool {
+    matches!(name, "cpu" | "ephemeral-storage" | "memory")
 }
 
 /// Counted in whole units.
@@ -88,7 +92,7 @@ pub fn resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
 /// A resource that a container may ask for.
 pub fn container_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
     // Nearly always.
-    if CONTAINER_RESOURCES.contains(&name) {
+    if is_container_resource(name) {
         return;
     }
     let before = errors.len();
@@ -105,7 +109,8 @@ pub fn container_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorLi
 /// An amount of a resource.
 pub fn resource_value(name: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     quantity_not_negative(value, path, errors);
-    if is_integer_resource(name) && quantity(value).is_some_and(|q| q.milli_value() % 1000 != 0) {
+    let may_be_counted = !is_container_resource(name);
+    if may_be_counted && is_integer_resource(name) && quantity(value).is_some_and(|q| q.milli_value() % 1000 != 0) {
         errors.push(Error::invalid(path, bad_quantity(value), NOT_INTEGER));
     }
 }
@@ -283,7 +288,7 @@ fn scope_fits(scope: &str, resource: &str) -> bool {
     match scope {
         "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
             resource == "pods"
-                || CONTAINER_RESOURCES.contains(&resource)
+                || is_container_resource(resource)
                 || matches!(
                     resource,
                     "limits.cpu"

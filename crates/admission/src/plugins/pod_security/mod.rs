@@ -5,14 +5,15 @@ mod checks;
 mod config;
 mod policy;
 
-use super::{done, list};
+use super::list;
 use crate::observe::{Decision, Evaluation, Observer, SecurityMode};
+use crate::plugin::{Plugin, Verdict};
 use config::Settings;
-use futures::future::BoxFuture;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{CachedObject, Collection};
 use policy::{Level, LevelVersion, Policy, Version};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -27,7 +28,8 @@ const IGNORED_PARTS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log"
 const THIS_RELEASE: u32 = 36;
 
 pub struct PodSecurity {
-    objects: Arc<Objects>,
+    namespaces: Collection,
+    pods: Collection,
     observer: Arc<dyn Observer>,
     settings: Settings,
 }
@@ -35,11 +37,12 @@ pub struct PodSecurity {
 impl PodSecurity {
     /// `configuration` is a PodSecurityConfiguration.
     pub fn new(
-        objects: Arc<Objects>,
+        objects: &Arc<Objects>,
         observer: Arc<dyn Observer>,
         configuration: Option<&[u8]>,
     ) -> Result<PodSecurity, String> {
-        Ok(PodSecurity { objects, observer, settings: Settings::read(configuration)? })
+        let (namespaces, pods) = (objects.of("", "namespaces"), objects.of("", "pods"));
+        Ok(PodSecurity { namespaces, pods, observer, settings: Settings::read(configuration)? })
     }
 
     /// Whether the namespace or the user is exempt; that is counted.
@@ -77,8 +80,7 @@ impl PodSecurity {
         });
     }
 
-    async fn policy_of(&self, namespace: &str) -> Result<Policy, Status> {
-        let found = self.objects.find("", "namespaces", "", namespace).await?;
+    fn policy_of(&self, namespace: &str, found: Option<Arc<CachedObject>>) -> Result<Policy, Status> {
         let Some(found) = found.filter(|found| found.broken.is_none()) else {
             let shown = Quoted(namespace);
             return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
@@ -87,14 +89,7 @@ impl PodSecurity {
         Ok(Policy::of(label, &self.settings.defaults).0)
     }
 
-    async fn check_pod(&self, request: Request<'_>, pod: &Value) -> Result<(), Status> {
-        if IGNORED_PARTS.contains(&request.call.subresource.as_str()) {
-            return Ok(());
-        }
-        if self.is_exempt(request) {
-            return Ok(());
-        }
-        let policy = self.policy_of(&request.call.namespace).await?;
+    fn check_pod(&self, request: Request<'_>, policy: Policy, pod: &Value) -> Result<(), Status> {
         if policy.is_privileged() {
             self.count(request, policy.enforce, SecurityMode::Enforce, Decision::Allow);
             return Ok(());
@@ -118,11 +113,7 @@ impl PodSecurity {
         Ok(())
     }
 
-    async fn check_template(&self, request: Request<'_>, template: &Value) {
-        if self.is_exempt(request) {
-            return;
-        }
-        let Ok(policy) = self.policy_of(&request.call.namespace).await else { return };
+    fn check_template(&self, request: Request<'_>, policy: Policy, template: &Value) {
         if policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
             return;
         }
@@ -185,7 +176,7 @@ impl PodSecurity {
 
     /// What the pods that are there already would be refused for.
     fn existing_violations(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let mut pods = self.objects.list("", "pods", namespace);
+        let mut pods = self.pods.list(namespace);
         pods.retain(|pod| !self.settings.exempts_pod(pod));
         let pods = prioritize(pods);
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
@@ -229,22 +220,35 @@ impl PodSecurity {
     }
 }
 
-impl Admission for PodSecurity {
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+impl Plugin for PodSecurity {
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         if !matches!(request.operation, Operation::Create | Operation::Update) {
-            return done(Ok(()));
+            return Verdict::PASSED;
         }
         if request.is_for("", "namespaces") {
-            return done(self.check_namespace(request, object));
+            return Verdict::Ready(self.check_namespace(request, object));
         }
-        if request.is_for_any_part("", "pods") {
-            return Box::pin(self.check_pod(request, object));
+        let is_pod = request.is_for_any_part("", "pods");
+        let template = template_of(request, object);
+        let is_ignored = is_pod && IGNORED_PARTS.contains(&request.call.subresource.as_str());
+        if is_ignored || !(is_pod || template.is_some()) || self.is_exempt(request) {
+            return Verdict::PASSED;
         }
-        let Some(template) = template_of(request, object) else { return done(Ok(())) };
-        Box::pin(async move {
-            self.check_template(request, template).await;
-            Ok(())
-        })
+        let namespace = &request.call.namespace;
+        let judge = move |found: Result<Option<Arc<CachedObject>>, Status>| {
+            let policy = found.and_then(|found| self.policy_of(namespace, found));
+            match (template, policy) {
+                (None, policy) => self.check_pod(request, policy?, object),
+                (Some(template), policy) => {
+                    let _ = policy.map(|policy| self.check_template(request, policy, template));
+                    Ok(())
+                }
+            }
+        };
+        match self.namespaces.cached("", namespace) {
+            Some(found) => Verdict::Ready(judge(Ok(Some(found)))),
+            None => Verdict::pending(async move { judge(self.namespaces.live("", namespace).await) }),
+        }
     }
 }
 

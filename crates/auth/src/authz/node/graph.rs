@@ -6,7 +6,8 @@
 use super::references;
 use kubelith_meta::{Str, Value};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, RwLock};
 
 /// Kinds that questions are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +40,12 @@ type Key = (Target, Str, Str);
 #[derive(Default)]
 pub struct NodeGraph {
     state: RwLock<State>,
+    /// Whether something waits to fill the graph.
+    is_waiting: AtomicBool,
+    filling: Mutex<Option<Filling>>,
 }
+
+type Filling = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
@@ -64,6 +70,22 @@ struct Volume {
 }
 
 impl NodeGraph {
+    /// Leaves it to the first question to fill the graph: a server that no node asks need not look at every pod.
+    pub fn fill_when_asked(&self, fill: impl FnOnce() + Send + 'static) {
+        *self.filling.lock().expect("no panic while held") = Some(Box::new(fill));
+        self.is_waiting.store(true, Ordering::Release);
+    }
+
+    /// Fills the graph, or waits for whoever does.
+    #[cold]
+    fn fill(&self) {
+        let mut filling = self.filling.lock().expect("no panic while held");
+        if let Some(fill) = filling.take() {
+            fill();
+            self.is_waiting.store(false, Ordering::Release);
+        }
+    }
+
     /// Adds an object or replaces the one of that name.
     pub fn put(&self, kind: NodeGraphKind, object: &Value) {
         let name = Str::from(object.str_at(&["metadata", "name"]));
@@ -119,6 +141,9 @@ impl NodeGraph {
 
     /// Whether `node` has to do with an object.
     pub(super) fn is_related(&self, node: &str, target: Target, namespace: &str, name: &str) -> bool {
+        if self.is_waiting.load(Ordering::Acquire) {
+            self.fill();
+        }
         let state = self.state.read().expect("no panic while held");
         let name = Str::from(name);
         match target {

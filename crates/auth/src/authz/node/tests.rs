@@ -220,6 +220,18 @@ fn relations_end_with_the_objects() {
 }
 
 #[test]
+fn the_first_question_fills_the_graph() {
+    let graph = Arc::new(NodeGraph::default());
+    assert!(!ask(&graph, "n1", "get /pods ns/web").allowed());
+    let filled = Arc::downgrade(&graph);
+    graph.fill_when_asked(move || filled.upgrade().unwrap().put(NodeGraphKind::Pod, &pod()));
+    assert!(graph.is_empty());
+    assert!(ask(&graph, "n1", "get /pods ns/web").allowed());
+    graph.delete(NodeGraphKind::Pod, "ns", "web");
+    assert!(!ask(&graph, "n1", "get /pods ns/web").allowed());
+}
+
+#[test]
 fn mirror_pods_and_unbound_pods_relate_nothing() {
     let graph = Arc::new(NodeGraph::default());
     let mut mirror = pod();

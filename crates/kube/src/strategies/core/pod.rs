@@ -14,6 +14,7 @@ pub const POD: Kind = Kind {
     generation: Generation::Spec,
     prepare_for_create,
     prepare_for_update,
+    validates_metadata: true,
     warnings_on_create: |_, pod| {
         let mut warnings = name_warnings(pod, "the Pod's hostname");
         warnings.extend(pod_warnings::of_pod(pod));

@@ -1,8 +1,8 @@
 //! Files of a volume that hide each other.
 
 use super::list;
-use kubelith_meta::Value;
 use kubelith_meta::text::Quoted;
+use kubelith_meta::{Value, members};
 
 /// A file and, in projected volumes, what it comes from.
 struct File {
@@ -29,7 +29,14 @@ impl File {
 }
 
 pub fn overlaps(volume: &Value, out: &mut Vec<String>) {
-    let name = Quoted(volume.str_at(&["name"]));
+    members!(volume =>
+        name: "name",
+        config_map: "configMap",
+        secret: "secret",
+        downward: "downwardAPI",
+        projected: "projected",
+    );
+    let name = Quoted(name.or_empty());
     let mut report = |what: &str, files: Vec<File>| {
         for (i, file) in files.iter().enumerate() {
             for other in files[..i].iter().filter(|other| file.hides(other)) {
@@ -39,16 +46,16 @@ pub fn overlaps(volume: &Value, out: &mut Vec<String>) {
         }
     };
     let has_items = |source: &&Value| !list(source, "items").is_empty();
-    if let Some(source) = volume.get("configMap").filter(has_items) {
+    if let Some(source) = config_map.set().filter(has_items) {
         report(&format!("ConfigMap {}", Quoted(source.str_at(&["name"]))), items(source, ""));
     }
-    if let Some(source) = volume.get("secret").filter(has_items) {
+    if let Some(source) = secret.set().filter(has_items) {
         report(&format!("Secret {}", Quoted(source.str_at(&["secretName"]))), items(source, ""));
     }
-    if let Some(source) = volume.get("downwardAPI") {
+    if let Some(source) = downward.set() {
         report("DownwardAPI", items(source, ""));
     }
-    if let Some(projected) = volume.get("projected") {
+    if let Some(projected) = projected.set() {
         let sources = list(projected, "sources");
         report("Projected", sources.iter().flat_map(projected_files).collect());
         let empty = sources.iter().filter(|source| source.is_empty());

@@ -1,6 +1,7 @@
 //! Containers of all three kinds.
 
 use super::{handler, mounts, resources, security, variables};
+use crate::Seen;
 use crate::common::{Fields, dns_label, invalid_all, one_of, port, supported};
 use crate::core::endpoints::PROTOCOLS;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -36,7 +37,7 @@ pub fn check_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) 
     if containers.is_empty() {
         return errors.push(Error::required(path, ""));
     }
-    let mut names = BTreeSet::new();
+    let mut names = Seen::default();
     for (i, container) in containers.iter().enumerate() {
         let path = path.index(i);
         check_common(container, pod, &path, errors);
@@ -177,7 +178,7 @@ fn check_common(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut 
 }
 
 fn check_ports(ports: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
-    let mut names = BTreeSet::new();
+    let mut names = Seen::default();
     for (i, value) in ports.iter().enumerate() {
         let path = path.index(i);
         members!(value => name: "name", number: "containerPort", host: "hostPort", protocol: "protocol");
@@ -217,7 +218,7 @@ fn check_host_ports(containers: &[Value], path: &Path<'_>, errors: &mut ErrorLis
 }
 
 fn check_resize_policy(policies: &[Value], pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) {
-    let mut seen = BTreeSet::new();
+    let mut seen = Seen::default();
     for (i, policy) in policies.iter().enumerate() {
         let (resource, restart) = (policy.text("resourceName"), policy.text("restartPolicy"));
         if !seen.insert(resource) {

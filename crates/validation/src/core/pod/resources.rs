@@ -1,6 +1,6 @@
 //! What containers and pods ask for.
 
-use crate::common::{Fields, dns_label, dns_subdomain, quantity, quantity_text};
+use crate::common::{Fields, dns_label, dns_subdomain, plain_milli, quantity, quantity_text};
 use crate::core::quota::{container_resource_name, may_overcommit, resource_value};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::{Map, Quantity, Value, members};
@@ -34,6 +34,7 @@ pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, erro
         check(name, value, &path, errors);
         match limits.and_then(|l| l.get(name)) {
             Some(limit) if limit == value => {}
+            Some(limit) if may_overcommit(name) && is_plainly_within(value, limit) => {}
             Some(limit) => {
                 let (asked, most) = (quantity(value), quantity(limit));
                 let shown = || BadValue::from(quantity_text(value));
@@ -58,6 +59,11 @@ pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, erro
     check_claims(claimed.items(), claims, &path.child("claims"), errors);
 }
 
+/// Whether that is seen without reading the quantities.
+fn is_plainly_within(asked: &Value, most: &Value) -> bool {
+    plain_milli(asked).zip(plain_milli(most)).is_some_and(|(asked, most)| asked <= most)
+}
+
 fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Ok(page) = Quantity::parse(size) else { return };
     let amount = quantity(value).map_or(0, |q| q.value());
@@ -68,6 +74,9 @@ fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorLis
 }
 
 fn check_claims(claims: &[Value], known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    if claims.is_empty() {
+        return;
+    }
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (i, claim) in claims.iter().enumerate() {
         let path = path.index(i);

@@ -104,8 +104,12 @@ pub fn volume_source(
     errors: &mut ErrorList,
 ) {
     let place = |key: &str| SOURCES.iter().position(|(known, _)| *known == key);
-    let members = volume.as_object().into_iter().flat_map(Map::iter).filter(|(_, value)| !value.is_null());
-    let mut given: Vec<(usize, &Value)> = members.filter_map(|(key, value)| Some((place(key)?, value))).collect();
+    let mut given: Vec<(usize, &Value)> = Vec::new();
+    for (key, value) in volume.as_object().into_iter().flat_map(Map::iter).filter(|(key, _)| *key != "name") {
+        if let Some(place) = place(key).filter(|_| !value.is_null()) {
+            given.push((place, value));
+        }
+    }
     given.sort_unstable_by_key(|(place, _)| *place);
     for (count, (place, source)) in given.iter().enumerate() {
         let (key, when_many) = SOURCES[*place];

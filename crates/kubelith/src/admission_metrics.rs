@@ -183,6 +183,7 @@ struct Quantiles {
     desc: Arc<Desc>,
 }
 
+#[derive(Default)]
 struct Series {
     labels: [&'static str; 3],
     count: u64,

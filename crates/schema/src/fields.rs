@@ -13,6 +13,8 @@ pub struct Fields {
     heads: Box<[Head]>,
     /// The positions of those that are printed even if nothing is known of them.
     always_printed: Box<[usize]>,
+    /// The same as bits, if all fields have one.
+    printed_bits: Option<u128>,
     /// Whether all names are letters and digits.
     plain: bool,
 }
@@ -58,6 +60,12 @@ impl Fields {
     #[inline]
     pub fn always_printed(&self) -> &[usize] {
         &self.always_printed
+    }
+
+    /// The same as bits, the first field's being the lowest. `None` if there are more fields than bits.
+    #[inline]
+    pub fn printed_bits(&self) -> Option<u128> {
+        self.printed_bits
     }
 
     /// Looks up `names` names that come in order.
@@ -119,9 +127,11 @@ impl From<Vec<Field>> for Fields {
     fn from(mut list: Vec<Field>) -> Fields {
         list.sort_by(|a, b| a.name.cmp(&b.name));
         let heads = list.iter().map(|f| Head::of(&f.name)).collect();
-        let always_printed = list.iter().enumerate().filter(|(_, f)| is_always_printed(f)).map(|(i, _)| i).collect();
+        let always_printed: Box<[usize]> =
+            list.iter().enumerate().filter(|(_, f)| is_always_printed(f)).map(|(i, _)| i).collect();
+        let printed_bits = always_printed.iter().try_fold(0, |bits, i| Some(bits | 1u128.checked_shl(*i as u32)?));
         let plain = list.iter().all(|f| f.name.bytes().all(|b| b.is_ascii_alphanumeric()));
-        Fields { list, heads, always_printed, plain }
+        Fields { list, heads, always_printed, printed_bits, plain }
     }
 }
 

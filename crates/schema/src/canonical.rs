@@ -161,6 +161,7 @@ impl Walk<'_> {
 }
 
 /// Whether `field` is printed with this value.
+#[inline]
 pub fn stays(field: &Field, value: &Value) -> Stays {
     let is_printed = match (&field.schema.shape, field.presence.omit) {
         _ if field.presence.pointer => true,

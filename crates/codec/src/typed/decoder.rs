@@ -369,7 +369,8 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 match value {
                     Some(value) => {
                         let field = &ty.fields[index];
-                        if (value.is_empty() || field.presence.omit == Omit::Zero) && stays(field, &value) != Stays::Yes {
+                        let is_zero = value.is_empty() || field.presence.omit == Omit::Zero;
+                        if is_zero && stays(field, &value) != Stays::Yes {
                             self.form = Form::Sent;
                         }
                         self.members.push((ty.fields.key(index), value));
@@ -514,8 +515,16 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 Value::Object(merge::members(self.table, ty, self.members.split_off(start)))
             }
             Some(Frame { kind: FrameKind::Struct { ty, seen, absent, .. }, start, .. }) => {
+                let present = seen & !absent;
                 if self.aim == Form::Canonical {
-                    self.add_printed(ty, seen & !absent);
+                    self.add_printed(ty, present);
+                    // Defaults are filled in next.
+                    let more = (ty.fields.default_bits() & !present).count_ones() as usize;
+                    if more > 0 {
+                        let mut members = Vec::with_capacity(self.members.len() - start + more);
+                        members.extend(self.members.drain(start..));
+                        return Value::Object(Map::from_unsorted(members));
+                    }
                 }
                 Value::Object(Map::from_unsorted(self.members.split_off(start)))
             }

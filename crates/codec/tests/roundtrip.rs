@@ -2,8 +2,10 @@
 
 use kubelith_catalog::builtin;
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::{proto, typed, yaml};
+use kubelith_codec::typed::{self, Form};
+use kubelith_codec::{proto, yaml};
 use kubelith_meta::{Str, Value};
+use kubelith_schema::canonical::Ambiguous;
 use kubelith_schema::{Empties, ProtoSlot, Schema, Shape, StructType, TypeTable, TypedSchema, canonicalize};
 
 mod random;
@@ -149,4 +151,63 @@ fn json_and_yaml() {
         let read = yaml::read(&yaml::to_vec(value)).unwrap();
         assert_eq!(json::to_string(&read.value), json::to_string(value), "{kind}");
     });
+}
+
+/// Puts null in place of some values.
+fn punch(random: &mut Random, value: &mut Value) {
+    match value {
+        _ if random.below(30) == 0 => *value = Value::Null,
+        Value::Object(map) => map.iter_mut().for_each(|(_, v)| punch(random, v)),
+        Value::Array(items) => items.iter_mut().for_each(|v| punch(random, v)),
+        _ => {}
+    }
+}
+
+#[test]
+fn decoding_to_the_printed_form_is_decoding_and_canonicalizing() {
+    let catalog = builtin();
+    let mut maker = Maker { table: &catalog.table, random: Random::new(3) };
+    let (mut canonical, mut sent) = (0, 0);
+    for (gvk, id) in catalog.kinds() {
+        let schema = TypedSchema::named(catalog.table.clone(), id);
+        for attempt in 0..12 {
+            let mut value = match attempt {
+                0 => Value::object(),
+                _ => maker.object(catalog.table.get(id), attempt % 3),
+            };
+            match attempt % 4 {
+                0 => punch(&mut maker.random, &mut value),
+                1 => {}
+                _ => drop(canonicalize(&schema.table, &schema.root, &mut value, Empties::Absent)),
+            }
+            let text = json::to_vec(&value);
+            let mut plain = typed::decode(&text, &schema, Strictness::Report).unwrap();
+            let ambiguous = canonicalize(&schema.table, &schema.root, &mut plain.value, Empties::Distinct);
+            let (mut printed, form) = typed::decode_printed(&text, &schema, Strictness::Report).unwrap();
+            match form {
+                Form::Canonical => {
+                    assert_eq!(ambiguous, Ambiguous::No, "{gvk}: {}", json::to_string(&value));
+                    canonical += 1;
+                }
+                Form::Sent => {
+                    canonicalize(&schema.table, &schema.root, &mut printed.value, Empties::Distinct);
+                    sent += 1;
+                }
+            }
+            assert_eq!(json::to_string(&printed.value), json::to_string(&plain.value), "{gvk}");
+            assert_eq!(printed.strict, plain.strict, "{gvk}");
+        }
+    }
+    assert!(canonical > 1000 && sent > 300, "{canonical} canonical, {sent} as sent");
+}
+
+#[test]
+fn fields_given_twice_are_merged_before_any_is_added() {
+    let kind = kubelith_meta::GroupVersionKind::new("", "v1", "Pod");
+    let schema = builtin().kind_schema(&kind).unwrap();
+    let text =
+        br#"{"spec":{"containers":[{"name":"a","image":"b"}]},"spec":{"nodeName":"n","containers":[{"name":"c"}]}}"#;
+    let (printed, form) = typed::decode_printed(text, &schema, Strictness::Report).unwrap();
+    assert_eq!((printed.value, form), (typed::decode(text, &schema, Strictness::Report).unwrap().value, Form::Sent));
+    assert_eq!(printed.strict.len(), 1);
 }

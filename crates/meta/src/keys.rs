@@ -10,6 +10,14 @@ use std::ops::Deref;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Head(u64);
 
+/// How a key goes on behind its head: how long it is, and the last eight bytes if there are as many. Only keys of more than
+/// sixteen bytes have more to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    last: [u8; 8],
+    len: usize,
+}
+
 /// A key of an object.
 #[derive(Debug, Clone, Eq, Default)]
 pub struct Key {
@@ -39,6 +47,23 @@ impl Head {
             (_, _, [only]) => place(*only, 0),
             _ => 0,
         })
+    }
+}
+
+impl Tail {
+    #[inline]
+    pub fn of(key: &str) -> Tail {
+        let bytes = key.as_bytes();
+        Tail { last: bytes.last_chunk().copied().unwrap_or_default(), len: bytes.len() }
+    }
+
+    /// Whether this is the tail of `key`. Both have the same head; `text` gives the text of the key that this is of, which
+    /// is needed for long ones only.
+    #[inline]
+    pub fn is_of<'t>(&self, key: &str, text: impl FnOnce() -> &'t str) -> bool {
+        let bytes = key.as_bytes();
+        self.len == bytes.len()
+            && (self.len <= 8 || (bytes.last_chunk() == Some(&self.last) && (self.len <= SHORT || text() == key)))
     }
 }
 
@@ -195,6 +220,9 @@ mod tests {
                 assert_eq!((same(a, b), order(a, b)), (a == b, a.cmp(b)), "{a} {b}");
                 let (key, head) = (Key::from(a.as_str()), Head::of(b));
                 assert_eq!((key.is(head, b), key.order(head, b)), (a == b, a.cmp(b)), "{a} {b}");
+                if Head::of(a) == head {
+                    assert_eq!(Tail::of(a).is_of(b, || a), a == b, "{a} {b}");
+                }
                 assert_eq!(key.cmp(&Key::from(b.as_str())), a.cmp(b), "{a} {b}");
             }
         }

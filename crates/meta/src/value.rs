@@ -338,7 +338,7 @@ impl Map {
             if found.head() >= head {
                 return match found.head() == head {
                     true if keys::same_short(found, key) => Some(at),
-                    true => self.search(head, key),
+                    true => self.search_from(at, head, key),
                     false => None,
                 };
             }
@@ -350,6 +350,13 @@ impl Map {
     #[inline(never)]
     fn search(&self, head: Head, key: &str) -> Option<usize> {
         self.find(head, key).ok()
+    }
+
+    /// Where `key` is among the few with its head, which begin at `first`.
+    #[inline(never)]
+    fn search_from(&self, first: usize, head: Head, key: &str) -> Option<usize> {
+        let twins = self.entries()[first..].iter().take_while(|(k, _)| k.head() == head);
+        twins.into_iter().position(|(k, _)| **k == *key).map(|at| first + at)
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
-use kubelith_schema::canonical::{Empties, canonicalize};
+use kubelith_schema::canonical::{Ambiguous, Empties, canonicalize};
 use kubelith_store::cache::{Draft, EventKind};
 use kubelith_store::{Expect, StoreError};
 use std::sync::Arc;
@@ -174,7 +174,7 @@ impl Resource {
         }
         self.strategy.prepare_for_create(call, object);
         // Messages tell an empty list from an absent one; the store does not.
-        self.normalize(call, object, Empties::Distinct);
+        let ambiguous = self.normalize(call, object, Empties::Distinct);
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
@@ -191,19 +191,20 @@ impl Resource {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object, None);
+        self.complete(call, object, Before::Normalized(ambiguous));
         Ok(())
     }
 
     /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
     /// what a default fills.
-    /// `old` is what was stored before.
-    pub(crate) fn complete(&self, call: &Call, object: &mut Value, old: Option<&Value>) {
+    pub(crate) fn complete(&self, call: &Call, object: &mut Value, before: Before<'_>) {
         if let Working::One(kind) = &self.working {
             self.strategy.default_object(&kind.version, object);
-            match old {
-                Some(old) => self.normalize_changed(call, object, old, self.empties()),
-                None => self.normalize(call, object, self.empties()),
+            match before {
+                Before::Stored(old) => self.normalize_changed(call, object, old, self.empties()),
+                Before::Normalized(Ambiguous::Yes) => drop(self.normalize(call, object, self.empties())),
+                // Defaults leave it in its form, and so does the strategy.
+                Before::Normalized(Ambiguous::No) => {}
             }
             debug_assert!(self.is_complete(call, object, kind), "what is shared is not as it should be");
         }
@@ -239,7 +240,7 @@ impl Resource {
     }
 
     /// Brings the object into its canonical form after strategies changed it.
-    pub(crate) fn normalize(&self, call: &Call, object: &mut Value, empties: Empties) {
+    pub(crate) fn normalize(&self, call: &Call, object: &mut Value, empties: Empties) -> Ambiguous {
         let kind = self.working_kind(call);
         // Events of events.k8s.io are stored, and seen here, as those of the core group.
         let schema = if kind.group == self.descriptor.group {
@@ -247,8 +248,9 @@ impl Resource {
         } else {
             kubelith_catalog::builtin().kind_schema(&kind)
         };
-        if let Some(schema) = schema {
-            canonicalize(&schema.table, &schema.root, object, empties);
+        match schema {
+            Some(schema) => canonicalize(&schema.table, &schema.root, object, empties),
+            None => Ambiguous::No,
         }
     }
 
@@ -256,7 +258,8 @@ impl Resource {
     pub(crate) fn normalize_changed(&self, call: &Call, object: &mut Value, old: &Value, empties: Empties) {
         let (Value::Object(members), Value::Object(before), Working::One(_)) = (&mut *object, old, &self.working)
         else {
-            return self.normalize(call, object, empties);
+            self.normalize(call, object, empties);
+            return;
         };
         let same = members.take_same(before);
         self.normalize(call, object, empties);
@@ -307,6 +310,15 @@ impl Unfinished {
             _ => Unfinished::Object(object),
         }
     }
+}
+
+/// What is known of an object that is to be completed.
+#[derive(Clone, Copy)]
+pub(crate) enum Before<'a> {
+    /// It was this in the store.
+    Stored(&'a Value),
+    /// It was brought into its canonical form for validation, which only the strategy may have changed since.
+    Normalized(Ambiguous),
 }
 
 /// Whether the name was (or would have been) made from generateName.

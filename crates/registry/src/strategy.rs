@@ -88,7 +88,7 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Brings a valid object into its stored form.
+    /// Brings a valid object into its stored form. It is in canonical form before and after.
     fn canonicalize(&self, _object: &mut Value) {}
 
     /// Whether metadata.generation counts changes, and of what.

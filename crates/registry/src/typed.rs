@@ -139,7 +139,11 @@ impl Encoder for TypedCodec {
 
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.encoding {
-            Encoding::Protobuf => Ok(proto::to_vec(object, &self.schema).map_err(Status::internal_error)?.into()),
+            // The store keeps these bytes, and so no more than these.
+            Encoding::Protobuf => {
+                let message = proto::to_vec(object, &self.schema).map_err(Status::internal_error)?;
+                Ok(Bytes::copy_from_slice(&message))
+            }
             // Go's encoder ends a document with a line feed.
             Encoding::Json => {
                 let mut json = object_json(object);

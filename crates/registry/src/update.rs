@@ -5,7 +5,7 @@
 
 use crate::admission::{Operation, Request};
 use crate::call::Call;
-use crate::create::{Generated, Reserved};
+use crate::create::{Before, Generated, Reserved};
 use crate::error;
 use crate::options::Preconditions;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
@@ -353,7 +353,7 @@ impl Resource {
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object, Some(old));
+        self.complete(call, object, Before::Stored(old));
         // Both are as stored now, so what differs has changed.
         self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {

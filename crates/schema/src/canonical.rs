@@ -29,6 +29,15 @@ pub enum Ambiguous {
     Yes,
 }
 
+/// Whether a value stays in its field in canonical form. It is canonical itself, and not null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    Yes,
+    No,
+    /// As the [`Empties`] say: no in what came from the store, yes elsewhere.
+    IfDistinct,
+}
+
 /// Brings `value`, of the shape `schema`, to the form in which it is printed.
 pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) -> Ambiguous {
     let walk = Walk { table, empties, ambiguous: Cell::new(Ambiguous::No) };
@@ -68,7 +77,7 @@ impl Walk<'_> {
                 for item in items.iter_mut() {
                     match item {
                         Value::Object(map) => self.go_struct(self.table.get(*id), map),
-                        _ => *item = Value::Object(self.zero_struct(self.table.get(*id))),
+                        _ => *item = Value::Object(zero_struct(self.table, self.table.get(*id))),
                     }
                 }
                 // An empty list of schemas is no schema at all, and prints as that.
@@ -91,7 +100,7 @@ impl Walk<'_> {
         *value = match (&schema.shape, self.empties) {
             (Shape::Bytes, Empties::Absent) => "".into(),
             (Shape::List(_), Empties::Absent) => Value::Array(Vec::new()),
-            _ => self.zero(schema),
+            _ => zero(self.table, schema),
         };
     }
 
@@ -127,7 +136,7 @@ impl Walk<'_> {
             remove(map, &gone);
         }
         for &index in missing.iter().chain(expected) {
-            map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
+            map.insert_at(t.fields.key(index), zero_field(self.table, &t.fields[index]));
         }
     }
 
@@ -140,48 +149,57 @@ impl Walk<'_> {
             (Shape::Int32 | Shape::Int64, Value::Int(_)) => {}
             _ => self.value(&field.schema, value),
         }
-        let presence = field.presence;
-        if presence.pointer {
-            return true;
-        }
-        match (&field.schema.shape, presence.omit) {
-            (Shape::List(_) | Shape::Map(_), Omit::Never) if value.is_empty() => {
+        match stays(field, value) {
+            Stays::Yes => true,
+            Stays::No => false,
+            Stays::IfDistinct => {
                 self.ambiguous.set(Ambiguous::Yes);
                 self.empties == Empties::Distinct
             }
-            (_, Omit::Never) => true,
-            (Shape::Named(_), Omit::Zero) => !is_zero_struct(value),
-            (Shape::Named(_), Omit::Empty) => true,
-            (shape, Omit::Empty) if is_scalar_struct(shape) => true,
-            (Shape::Struct(_), _) => true,
-            _ => !value.is_empty(),
         }
     }
+}
 
-    fn zero_field(&self, field: &Field) -> Value {
-        if field.presence.nilable { Value::Null } else { self.zero(&field.schema) }
-    }
+/// Whether `field` is printed with this value.
+#[inline]
+pub fn stays(field: &Field, value: &Value) -> Stays {
+    let is_printed = match (&field.schema.shape, field.presence.omit) {
+        _ if field.presence.pointer => true,
+        (Shape::List(_) | Shape::Map(_), Omit::Never) if value.is_empty() => return Stays::IfDistinct,
+        (_, Omit::Never) => true,
+        (Shape::Named(_), Omit::Zero) => !is_zero_struct(value),
+        (Shape::Named(_), Omit::Empty) => true,
+        (shape, Omit::Empty) if is_scalar_struct(shape) => true,
+        (Shape::Struct(_), _) => true,
+        _ => !value.is_empty(),
+    };
+    if is_printed { Stays::Yes } else { Stays::No }
+}
 
-    /// What Go prints for the zero value of this shape.
-    fn zero(&self, schema: &Schema) -> Value {
-        match &schema.shape {
-            Shape::Bool => Value::Bool(false),
-            Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString => Value::Int(0),
-            Shape::String => "".into(),
-            Shape::Quantity => "0".into(),
-            Shape::Duration => "0s".into(),
-            Shape::Named(id) => Value::Object(self.zero_struct(self.table.get(*id))),
-            _ => Value::Null,
-        }
-    }
+/// What Go prints for a field that is absent, if it prints it.
+pub fn zero_field(table: &TypeTable, field: &Field) -> Value {
+    if field.presence.nilable { Value::Null } else { zero(table, &field.schema) }
+}
 
-    fn zero_struct(&self, t: &StructType) -> Map {
-        let mut map = Map::new();
-        for &index in t.fields.always_printed() {
-            map.insert_at(t.fields.key(index), self.zero_field(&t.fields[index]));
-        }
-        map
+/// What Go prints for the zero value of this shape.
+fn zero(table: &TypeTable, schema: &Schema) -> Value {
+    match &schema.shape {
+        Shape::Bool => Value::Bool(false),
+        Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString => Value::Int(0),
+        Shape::String => "".into(),
+        Shape::Quantity => "0".into(),
+        Shape::Duration => "0s".into(),
+        Shape::Named(id) => Value::Object(zero_struct(table, table.get(*id))),
+        _ => Value::Null,
     }
+}
+
+fn zero_struct(table: &TypeTable, t: &StructType) -> Map {
+    let mut map = Map::new();
+    for &index in t.fields.always_printed() {
+        map.insert_at(t.fields.key(index), zero_field(table, &t.fields[index]));
+    }
+    map
 }
 
 /// Removes the members at these positions, which are in order.

@@ -179,7 +179,7 @@ impl Walk<'_> {
 }
 
 /// The default that is filled in. The zero value of a field that is no pointer is what it has anyway.
-fn own_default(field: &Field) -> Option<&Value> {
+pub(crate) fn own_default(field: &Field) -> Option<&Value> {
     field.schema.default.as_deref().filter(|d| field.presence.pointer || !d.is_empty())
 }
 

@@ -2,7 +2,9 @@
 
 use crate::Field;
 use crate::canonical::is_always_printed;
-use kubelith_meta::{Head, Key, keys};
+use crate::defaults::own_default;
+use kubelith_meta::keys::{self, Tail};
+use kubelith_meta::{Head, Key};
 use std::ops::Deref;
 
 /// The fields of a struct, sorted by JSON name.
@@ -11,8 +13,15 @@ pub struct Fields {
     list: Vec<Field>,
     /// Those of the names.
     heads: Box<[Head]>,
+    tails: Box<[Tail]>,
     /// The positions of those that are printed even if nothing is known of them.
     always_printed: Box<[usize]>,
+    /// The same as bits, if all fields have one.
+    printed_bits: Option<u128>,
+    /// As bits, those with a default, if they have a bit.
+    default_bits: u128,
+    /// Whether they are pointers, lists or maps.
+    nilable: Box<[bool]>,
     /// Whether all names are letters and digits.
     plain: bool,
 }
@@ -38,7 +47,13 @@ impl Fields {
     /// The field `name`, if it is the one at `index`.
     #[inline]
     pub fn is_at(&self, index: usize, head: Head, name: &str) -> bool {
-        self.heads.get(index) == Some(&head) && keys::same_behind_head(&self.list[index].name, name)
+        self.heads.get(index) == Some(&head) && self.has_tail(index, name)
+    }
+
+    /// Whether the field at `index`, which has the head of `name`, has this name. Mostly without a look at the field.
+    #[inline]
+    fn has_tail(&self, index: usize, name: &str) -> bool {
+        self.tails[index].is_of(name, || &self.list[index].name)
     }
 
     /// The name of the field at `index` as a key.
@@ -60,6 +75,25 @@ impl Fields {
         &self.always_printed
     }
 
+    /// The same as bits, the first field's being the lowest. `None` if there are more fields than bits.
+    #[inline]
+    pub fn printed_bits(&self) -> Option<u128> {
+        self.printed_bits
+    }
+
+    /// As bits, the fields that defaulting adds to an object that lacks them. It is a hint: a field may have no bit.
+    #[inline]
+    pub fn default_bits(&self) -> u128 {
+        self.default_bits
+    }
+
+    /// Whether the field at `index` is a pointer, a list or a map in Go. It says what `presence` of the field does, but
+    /// without a look at the field, which most walks over a struct do not need otherwise: it is absent.
+    #[inline]
+    pub fn is_nilable(&self, index: usize) -> bool {
+        self.nilable[index]
+    }
+
     /// Looks up `names` names that come in order.
     #[inline]
     pub fn in_order(&self, names: usize) -> InOrder<'_> {
@@ -76,13 +110,23 @@ impl Fields {
     #[inline]
     fn first_from(&self, at: usize, head: Head, name: &str) -> Option<usize> {
         self.heads.get(at).filter(|first| **first == head)?;
-        if keys::same_behind_head(&self.list[at].name, name) { Some(at) } else { self.search(name) }
+        if self.has_tail(at, name) { Some(at) } else { self.search_behind(at, head, name) }
     }
 
-    /// Where the field `name` is, if other fields with its head come first. A custom resource can have thousands of them.
+    /// Where the field `name` is, if other fields with its head come first. There are few, or thousands, in a custom
+    /// resource.
     #[cold]
     #[inline(never)]
-    fn search(&self, name: &str) -> Option<usize> {
+    fn search_behind(&self, first: usize, head: Head, name: &str) -> Option<usize> {
+        const FEW: usize = 4;
+        for at in first + 1..first + FEW {
+            if self.heads.get(at) != Some(&head) {
+                return None;
+            }
+            if self.has_tail(at, name) {
+                return Some(at);
+            }
+        }
         self.list.binary_search_by(|f| keys::order(&f.name, name)).ok()
     }
 }
@@ -119,9 +163,15 @@ impl From<Vec<Field>> for Fields {
     fn from(mut list: Vec<Field>) -> Fields {
         list.sort_by(|a, b| a.name.cmp(&b.name));
         let heads = list.iter().map(|f| Head::of(&f.name)).collect();
-        let always_printed = list.iter().enumerate().filter(|(_, f)| is_always_printed(f)).map(|(i, _)| i).collect();
+        let tails = list.iter().map(|f| Tail::of(&f.name)).collect();
+        let always_printed: Box<[usize]> =
+            list.iter().enumerate().filter(|(_, f)| is_always_printed(f)).map(|(i, _)| i).collect();
+        let printed_bits = always_printed.iter().try_fold(0, |bits, i| Some(bits | 1u128.checked_shl(*i as u32)?));
+        let with_default = list.iter().zip(0u32..).filter(|(f, _)| own_default(f).is_some());
+        let default_bits = with_default.fold(0, |bits, (_, i)| bits | 1u128.checked_shl(i).unwrap_or(0));
+        let nilable = list.iter().map(|f| f.presence.nilable).collect();
         let plain = list.iter().all(|f| f.name.bytes().all(|b| b.is_ascii_alphanumeric()));
-        Fields { list, heads, always_printed, plain }
+        Fields { list, heads, tails, always_printed, printed_bits, default_bits, nilable, plain }
     }
 }
 
@@ -151,8 +201,18 @@ mod tests {
     use super::*;
     use crate::{Presence, Schema};
 
-    const NAMES: [&str; 7] =
-        ["a", "terminationGracePeriod", "terminationMessagePath", "terminationMessagePolicy", "termin", "x", "name"];
+    const NAMES: [&str; 10] = [
+        "a",
+        "terminationGracePeriod",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "terminationMessages",
+        "terminationTime",
+        "terminatio",
+        "termin",
+        "x",
+        "name",
+    ];
 
     fn fields() -> Fields {
         let field = |name: &&str| Field {

@@ -299,7 +299,6 @@ fn string_end(json: &[u8], start: usize) -> usize {
 /// Appends a string with its quotes.
 pub fn write_string(out: &mut Vec<u8>, s: &str) {
     let bytes = s.as_bytes();
-    out.reserve(bytes.len() + 2);
     out.push(b'"');
     if is_plain(bytes) {
         out.extend_from_slice(bytes);

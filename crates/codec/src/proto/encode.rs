@@ -85,8 +85,10 @@ impl<'v, 's> Encoder<'v, 's> {
             match slot {
                 ProtoSlot::Field { number, field } => {
                     let index = usize::from(*field);
-                    let value = self.present[base + index];
-                    self.field(out, *number, &ty.fields[index], value);
+                    match self.present[base + index] {
+                        None if ty.fields.is_nilable(index) => {}
+                        value => self.field(out, *number, &ty.fields[index], value),
+                    }
                 }
                 ProtoSlot::Inline { number, slots } => put_nested(out, *number, |out| self.slots(out, ty, slots, base)),
             }
@@ -94,9 +96,6 @@ impl<'v, 's> Encoder<'v, 's> {
     }
 
     fn field(&mut self, out: &mut Vec<u8>, number: u32, field: &'s Field, value: Option<&'v Value>) {
-        if value.is_none() && field.presence.nilable {
-            return;
-        }
         match (&field.schema.shape, value) {
             // Most fields.
             (Shape::String, Some(Value::String(text))) => put_bytes(out, number, text.as_bytes()),

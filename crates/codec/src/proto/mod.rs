@@ -33,7 +33,8 @@ pub const MAX_DEPTH: usize = 200;
 /// An object with its envelope. The kind comes from the object itself.
 pub fn to_vec(value: &Value, schema: &TypedSchema) -> Result<Vec<u8>, EncodeError> {
     let meta = TypeMeta { api_version: value.str_at(&["apiVersion"]).into(), kind: value.str_at(&["kind"]).into() };
-    let mut out = Vec::with_capacity(512);
+    // Few objects are larger. What is kept of them is a copy of the right size.
+    let mut out = Vec::with_capacity(8 << 10);
     write_envelope(&mut out, &meta, |out| encode(out, value, schema))?;
     Ok(out)
 }

@@ -2,20 +2,27 @@
 //! be recursive (JSONSchemaProps) and input as deep as it likes.
 
 use super::special::{self, Special};
-use super::{context, merge};
+use super::{Form, context, merge};
 use crate::base64;
 use crate::error::DecodeError;
 use crate::json::lexer::{AFTER_ELEMENT, AFTER_MEMBER, Lexer, Token};
 use crate::json::parse::Parser;
 use crate::json::{Decoded, SeenKeys, StrictError, StrictErrors, Strictness, SyntaxError, number};
 use kubelith_meta::{Head, Key, Map, Str, Value};
-use kubelith_schema::{Schema, Shape, StructType, TypeId, TypeTable};
+use kubelith_schema::canonical::{Stays, stays, zero_field};
+use kubelith_schema::{Field, Omit, Schema, Shape, StructType, TypeId, TypeTable};
 
 pub(super) struct Decoder<'s, 'd> {
     lexer: Lexer<'d>,
     pub table: &'s TypeTable,
     pub root: Option<&'s Schema>,
     strictness: Strictness,
+    /// Whether structs get what is always printed.
+    aim: Form,
+    /// What the value has come to be.
+    pub form: Form,
+    /// Some field was there twice.
+    pub has_repeated: bool,
     pub stack: Vec<Frame<'s>>,
     /// Elements of the open lists and members of the open structs and maps, innermost last.
     pub elements: Vec<Value>,
@@ -45,6 +52,8 @@ pub(super) enum FrameKind<'s> {
         /// The field whose value is being read.
         field: usize,
         seen: u128,
+        /// Fields that were seen but have no value.
+        absent: u128,
         /// The field was there before.
         again: bool,
         /// Some field was there before: its values are merged in the end.
@@ -80,12 +89,15 @@ enum Begun<'s> {
 }
 
 impl<'s, 'd> Decoder<'s, 'd> {
-    pub fn new(data: &'d [u8], table: &'s TypeTable, strictness: Strictness) -> Decoder<'s, 'd> {
+    pub fn new(data: &'d [u8], table: &'s TypeTable, strictness: Strictness, aim: Form) -> Decoder<'s, 'd> {
         Decoder {
             lexer: Lexer::new(data),
             table,
             root: None,
             strictness,
+            aim,
+            form: aim,
+            has_repeated: false,
             stack: Vec::with_capacity(16),
             elements: Vec::new(),
             members: Vec::new(),
@@ -96,17 +108,18 @@ impl<'s, 'd> Decoder<'s, 'd> {
         }
     }
 
-    pub fn document(mut self, root: &'s Schema) -> Result<Decoded, DecodeError> {
+    pub fn document(&mut self, root: &'s Schema) -> Result<Decoded, DecodeError> {
         self.root = Some(root);
         let value = self.value(Place::Schema(root))?;
         self.lexer.end()?;
-        match self.fatal.or(self.wrong_type) {
-            Some(e) => Err(e),
-            None => {
-                let value = value.unwrap_or_else(|| special::zero(self.table, Place::Schema(root)));
-                Ok(Decoded { value, strict: self.strict.into_vec() })
-            }
+        if let Some(e) = self.fatal.take().or(self.wrong_type.take()) {
+            return Err(e);
         }
+        let value = value.unwrap_or_else(|| {
+            self.form = Form::Sent;
+            special::zero(self.table, Place::Schema(root))
+        });
+        Ok(Decoded { value, strict: std::mem::take(&mut self.strict).into_vec() })
     }
 
     fn value(&mut self, mut place: Place<'s>) -> Result<Option<Value>, SyntaxError> {
@@ -149,7 +162,10 @@ impl<'s, 'd> Decoder<'s, 'd> {
         match &schema.shape {
             Shape::String => self.begin_string(),
             Shape::Named(id) => self.begin_struct(self.table.get(*id), self.nested()),
-            Shape::Struct(ty) => self.begin_struct(ty, self.nested()),
+            Shape::Struct(ty) => {
+                self.form = Form::Sent;
+                self.begin_struct(ty, self.nested())
+            }
             Shape::List(item) => self.begin_list(Place::Schema(item), self.nested()),
             Shape::Map(value) => self.begin_map(value),
             Shape::Bool => self.scalar(|d, token| match token {
@@ -272,6 +288,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn schema_or_bool(&mut self, id: TypeId) -> Result<Begun<'s>, SyntaxError> {
+        self.form = Form::Sent;
         match self.lexer.peek() {
             Some(b'{') => self.begin_struct(self.table.get(id), true),
             _ => self.scalar(|d, token| match token {
@@ -286,6 +303,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
 
     /// What is neither is dropped without a word.
     fn schema_or_list(&mut self, id: TypeId, item: Place<'s>) -> Result<Begun<'s>, SyntaxError> {
+        self.form = Form::Sent;
         match self.lexer.peek() {
             Some(b'{') => self.begin_struct(self.table.get(id), true),
             Some(b'[') => self.begin_list(item, true),
@@ -294,7 +312,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
     }
 
     fn begin_struct(&mut self, ty: &'s StructType, nested: bool) -> Result<Begun<'s>, SyntaxError> {
-        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, again: false, repeated: false };
+        let kind = FrameKind::Struct { ty, field: usize::MAX, seen: 0, absent: 0, again: false, repeated: false };
         self.begin_container(b'{', kind, nested)
     }
 
@@ -330,17 +348,33 @@ impl<'s, 'd> Decoder<'s, 'd> {
         let Some(frame) = self.stack.last_mut() else { return };
         match &mut frame.kind {
             FrameKind::List { .. } => {
+                if value.is_none() {
+                    self.form = Form::Sent;
+                }
                 let value = value.unwrap_or_else(|| special::zero(self.table, place));
                 self.elements.push(value);
             }
             FrameKind::Map { key, .. } => {
+                if value.is_none() {
+                    self.form = Form::Sent;
+                }
                 let value = value.unwrap_or_else(|| special::zero(self.table, place));
                 self.members.push((std::mem::take(key), value));
             }
-            FrameKind::Struct { ty, field, again, .. } => {
+            FrameKind::Struct { ty, field, absent, again, .. } => {
                 let index = *field;
+                if value.is_none() {
+                    *absent |= bit(index);
+                }
                 match value {
-                    Some(value) => self.members.push((ty.fields.key(index), value)),
+                    Some(value) => {
+                        let field = &ty.fields[index];
+                        let is_zero = value.is_empty() || field.presence.omit == Omit::Zero;
+                        if is_zero && stays(field, &value) != Stays::Yes {
+                            self.form = Form::Sent;
+                        }
+                        self.members.push((ty.fields.key(index), value));
+                    }
                     // null empties a pointer, a list or a map and leaves other fields as they are.
                     None if *again && ty.fields[index].presence.nilable => {
                         self.members.push((ty.fields.key(index), Value::Null));
@@ -382,7 +416,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
         loop {
             let name = self.lexer.key()?;
             let depth = self.stack.len();
-            let Some(Frame { kind: FrameKind::Struct { ty, field, seen, again, repeated }, start, .. }) =
+            let Some(Frame { kind: FrameKind::Struct { ty, field, seen, again, repeated, .. }, start, .. }) =
                 self.stack.last_mut()
             else {
                 return Ok(None);
@@ -400,7 +434,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
                 continue;
             };
             *field = index;
-            let bit = 1u128.checked_shl(index as u32).unwrap_or(0);
+            let bit = bit(index);
             let is_repeated = if bit == 0 {
                 self.members[*start..].iter().any(|(name, _)| **name == *ty.fields[index].name)
             } else {
@@ -412,11 +446,11 @@ impl<'s, 'd> Decoder<'s, 'd> {
             if is_repeated && self.is_strict() {
                 self.report(StrictError::DuplicateField);
             }
-            let schema = &ty.fields[index].schema;
-            if !self.is_at_string(schema) {
-                return Ok(Some(Place::Schema(schema)));
+            let field = &ty.fields[index];
+            if !self.is_at_string(&field.schema) {
+                return Ok(Some(Place::Schema(&field.schema)));
             }
-            if !self.string_member(ty.fields.key(index))? {
+            if !self.string_member(ty.fields.key(index), Some(field))? {
                 return Ok(None);
             }
         }
@@ -440,7 +474,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }
             let Some(Frame { kind: FrameKind::Map { key, .. }, .. }) = self.stack.last_mut() else { return Ok(None) };
             let key = std::mem::take(key);
-            if !self.string_member(key)? {
+            if !self.string_member(key, None)? {
                 return Ok(None);
             }
         }
@@ -452,11 +486,14 @@ impl<'s, 'd> Decoder<'s, 'd> {
         matches!(schema.shape, Shape::String) && self.lexer.peek() == Some(b'"')
     }
 
-    /// Reads a member that is a string; false if it was the last one.
+    /// Reads a member that is a string, of a map or of a field; false if it was the last one.
     #[inline]
-    fn string_member(&mut self, key: Key) -> Result<bool, SyntaxError> {
-        let text = Str::from(self.lexer.string()?);
-        self.members.push((key, Value::String(text)));
+    fn string_member(&mut self, key: Key, field: Option<&Field>) -> Result<bool, SyntaxError> {
+        let text = Value::String(Str::from(self.lexer.string()?));
+        if text.is_empty() && field.is_some_and(|field| stays(field, &text) != Stays::Yes) {
+            self.form = Form::Sent;
+        }
+        self.members.push((key, text));
         self.lexer.more(b'}', AFTER_MEMBER)
     }
 
@@ -474,10 +511,39 @@ impl<'s, 'd> Decoder<'s, 'd> {
             }
             Some(Frame { kind: FrameKind::List { .. }, start, .. }) => Value::Array(self.elements.split_off(start)),
             Some(Frame { kind: FrameKind::Struct { ty, repeated: true, .. }, start, .. }) => {
+                self.has_repeated = true;
                 Value::Object(merge::members(self.table, ty, self.members.split_off(start)))
+            }
+            Some(Frame { kind: FrameKind::Struct { ty, seen, absent, .. }, start, .. }) => {
+                let present = seen & !absent;
+                if self.aim == Form::Canonical {
+                    self.add_printed(ty, present);
+                    // Defaults are filled in next.
+                    let more = (ty.fields.default_bits() & !present).count_ones() as usize;
+                    if more > 0 {
+                        let mut members = Vec::with_capacity(self.members.len() - start + more);
+                        members.extend(self.members.drain(start..));
+                        return Value::Object(Map::from_unsorted(members));
+                    }
+                }
+                Value::Object(Map::from_unsorted(self.members.split_off(start)))
             }
             Some(Frame { start, .. }) => Value::Object(Map::from_unsorted(self.members.split_off(start))),
             None => Value::Null,
+        }
+    }
+
+    /// Adds the fields that are always printed to a struct with those that are `present`.
+    fn add_printed(&mut self, ty: &'s StructType, present: u128) {
+        let Some(printed) = ty.fields.printed_bits() else {
+            self.form = Form::Sent;
+            return;
+        };
+        let mut missing = printed & !present;
+        while missing != 0 {
+            let index = missing.trailing_zeros() as usize;
+            missing &= missing - 1;
+            self.members.push((ty.fields.key(index), zero_field(self.table, &ty.fields[index])));
         }
     }
 
@@ -522,6 +588,12 @@ impl<'s, 'd> Decoder<'s, 'd> {
     fn stop(&mut self, e: DecodeError) {
         self.fatal.get_or_insert(e);
     }
+}
+
+/// The bit of a field, if it has one.
+#[inline]
+fn bit(index: usize) -> u128 {
+    1u128.checked_shl(index as u32).unwrap_or(0)
 }
 
 /// The field of a key. Keys mostly come in order, so the one behind the last is tried first.

@@ -22,7 +22,32 @@ use crate::error::DecodeError;
 use crate::json::{Decoded, Strictness};
 use kubelith_schema::TypedSchema;
 
+/// How much of what `kubelith_schema::canonicalize` does was done while decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Not all of it.
+    Sent,
+    /// All of it: the object has what is always printed, and has nothing that is not, nor anything ambiguous.
+    Canonical,
+}
+
 /// Decodes one JSON document as a value of `schema`.
 pub fn decode(data: &[u8], schema: &TypedSchema, strictness: Strictness) -> Result<Decoded, DecodeError> {
-    decoder::Decoder::new(data, &schema.table, strictness).document(&schema.root)
+    decoder::Decoder::new(data, &schema.table, strictness, Form::Sent).document(&schema.root)
+}
+
+/// As `decode`, but fields that are always printed are there. The form is that of the value, which mostly is canonical
+/// then: clients rarely send what is empty.
+pub fn decode_printed(
+    data: &[u8],
+    schema: &TypedSchema,
+    strictness: Strictness,
+) -> Result<(Decoded, Form), DecodeError> {
+    let mut decoder = decoder::Decoder::new(data, &schema.table, strictness, Form::Canonical);
+    let decoded = decoder.document(&schema.root);
+    if decoder.has_repeated {
+        // What was added to one of the values would seem to be given where they are merged.
+        return Ok((decode(data, schema, strictness)?, Form::Sent));
+    }
+    Ok((decoded?, decoder.form))
 }

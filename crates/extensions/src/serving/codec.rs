@@ -4,6 +4,7 @@ use super::schemas::{Schemas, unknown_field};
 use bytes::Bytes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
+use kubelith_codec::typed::Form;
 use kubelith_codec::yaml;
 use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupVersionKind, Status, Value};
@@ -60,8 +61,8 @@ impl Decoder for CustomDecoder {
                 given.kind, given.version, self.kind.kind
             ))
         })?;
-        strict.extend(taken.strict);
-        Ok(Decoded { object: taken.object, strict })
+        strict.extend_from_slice(&taken.strict);
+        Ok(Decoded { strict, ..taken })
     }
 
     fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
@@ -70,7 +71,7 @@ impl Decoder for CustomDecoder {
             Strictness::Lenient => Vec::new(),
             Strictness::Report => unknown.iter().map(|path| unknown_field(path)).collect(),
         };
-        Ok(Decoded { object, strict })
+        Ok(Decoded { object, strict, form: Form::Sent })
     }
 
     fn check(&self, object: &Value) -> Result<(), Status> {

@@ -1,24 +1,15 @@
 //! Autoscalers.
 
-use super::{Rules, is_absent, is_zero, object_mut, set_absent};
+use super::{Rules, drop_annotations, is_absent, is_zero, set_absent};
 use crate::annotations::AUTOSCALER;
 use kubelith_meta::{Map, Value};
 
 pub const RULES: Rules = &[
     ("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", target),
-    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler", drop_annotations),
+    // Other versions keep in annotations what they have no fields for; this one has them all (autoscaling/v2/conversion.go).
+    ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler", |m| drop_annotations(m, &AUTOSCALER)),
     ("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", spec),
 ];
-
-/// Other versions keep in annotations what they have no fields for; this one has them all (autoscaling/v2/conversion.go).
-fn drop_annotations(autoscaler: &mut Map) {
-    let Some(annotations) = object_mut(autoscaler, "metadata").and_then(|m| object_mut(m, "annotations")) else {
-        return;
-    };
-    for name in AUTOSCALER {
-        annotations.remove(name);
-    }
-}
 
 /// An autoscaler without any metric, here or in the annotation that has the others, aims at the default utilization
 /// (autoscaling/v1/conversion.go).

@@ -120,11 +120,25 @@ fn object_mut<'a>(map: &'a mut Map, key: &str) -> Option<&'a mut Map> {
     map.get_mut(key)?.as_object_mut()
 }
 
+/// Drops annotations of an object, and with the last one the member that had them.
+fn drop_annotations(object: &mut Map, names: &[&str]) {
+    let Some(metadata) = object_mut(object, "metadata") else { return };
+    let Some(annotations) = object_mut(metadata, "annotations") else { return };
+    for name in names {
+        annotations.remove(name);
+    }
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+}
+
 /// The objects of a list, where there is one.
 fn elements_mut<'a>(map: &'a mut Map, key: &str) -> impl Iterator<Item = &'a mut Map> {
     let items = map.get_mut(key).and_then(Value::as_array_mut);
     items.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
+#[cfg(test)]
+mod order_tests;
 #[cfg(test)]
 mod tests;

@@ -24,5 +24,8 @@ fn empty_selector(spec: &mut Map) {
         && matches!(&expressions[..], [e] if e.str_at(&["operator"]) == "Exists" && e.get("values").is_none_or(Value::is_empty));
     if !stands_alone {
         expressions.retain(|e| e.str_at(&["key"]) != LABEL);
+        if expressions.is_empty() {
+            selector.remove("matchExpressions");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::image::pull_policy;
 use super::resources::{pod_level, requests_from_limits};
-use super::{Rules, elements_mut, is_zero, object_mut, set_absent, text};
+use super::{Rules, drop_annotations, elements_mut, is_zero, object_mut, set_absent, text};
 use kubelith_meta::{Map, Str, Value};
 
 pub const RULES: Rules = &[
@@ -42,7 +42,7 @@ fn pod(pod: &mut Map) {
 /// In the host's network the port of a container is one of the host.
 fn host_port(port: &mut Map) {
     if is_zero(port, "hostPort")
-        && let Some(number) = port.get("containerPort").cloned()
+        && let Some(number) = port.get("containerPort").filter(|number| !number.is_empty()).cloned()
     {
         port.insert("hostPort", number);
     }
@@ -60,12 +60,7 @@ fn drop_init_annotations(object: &mut Map) {
     if !annotations.as_object().is_some_and(|all| all.keys().any(|name| DROPPED.contains(&name))) {
         return;
     }
-    let annotations = object_mut(object, "metadata").and_then(|meta| object_mut(meta, "annotations"));
-    if let Some(annotations) = annotations {
-        for name in DROPPED {
-            annotations.remove(name);
-        }
-    }
+    drop_annotations(object, &DROPPED);
 }
 
 /// `serviceAccount` is the old name of `serviceAccountName`, which wins (core/v1/conversion.go).

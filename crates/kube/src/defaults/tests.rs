@@ -306,7 +306,7 @@ fn autoscalers() {
     check(
         autoscalers,
         r#"{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":"[]"}},"spec":{"behavior":{"scaleDown":{"selectPolicy":"Min"}}}}"#,
-        r#"metadata/annotations {}
+        r#"metadata/annotations -
         spec/minReplicas 1
         spec/metrics [{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]
         spec/behavior/scaleUp/stabilizationWindowSeconds 0

@@ -1,6 +1,6 @@
 //! Controllers of pods: apps, batch, ReplicationController.
 
-use super::{Rules, elements_mut, is_absent, is_zero, object_mut, set_absent, text};
+use super::{Rules, drop_annotations, elements_mut, is_absent, is_zero, object_mut, set_absent, text};
 use crate::annotations::{ROLLBACK_TO, TEMPLATE_GENERATION};
 use kubelith_meta::{Map, Value};
 
@@ -36,9 +36,7 @@ fn rollback_revision(deployment: &mut Map) {
         Ok(number) => {
             annotations.insert(ROLLBACK_TO, number.to_string());
         }
-        Err(_) if revision.is_empty() => {
-            annotations.remove(ROLLBACK_TO);
-        }
+        Err(_) if revision.is_empty() => drop_annotations(deployment, &[ROLLBACK_TO]),
         Err(_) => {}
     }
 }

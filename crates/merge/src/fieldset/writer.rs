@@ -81,16 +81,15 @@ impl FieldsWriter {
     /// The entry of a field with nothing below it, if it is in the set.
     pub(crate) fn leaf(&mut self, name: Name<'_>, member: bool) {
         if member {
-            self.begin();
-            self.name(name);
+            self.begin_field(name);
             self.out.push_str("\":{}");
         }
     }
 
     /// The entry of a field. `member` says whether the field itself is in the set; `below` writes what is below it.
     pub(crate) fn field<R>(&mut self, name: Name<'_>, member: bool, below: impl FnOnce(&mut Self) -> R) -> R {
-        let start = self.begin();
-        self.name(name);
+        let start = self.out.len();
+        self.begin_field(name);
         self.entry(start, member, below)
     }
 
@@ -126,8 +125,8 @@ impl FieldsWriter {
     }
 
     #[inline]
-    fn name(&mut self, name: Name<'_>) {
-        self.out.push_str("\"f:");
+    fn begin_field(&mut self, name: Name<'_>) {
+        self.out.push_str(if self.is_first() { "\"f:" } else { ",\"f:" });
         match name {
             Name::Plain(name) => self.out.push_str(name),
             Name::Any(name) => push_json_escaped(&mut self.out, name),
@@ -150,10 +149,16 @@ impl FieldsWriter {
     #[inline]
     fn begin(&mut self) -> usize {
         let start = self.out.len();
-        if self.out.as_bytes().last() != Some(&b'{') {
+        if !self.is_first() {
             self.out.push(',');
         }
         start
+    }
+
+    /// Whether nothing was written into the open object so far.
+    #[inline]
+    fn is_first(&self) -> bool {
+        self.out.as_bytes().last() == Some(&b'{')
     }
 
     /// The rest of an entry whose key is written but for its closing quote. One that says nothing is taken back.

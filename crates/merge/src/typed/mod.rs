@@ -219,7 +219,24 @@ fn declared_container<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bo
         }
         Shape::List(element) => Declared::One(Kind::List(ListType { kind: &schema.list, element: inner(element) })),
         // Anything goes.
-        _ => Declared::Several(Kinds::untyped(Type::Deduced, schema.atomic, &schema.list)),
+        Shape::Any
+        | Shape::IntOrString
+        | Shape::Json
+        | Shape::JsonSchemaOrBool(_)
+        | Shape::JsonSchemaOrArray(_)
+        | Shape::JsonSchemaOrStrings(_) => {
+            Declared::Several(Kinds::untyped(Type::Deduced, schema.atomic, &schema.list))
+        }
+        Shape::Bool
+        | Shape::Int32
+        | Shape::Int64
+        | Shape::Float
+        | Shape::String
+        | Shape::Bytes
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::Duration
+        | Shape::Quantity => unreachable!("a scalar"),
     }
 }
 

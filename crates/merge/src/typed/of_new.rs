@@ -7,7 +7,7 @@ use super::validate::Duplicates;
 use super::{Kind, ListType, MapType, Scalar, Type};
 use crate::fieldset::{FieldsWriter, Mask, Masked, Name, values};
 use kubelith_meta::{Map, Str, Value};
-use kubelith_schema::{ListKind, StructType, TypeTable};
+use kubelith_schema::{ListKind, Shape, StructType, TypeTable};
 use std::cmp::Ordering;
 
 /// The value is not as simple as that: it takes the long way.
@@ -123,9 +123,16 @@ fn added_struct(out: &mut FieldsWriter, table: &TypeTable, struct_type: &StructT
     let mut in_order = fields.in_order(members.len());
     for (key, value) in members.entries() {
         let index = in_order.find(key.head(), key).ok_or(Unusual)?;
-        let ty = Type::Declared { table, schema: &fields[index].schema, preserve: false };
+        let schema = &fields[index].schema;
         let name = if fields.are_plain() { Name::Plain(key) } else { Name::Any(key) };
-        added_field(out, name, true, (ty, value), Mask::default())?;
+        match (&schema.shape, value) {
+            // Most fields: whatever else is said of them, these fit.
+            (Shape::String, Value::String(_)) | (Shape::Int32 | Shape::Int64, Value::Int(_)) => out.leaf(name, true),
+            _ => {
+                let ty = Type::Declared { table, schema, preserve: false };
+                added_field(out, name, true, (ty, value), Mask::default())?;
+            }
+        }
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, Format};
+use kubelith_codec::typed::Form;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::Warnings;
 
@@ -30,6 +31,8 @@ pub struct Decoded {
     pub object: Value,
     /// Unknown and duplicate fields, as the reference words them.
     pub strict: Vec<String>,
+    /// Whether the object is in canonical form.
+    pub form: Form,
 }
 
 /// Reads a whole body. One over the limit is refused before it is held.
@@ -63,12 +66,8 @@ impl Context {
     }
 
     /// Decodes a body of the endpoint's own kind and reports unknown fields as the client wishes.
-    pub fn decode(&self, body: &[u8], validation: FieldValidation) -> Result<Value, Status> {
+    pub fn decode(&self, body: &[u8], validation: FieldValidation) -> Result<(Value, Form), Status> {
         let format = self.input_format()?;
-        self.decode_as(body, format, validation)
-    }
-
-    pub fn decode_as(&self, body: &[u8], format: Format, validation: FieldValidation) -> Result<Value, Status> {
         let strictness = match validation {
             FieldValidation::Ignore => Strictness::Lenient,
             _ => Strictness::Report,
@@ -76,7 +75,7 @@ impl Context {
         let decoded = self.endpoint.decoder.decode(body, format, strictness)?;
         report_strict(&self.warnings, &self.endpoint.kind, &decoded.strict, validation)?;
         self.endpoint.decoder.check(&decoded.object)?;
-        Ok(decoded.object)
+        Ok((decoded.object, decoded.form))
     }
 }
 

@@ -7,6 +7,7 @@ use super::options::{Write, WriteOptions};
 use super::output;
 use crate::http::{RequestBody, Response};
 use http::StatusCode;
+use kubelith_codec::typed::Form;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::{Call, Created, Wanted};
@@ -21,13 +22,16 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Create)?;
-    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
     let is_large = bytes.len() > LARGE;
     drop(bytes);
     let mut call = cx.call(options.mode);
     call.name = Str::from(object.str_at(&["metadata", "name"]));
     cx.default_object(&mut object);
-    let ambiguous = cx.canonicalize_sent(&mut object);
+    let ambiguous = match form {
+        Form::Canonical => Ambiguous::No,
+        Form::Sent => cx.canonicalize_sent(&mut object),
+    };
     cx.audit_request(&object);
     check_metadata(&cx, &call, &mut object)?;
 

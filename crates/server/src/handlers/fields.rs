@@ -10,6 +10,7 @@ use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
 use kubelith_schema::{Descriptor, Encoding, TypedSchema};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Context {
@@ -64,6 +65,8 @@ pub struct ResourceFields {
     kind: GroupVersionKind,
     convert: ConvertNow,
     strategy: Arc<dyn Strategy>,
+    /// What writes of the resource itself cannot set, at every version.
+    reset: Vec<(Str, Filter)>,
 }
 
 impl ResourceFields {
@@ -73,12 +76,14 @@ impl ResourceFields {
         strategy: Arc<dyn Strategy>,
         convert: ConvertNow,
     ) -> ResourceFields {
-        ResourceFields { descriptor, kind, convert, strategy }
+        let mut fields = ResourceFields { descriptor, kind, convert, strategy, reset: Vec::new() };
+        fields.reset = fields.reset_in(Part::Main);
+        fields
     }
 
     /// The fields that a write cannot set, at every version.
-    fn reset(&self, subresource: &str) -> Vec<(Str, Filter)> {
-        let fields = self.strategy.reset_fields(Part::of(subresource));
+    fn reset_in(&self, part: Part<'_>) -> Vec<(Str, Filter)> {
+        let fields = self.strategy.reset_fields(part);
         if fields.is_empty() {
             return Vec::new();
         }
@@ -104,7 +109,10 @@ impl ResourceFields {
     }
 
     fn with_manager<T>(&self, subresource: &str, run: impl FnOnce(&FieldManager<'_>) -> T) -> T {
-        let reset = self.reset(subresource);
+        let reset = match Part::of(subresource) {
+            Part::Main => Cow::Borrowed(&self.reset[..]),
+            part => Cow::Owned(self.reset_in(part)),
+        };
         run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })
     }
 }

@@ -4,7 +4,8 @@ use super::body::{Decoded, Decoder, summarize};
 use kubelith_codec::DecodeError;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
-use kubelith_codec::{proto, typed, yaml};
+use kubelith_codec::typed::{self, Form};
+use kubelith_codec::{proto, yaml};
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_schema::TypedSchema;
 
@@ -16,13 +17,27 @@ pub struct TypedDecoder {
 
 impl Decoder for TypedDecoder {
     fn decode(&self, body: &[u8], format: Format, strictness: Strictness) -> Result<Decoded, Status> {
-        decode(body, format, strictness, &self.kind, &self.schema)
+        match format {
+            Format::Json | Format::Text if strictness == Strictness::Report => self.decode_flawless(body),
+            _ => None,
+        }
+        .map_or_else(|| decode(body, format, strictness, &self.kind, &self.schema), Ok)
     }
 
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
         let taken = typed::from_value(value, &self.schema, strictness)?;
         let strict = taken.strict.iter().map(ToString::to_string).collect();
-        Ok(Decoded { object: typed_object(taken.value, &self.kind), strict })
+        Ok(Decoded { object: typed_object(taken.value, &self.kind), strict, form: Form::Sent })
+    }
+}
+
+impl TypedDecoder {
+    /// A document that has nothing unknown or twice in it and says to be of the kind. What it says need not be read ahead
+    /// of the rest then: nothing was passed over that could say something else.
+    fn decode_flawless(&self, text: &[u8]) -> Option<Decoded> {
+        let (decoded, form) = typed::decode_printed(text, &self.schema, Strictness::Report).ok()?;
+        let is_flawless = decoded.strict.is_empty() && decoded.value.is_of(&self.kind);
+        is_flawless.then(|| Decoded { object: decoded.value, strict: Vec::new(), form })
     }
 }
 
@@ -86,32 +101,14 @@ fn decode(
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
             check_kind(&given, kind)?;
             let object = proto::decode(found.raw, schema).map_err(|e| cannot_handle(&given, kind, &e))?;
-            return Ok(Decoded { object: typed_object(object, kind), strict });
+            return Ok(Decoded { object: typed_object(object, kind), strict, form: Form::Sent });
         }
     };
-    if let Some(object) = decode_flawless(text, strictness, kind, schema) {
-        return Ok(Decoded { object, strict });
-    }
     let given = json::type_meta(text).and_then(|m| m.with_defaults(kind)).map_err(|e| unrecognized(&e))?;
     check_kind(&given, kind)?;
     let decoded = typed::decode(text, schema, strictness).map_err(|e| cannot_handle(&given, kind, &e))?;
     strict.extend(decoded.strict.iter().map(ToString::to_string));
-    Ok(Decoded { object: typed_object(decoded.value, kind), strict })
-}
-
-/// A document that has nothing unknown or twice in it and says to be of `kind`. What it says need not be read ahead of the
-/// rest then: nothing was passed over that could say something else.
-fn decode_flawless(
-    text: &[u8],
-    strictness: Strictness,
-    kind: &GroupVersionKind,
-    schema: &TypedSchema,
-) -> Option<Value> {
-    if strictness != Strictness::Report {
-        return None;
-    }
-    let decoded = typed::decode(text, schema, strictness).ok()?;
-    (decoded.strict.is_empty() && decoded.value.is_of(kind)).then_some(decoded.value)
+    Ok(Decoded { object: typed_object(decoded.value, kind), strict, form: Form::Sent })
 }
 
 /// apiVersion and kind as the endpoint says them, whatever the client left out.

@@ -9,6 +9,7 @@ use super::output;
 use crate::http::{RequestBody, Response};
 use futures::future::BoxFuture;
 use http::StatusCode;
+use kubelith_codec::typed::Form;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions};
 use std::sync::Arc;
@@ -17,12 +18,14 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Update)?;
-    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
     let call = cx.call(options.mode);
     check_name(&call, &mut object)?;
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
     cx.default_object(&mut object);
-    cx.canonicalize_sent(&mut object);
+    if form == Form::Sent {
+        cx.canonicalize_sent(&mut object);
+    }
     cx.audit_request(&object);
 
     let task = {

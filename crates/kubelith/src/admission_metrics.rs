@@ -207,8 +207,8 @@ impl Default for Quantiles {
 impl Quantiles {
     fn add(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
         let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = || labels(phase, operation, outcome);
-        let series = all[number(phase, operation, outcome)].get_or_insert_with(|| Series::new(labels()));
+        let made = || Series { labels: labels(phase, operation, outcome), ..Series::default() };
+        let series = all[number(phase, operation, outcome)].get_or_insert_with(made);
         series.count += 1;
         series.sum += time.as_secs_f64();
         if series.recent.len() == KEPT {
@@ -219,10 +219,6 @@ impl Quantiles {
 }
 
 impl Series {
-    fn new(labels: [&'static str; 3]) -> Series {
-        Series { labels, count: 0, sum: 0.0, recent: VecDeque::new() }
-    }
-
     fn summary(&self) -> Summary {
         let fresh = self.recent.iter().filter(|(at, _)| at.elapsed() < MAX_AGE);
         let mut times: Vec<f64> = fresh.map(|(_, time)| *time).collect();

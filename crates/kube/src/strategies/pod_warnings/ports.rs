@@ -7,6 +7,12 @@ use kubelith_meta::{Value, members};
 use std::collections::HashMap;
 use std::hash::Hash;
 
+/// Clients are shown 4096 characters of warnings at most, so more than so many serve nobody. A pod can have a hundred
+/// thousand ports, and pairs of them without end.
+const MAX_WARNINGS: usize = 4096;
+/// A port is compared with so many of the same number.
+const MAX_TWINS: usize = 100;
+
 /// A port, and where it is.
 #[derive(Clone, Copy)]
 struct Port<'a> {
@@ -107,10 +113,13 @@ impl Subject<'_> {
         }
         let numbers = Twins::new(&all, |port| (port.number, port.protocol));
         for (i, port) in all.iter().enumerate() {
+            if out.len() > MAX_WARNINGS {
+                return;
+            }
             if !port.host_ip.is_empty() && port.host_port == 0 {
                 out.push(sentence(&[At(port.at), Text(": hostIP set without hostPort: "), Text(&port.in_go())]));
             }
-            for other in numbers.before(i) {
+            for other in numbers.before(i).take(MAX_TWINS) {
                 if let Some(conflict) = port.conflict_with(other) {
                     let parts = [At(port.at), Text(": "), Text(conflict), Text(" port definition with "), At(other.at)];
                     out.push(sentence(&parts));
@@ -185,6 +194,14 @@ mod tests {
             numbers[0].clone(),
             numbers[1].clone(),
         ])
+    }
+
+    #[test]
+    fn many_ports_make_a_bounded_number_of_warnings() {
+        let of = |host_port: fn(i64) -> i64| of_pod(&pod((0..20_000).map(|i| port("", 80, host_port(i))).collect()));
+        let warnings = of(|_| 0);
+        assert!((super::MAX_WARNINGS..super::MAX_WARNINGS + 2 * super::MAX_TWINS).contains(&warnings.len()));
+        assert_eq!(of(|i| i + 1), [""; 0], "and those that do not meet are told so in time");
     }
 
     #[test]

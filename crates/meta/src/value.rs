@@ -204,17 +204,28 @@ impl Value {
                 let members = map.own().iter_mut().map(|(_, v)| v.share_below(sharing, depth - 1));
                 let size = whole(members)?;
                 if size >= SHARED_SIZE {
-                    let entries = std::mem::take(map.own());
-                    map.entries = Entries::Shared(Arc::new(entries));
+                    map.share_entries();
                 }
                 Some(size)
             }
             Value::Array(list) if depth > 0 && !list.is_empty() => {
-                whole(list.iter_mut().map(|v| v.share_below(sharing, depth - 1)))
+                whole(list.iter_mut().map(|v| v.share_element(sharing, depth - 1)))
             }
             _ if sharing == Sharing::All => Some(1),
             Value::Object(_) | Value::Array(_) | Value::Null => None,
             _ => Some(1),
+        }
+    }
+
+    /// As `share_below`, for an element of a list. A large one, as containers are, mostly stays as it is or changes in most
+    /// of its parts, so these are not looked at.
+    fn share_element(&mut self, sharing: Sharing, depth: usize) -> Option<usize> {
+        match self {
+            Value::Object(map) if sharing == Sharing::All && map.len() >= SHARED_SIZE && !map.is_shared() => {
+                map.share_entries();
+                Some(SHARED_SIZE)
+            }
+            other => other.share_below(sharing, depth),
         }
     }
 
@@ -286,6 +297,11 @@ impl Map {
             Entries::Own(entries) => entries,
             Entries::Shared(_) => unreachable!("just made its own"),
         }
+    }
+
+    fn share_entries(&mut self) {
+        let entries = std::mem::take(self.own());
+        self.entries = Entries::Shared(Arc::new(entries));
     }
 
     #[cold]
@@ -637,6 +653,13 @@ mod tests {
         let elements = |v: &Value| v.at(&["c"]).and_then(Value::as_array).unwrap().to_vec();
         let is_shared: Vec<bool> = elements(&copy).iter().map(|v| v.as_object().is_some_and(Map::is_shared)).collect();
         assert_eq!(is_shared, [true, false]);
+        // A large element is shared as a whole.
+        let members = (0..8).map(|i| (Str::from(format!("m{i}")), large(9)));
+        let mut list = Value::from([("list", Value::Array(vec![Value::Object(members.collect())]))]);
+        list.share();
+        let element = &list.get("list").unwrap().items()[0];
+        let is_shared = |v: Option<&Value>| v.and_then(Value::as_object).unwrap().is_shared();
+        assert_eq!((is_shared(Some(element)), is_shared(element.get("m0"))), (true, false));
         // What has something empty in it is left as it is on demand, and what is around that.
         let mut partly = original.clone();
         partly.set_at(&["b", "none"], Value::object());

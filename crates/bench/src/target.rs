@@ -6,6 +6,7 @@ use crate::process::{self, Usage};
 use kubelith_conformance::harness::{Launch, Server, Store};
 use kubelith_conformance::http::Address;
 use kubelith_conformance::replay::Tokens;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub struct Target {
@@ -14,18 +15,13 @@ pub struct Target {
     pids: Vec<u32>,
     /// From the start of the process until it said that it is ready.
     started_in: Option<Duration>,
-    /// Ends with this value.
-    _process: Option<Server>,
+    process: Option<Server>,
 }
 
 impl Target {
-    pub fn start(store: &str) -> Result<Target> {
-        let launch = Launch {
-            binary: std::env::current_exe()?.with_file_name("kubelith"),
-            store: Store::parse(store)?,
-            etcd: "target/tools/bin/etcd".into(),
-            flags: Vec::new(),
-        };
+    pub fn start(binary: PathBuf, store: &str) -> Result<Target> {
+        let launch =
+            Launch { binary, store: Store::parse(store)?, etcd: "target/tools/bin/etcd".into(), flags: Vec::new() };
         let tokens = Tokens::default();
         let server = Server::start(&launch, &tokens)?;
         Ok(Target {
@@ -33,7 +29,7 @@ impl Target {
             endpoint: Endpoint::new(server.address.clone(), &tokens.admin),
             pids: server.pids(),
             started_in: Some(server.ready_in),
-            _process: Some(server),
+            process: Some(server),
         })
     }
 
@@ -42,7 +38,12 @@ impl Target {
         let (url, pids) = text.rsplit_once('=').ok_or_else(|| format!("{text:?} is not URL=PID"))?;
         let pids = pids.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
         let endpoint = Endpoint::new(Address::parse(url)?, token);
-        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, _process: None })
+        Ok(Target { name: url.to_owned(), endpoint, pids, started_in: None, process: None })
+    }
+
+    /// Ends what was started here.
+    pub fn stop(self) -> Result<()> {
+        Ok(self.process.map_or(Ok(()), Server::stop)?)
     }
 
     pub fn usage(&self) -> Result<Usage> {

@@ -2,10 +2,11 @@
 
 use crate::http::{Address, Client, Request};
 use crate::replay::Tokens;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -42,6 +43,15 @@ impl Store {
 
 /// A child process that is killed and reaped when the handle goes.
 struct Process(Child);
+
+impl Process {
+    /// Asks it to end, and waits until it has.
+    fn stop(mut self) -> io::Result<ExitStatus> {
+        let id = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+        kill_process(id, Signal::TERM)?;
+        self.0.wait()
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -123,6 +133,12 @@ impl Server {
     pub fn pids(&self) -> Vec<u32> {
         let etcd = self.etcd.as_ref().map(|etcd| etcd.process.0.id());
         std::iter::once(self.process.0.id()).chain(etcd).collect()
+    }
+
+    /// Ends it as an operator would, which takes it through all that it does at the end.
+    pub fn stop(self) -> Result<(), String> {
+        let status = self.process.stop().map_err(|error| format!("stopping the server: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("the server ended with {status}")) }
     }
 
     pub fn log(&self) -> String {

@@ -4,6 +4,7 @@ mod bench;
 mod conformance;
 #[cfg(test)]
 mod layers;
+mod profile;
 mod run;
 mod test;
 mod tools;
@@ -18,6 +19,7 @@ cargo xtask <command>
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
+  profile                                make the profile that release builds are optimised with
 ";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
+        "profile" => profile::make(),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

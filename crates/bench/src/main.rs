@@ -28,7 +28,7 @@ bench [options] [load]...
          custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
          crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
          another; crd-discovery: aggregated discovery
-  --server PATH         the program to start (kubelith beside this one)
+  --binary FILE         the server that is started (default: kubelith beside this program)
   --store NAME          of the server that is started: embedded (default), memory or etcd
   --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
   --only URL=PIDS       only on this running server
@@ -45,7 +45,7 @@ bench [options] [load]...
 ";
 
 struct Options {
-    server: PathBuf,
+    binary: PathBuf,
     store: String,
     against: Option<String>,
     only: Option<String>,
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
     let mut options = Options {
-        server: std::env::current_exe()?.with_file_name("kubelith"),
+        binary: std::env::current_exe()?.with_file_name("kubelith"),
         store: "embedded".to_owned(),
         against: None,
         only: None,
@@ -93,7 +93,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
                 print!("{HELP}");
                 return Ok(None);
             }
-            "--server" => options.server = value()?.into(),
+            "--binary" => options.binary = value()?.into(),
             "--store" => options.store = value()?,
             "--against" => options.against = Some(value()?),
             "--only" => options.only = Some(value()?),
@@ -121,7 +121,7 @@ async fn run(options: Options) -> Result<()> {
     match &options.only {
         Some(server) => targets.push(Target::running(server, &options.token)?),
         None => {
-            targets.push(Target::start(options.server, &options.store)?);
+            targets.push(Target::start(options.binary, &options.store)?);
             if let Some(server) = &options.against {
                 targets.push(Target::running(server, &options.token)?);
             }

@@ -23,7 +23,7 @@ pub fn make() -> Result<(), String> {
 
     let server = ["build", "--release", "--package", "kubelith", "--target-dir"];
     run(cargo().args(server).arg(&folder).env("KUBELITH_PROFILE", "make"))?;
-    let bench = ["run", "--release", "--package", "kubelith-bench", "--", "--server"];
+    let bench = ["run", "--release", "--package", "kubelith-bench", "--", "--binary"];
     let counter = folder.join("release/kubelith");
     run(cargo().args(bench).arg(counter).args(LOADS).env("LLVM_PROFILE_FILE", counts.join("%p.profraw")))?;
 

@@ -267,3 +267,46 @@ async fn writes_answer_what_is_read() {
         assert_eq!((code, text(&written)), (expected, text(&read)), "{body}");
     }
 }
+
+#[tokio::test]
+async fn each_version_has_forms_of_its_own() {
+    let server = Server::start().await;
+    let scaler = r#"{"metadata":{"name":"NAME"},"spec":{"maxReplicas":2,"scaleTargetRef":
+        {"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}"#;
+    let event = r#"{"metadata":{"name":"NAME"},"involvedObject":{"namespace":"default"},"reason":"r","message":"m"}"#;
+    let cases = [
+        (event, "events", ["v1", "events.k8s.io/v1"]),
+        (scaler, "horizontalpodautoscalers", ["autoscaling/v2", "autoscaling/v1"]),
+    ];
+    for (object, plural, versions) in cases {
+        let of = |version: &str| {
+            let root = if version.contains('/') { "apis" } else { "api" };
+            format!("/{root}/{version}/namespaces/default/{plural}")
+        };
+        // Whichever is asked first.
+        for (name, order) in [("a", versions), ("b", [versions[1], versions[0]])] {
+            let (code, made) = server.send(Method::POST, &of(versions[0]), &object.replace("NAME", name)).await;
+            assert_eq!(code, 201, "{made:?}");
+            for accept in ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"] {
+                for version in order {
+                    let one = server.read_as(&format!("{}/{name}", of(version)), accept).await;
+                    let all = server.read_as(&of(version), accept).await;
+                    for (code, body) in [one, all] {
+                        let says = match accept {
+                            "application/json" => body_at(&body, &format!("\",\"apiVersion\":\"{version}\"")) < 60,
+                            "application/yaml" => body.starts_with(format!("apiVersion: {version}\n").as_bytes()),
+                            // Magic, the length of the type, that of its version.
+                            _ => body[8..].starts_with(version.as_bytes()) && usize::from(body[7]) == version.len(),
+                        };
+                        assert!(code == 200 && says, "{version} as {accept}: {}", String::from_utf8_lossy(&body));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a text begins in a body.
+fn body_at(body: &[u8], text: &str) -> usize {
+    String::from_utf8_lossy(body).find(text).unwrap_or(usize::MAX)
+}

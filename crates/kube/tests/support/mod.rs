@@ -60,17 +60,22 @@ impl Server {
         (code, response.into_body().collect().await.unwrap().to_bytes())
     }
 
+    /// What a reader gets who wants it as `accept`.
+    pub async fn read_as(&self, uri: &str, accept: &str) -> (u16, Bytes) {
+        let request = http::Request::builder().uri(uri).header("Accept", accept).body(RequestBody::Full(None));
+        let response = self.pass(request.unwrap()).await;
+        (response.status().as_u16(), response.into_body().collect().await.unwrap().to_bytes())
+    }
+
     async fn request(&self, method: Method, uri: &str, content_type: &str, body: &str) -> Response {
         let body = (!body.is_empty()).then(|| Bytes::from(body.to_owned()));
-        let mut request = Request::from(
-            http::Request::builder()
-                .method(method.clone())
-                .uri(uri)
-                .header("Content-Type", content_type)
-                .body(RequestBody::Full(body))
-                .unwrap(),
-        );
-        let info = RequestInfo::parse(&method, request.uri().path(), request.uri()).unwrap();
+        let request = http::Request::builder().method(method).uri(uri).header("Content-Type", content_type);
+        self.pass(request.body(RequestBody::Full(body)).unwrap()).await
+    }
+
+    async fn pass(&self, request: http::Request<RequestBody>) -> Response {
+        let mut request = Request::from(request);
+        let info = RequestInfo::parse(&request.method().clone(), request.uri().path(), request.uri()).unwrap();
         request.carried_mut().info = Some(Arc::new(info));
         request.carried_mut().authorizer = Some(Arc::new(AlwaysAllow));
         self.handler.handle(request).await

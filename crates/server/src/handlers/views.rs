@@ -4,24 +4,9 @@ use super::context::Context;
 use super::facet::Facet;
 use bytes::Bytes;
 use kubelith_codec::json;
-use kubelith_meta::{GroupVersionKind, Map, Status, Value};
+use kubelith_meta::{Map, Status, Value};
 pub use kubelith_registry::wire::{object_json, type_prefix};
-use kubelith_store::cache::CachedObject;
-
-/// Forms of one version that are kept with a cached object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Json,
-    Protobuf,
-    /// kind, apiVersion (of meta.k8s.io) and metadata.
-    PartialJson,
-}
-
-impl Form {
-    fn id(self, version: usize) -> u64 {
-        (version as u64) << 8 | self as u64
-    }
-}
+use kubelith_store::cache::{CachedObject, Form};
 
 /// Whether objects are cached at the endpoint's version, unless they were written in another.
 pub fn has_native_cache(cx: &Context) -> bool {
@@ -40,13 +25,13 @@ pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Statu
     if is_native(cx, cached) {
         return Ok(json);
     }
-    let id = Form::Json.id(cx.endpoint.version_index);
-    if let Some(bytes) = cached.form(id) {
+    let kind = &cx.endpoint.kind;
+    if let Some(bytes) = cached.form(Form::Json, kind) {
         return Ok(bytes);
     }
     let object = json::parse_stored(&json).map_err(Status::internal_error)?;
-    let object = cx.endpoint.resource.convert(object, &cx.endpoint.kind).await?;
-    Ok(cached.keep_form(id, object_json(&object).into()))
+    let object = cx.endpoint.resource.convert(object, kind).await?;
+    Ok(cached.keep_form(Form::Json, kind, object_json(&object).into()))
 }
 
 /// The object as a value in the endpoint's version.
@@ -63,32 +48,16 @@ pub async fn view_of(cx: &Context, cached: &CachedObject, facet: &dyn Facet) -> 
 
 /// The object as enveloped protobuf.
 pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
-    let id = Form::Protobuf.id(cx.endpoint.version_index);
-    if let Some(bytes) = cached.form(id) {
+    if let Some(bytes) = cached.form(Form::Protobuf, &cx.endpoint.kind) {
         return Ok(bytes);
     }
     let object = value_of(cx, cached).await?;
-    Ok(cached.keep_form(id, protobuf_value(cx, &object)?))
+    Ok(cached.keep_form(Form::Protobuf, &cx.endpoint.kind, protobuf_value(cx, &object)?))
 }
 
 pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
     let encoded = kubelith_codec::proto::to_vec(object, cx.endpoint.schema());
     encoded.map(Bytes::from).map_err(Status::internal_error)
-}
-
-/// PartialObjectMetadata of the object as JSON, at the version of meta.k8s.io asked for.
-pub async fn partial_of(cx: &Context, cached: &CachedObject, target: &GroupVersionKind) -> Result<Bytes, Status> {
-    // v1 is what everybody asks for; v1beta1 is made each time.
-    let id = (target.version == "v1").then(|| Form::PartialJson.id(cx.endpoint.version_index));
-    if let Some(bytes) = id.and_then(|id| cached.form(id)) {
-        return Ok(bytes);
-    }
-    let partial = partial_metadata(cx, &value_of(cx, cached).await?, &target.version);
-    let bytes = Bytes::from(object_json(&partial));
-    Ok(match id {
-        Some(id) => cached.keep_form(id, bytes),
-        None => bytes,
-    })
 }
 
 /// kind, apiVersion and metadata, and nothing else.

@@ -13,7 +13,7 @@ mod tests;
 mod watcher;
 
 pub use hub::{Bearing, FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
-pub use object::{Broken, CachedObject, Draft, Event, EventKind, Problem, Rendered};
+pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};
 pub use recent::Recent;
 pub use resource::{CacheStats, Change, Objects, Oddities, PastChange, ResourceCache, Scope, Snapshot, TooOld};
 pub use watcher::Watcher;

@@ -1,7 +1,7 @@
 //! One object as readers get it: the bytes that go on the wire, and the few parsed things that selectors need.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kubelith_meta::Str;
+use kubelith_meta::{GroupVersionKind, Str};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -171,34 +171,42 @@ impl Broken {
     }
 }
 
-/// Other encodings of an object or event, made on first use and kept: protobuf, another API version, a table row.
-/// The id is whatever its maker uses to tell forms apart.
+/// How an object is encoded, at the version of some kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    /// In its envelope.
+    Protobuf,
+}
+
+/// Other encodings of an object, made on first use and kept. The whole kind is part of what they are found by: objects
+/// that two groups serve, as events are, have versions of the same name.
 #[derive(Debug, Default)]
 struct Forms(OnceLock<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    forms: Vec<(u64, Bytes)>,
+    forms: Vec<(Form, GroupVersionKind, Bytes)>,
     /// Read or made since the last [`Forms::drop_unused`].
     used: bool,
 }
 
 impl Forms {
-    fn get(&self, id: u64) -> Option<Bytes> {
+    fn get(&self, form: Form, kind: &GroupVersionKind) -> Option<Bytes> {
         let mut kept = self.0.get()?.lock().expect("no panic under this lock");
-        let found = kept.forms.iter().find(|(i, _)| *i == id).map(|(_, b)| b.clone());
+        let found = kept.find(form, kind).cloned();
         kept.used |= found.is_some();
         found
     }
 
     /// Keeps a form; if another reader was first, theirs stays and is answered.
-    fn keep(&self, id: u64, bytes: Bytes) -> Bytes {
+    fn keep(&self, form: Form, kind: &GroupVersionKind, bytes: Bytes) -> Bytes {
         let mut kept = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
         kept.used = true;
-        if let Some((_, known)) = kept.forms.iter().find(|(i, _)| *i == id) {
+        if let Some(known) = kept.find(form, kind) {
             return known.clone();
         }
-        kept.forms.push((id, bytes.clone()));
+        kept.forms.push((form, kind.clone(), bytes.clone()));
         bytes
     }
 
@@ -208,6 +216,12 @@ impl Forms {
         if !std::mem::replace(&mut kept.used, false) {
             kept.forms = Vec::new();
         }
+    }
+}
+
+impl Kept {
+    fn find(&self, form: Form, kind: &GroupVersionKind) -> Option<&Bytes> {
+        self.forms.iter().find(|(f, k, _)| *f == form && k == kind).map(|(_, _, bytes)| bytes)
     }
 }
 
@@ -309,13 +323,13 @@ impl CachedObject {
     }
 
     /// Another encoding of this object, if a reader made it before.
-    pub fn form(&self, id: u64) -> Option<Bytes> {
-        self.forms.get(id)
+    pub fn form(&self, form: Form, kind: &GroupVersionKind) -> Option<Bytes> {
+        self.forms.get(form, kind)
     }
 
     /// Keeps an encoding for later readers. Two may make the same one at once; nobody waits for an encoder.
-    pub fn keep_form(&self, id: u64, bytes: Bytes) -> Bytes {
-        self.forms.keep(id, bytes)
+    pub fn keep_form(&self, form: Form, kind: &GroupVersionKind, bytes: Bytes) -> Bytes {
+        self.forms.keep(form, kind, bytes)
     }
 
     /// Drops the other encodings if nobody asked for one since the last call.
@@ -489,15 +503,17 @@ mod tests {
     #[test]
     fn the_first_form_stays() {
         let o = object(EventKind::Added);
-        assert_eq!(o.form(1), None);
-        assert_eq!(o.keep_form(1, Bytes::from_static(b"x")), "x");
-        assert_eq!(o.keep_form(1, Bytes::from_static(b"y")), "x");
-        assert_eq!(o.form(1).as_deref(), Some(&b"x"[..]));
-        assert_eq!(o.form(2), None);
+        let kind = |group| GroupVersionKind::new(group, "v1", "Event");
+        let (core, events) = (kind(""), kind("events.k8s.io"));
+        assert_eq!(o.form(Form::Json, &core), None);
+        assert_eq!(o.keep_form(Form::Json, &core, Bytes::from_static(b"x")), "x");
+        assert_eq!(o.keep_form(Form::Json, &core, Bytes::from_static(b"y")), "x");
+        assert_eq!(o.form(Form::Json, &core).as_deref(), Some(&b"x"[..]));
+        assert_eq!((o.form(Form::Json, &events), o.form(Form::Protobuf, &core)), (None, None));
         o.drop_unused_forms();
-        assert!(o.form(1).is_some(), "it was used");
+        assert!(o.form(Form::Json, &core).is_some(), "it was used");
         o.drop_unused_forms();
         o.drop_unused_forms();
-        assert_eq!(o.form(1), None);
+        assert_eq!(o.form(Form::Json, &core), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Parts;
 use kubelith_codec::json;
+use kubelith_meta::names::parse_ip_sloppy;
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Resource;
 use kubelith_server::proxy::Transport;
@@ -57,8 +58,16 @@ pub fn authority(host: &str, port: &str) -> String {
     if port.is_empty() { host } else { format!("{host}:{port}") }
 }
 
-/// Addresses that lead to somebody else's machine, not to this one or to many.
-pub fn is_global_unicast(address: IpAddr) -> bool {
+/// The address that a text means, if requests may be sent there. It is the one to dial: resolvers read numbers with leading
+/// zeros as octal ones.
+fn proxyable(text: &str) -> Option<IpAddr> {
+    parse_ip_sloppy(text).map(|ip| ip.to_canonical()).filter(|ip| is_global_unicast(*ip))
+}
+
+/// Addresses that lead to somebody else's machine, not to this one or to many. An IPv4 address that is written as IPv6
+/// leads to where the IPv4 address leads.
+fn is_global_unicast(address: IpAddr) -> bool {
+    let address = address.to_canonical();
     let link_local = match address {
         IpAddr::V4(a) => a.is_link_local() || a.is_broadcast(),
         IpAddr::V6(a) => a.is_unicast_link_local(),
@@ -80,10 +89,8 @@ impl Parts {
         let port = if id.port.is_empty() { first.unwrap_or_default() } else { id.port.to_owned() };
         let address = pod.at(&["status", "podIPs"]).and_then(Value::as_array).and_then(|a| a.first());
         let address = address.map_or("", |a| a.str_at(&["ip"]));
-        if !address.parse().is_ok_and(is_global_unicast) {
-            return Err(Status::bad_request("address not allowed"));
-        }
-        Ok(Location { transport: self.by_scheme(id.scheme), authority: authority(address, &port) })
+        let address = proxyable(address).ok_or_else(|| Status::bad_request("address not allowed"))?;
+        Ok(Location { transport: self.by_scheme(id.scheme), authority: authority(&address.to_string(), &port) })
     }
 
     /// A pod behind a service, by the service's endpoints. Addresses that are no pods are passed over.
@@ -113,7 +120,8 @@ impl Parts {
             let Some(number) = list("ports").iter().find(|p| p.str_at(&["name"]) == port) else { continue };
             let number = number.get("port").and_then(Value::as_i64).unwrap_or(0).to_string();
             let pods = list("addresses").iter().filter(|a| self.is_pod(asked.namespace, a));
-            found.extend(pods.map(|a| authority(a.str_at(&["ip"]), &number)));
+            let addresses = pods.filter_map(|a| proxyable(a.str_at(&["ip"])));
+            found.extend(addresses.map(|ip| authority(&ip.to_string(), &number)));
         }
         if found.is_empty() {
             return Err(none(asked.id));
@@ -200,18 +208,36 @@ mod tests {
 
     #[test]
     fn only_others_addresses_are_allowed() {
+        // What is dialled, if anything is.
         for (address, want) in [
-            ("10.0.0.1", true),
-            ("192.0.2.1", true),
-            ("2001:db8::1", true),
-            ("127.0.0.1", false),
-            ("169.254.169.254", false),
-            ("0.0.0.0", false),
-            ("::1", false),
-            ("fe80::1", false),
-            ("224.0.0.1", false),
+            ("10.0.0.1", Some("10.0.0.1")),
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("2001:db8::1", Some("2001:db8::1")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1")),
+            ("0177.0.0.1", Some("177.0.0.1")),
+            ("127.0.0.1", None),
+            ("0127.0.0.1", None),
+            ("169.254.169.254", None),
+            ("0.0.0.0", None),
+            ("255.255.255.255", None),
+            ("224.0.0.1", None),
+            ("::", None),
+            ("::1", None),
+            ("fe80::1", None),
+            ("ff02::1", None),
+            ("::ffff:127.0.0.1", None),
+            ("::ffff:7f00:1", None),
+            ("::ffff:169.254.169.254", None),
+            ("::ffff:a9fe:a9fe", None),
+            ("::ffff:0.0.0.0", None),
+            ("::ffff:255.255.255.255", None),
+            ("::ffff:224.0.0.1", None),
+            ("fe80::1%eth0", None),
+            ("localhost", None),
+            ("2130706433", None),
+            ("", None),
         ] {
-            assert_eq!(is_global_unicast(address.parse().unwrap()), want, "{address}");
+            assert_eq!(proxyable(address).map(|ip| ip.to_string()).as_deref(), want, "{address}");
         }
     }
 

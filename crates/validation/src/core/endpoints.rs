@@ -75,6 +75,8 @@ pub fn endpoint_ip(text: &str, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(ip) = parse_ip_sloppy(text) else {
         return invalid_all(vec!["must be a valid IP address".into()], path, text, errors);
     };
+    // An IPv4 address that is written as IPv6 leads to the same place.
+    let ip = ip.to_canonical();
     let (link_local, link_local_multicast) = match ip {
         IpAddr::V4(ip) => (ip.is_link_local(), ip.octets()[..3] == [224, 0, 0]),
         IpAddr::V6(ip) => (ip.is_unicast_link_local(), ip.segments()[0] & 0xff0f == 0xff02),
@@ -92,5 +94,28 @@ pub fn endpoint_ip(text: &str, path: &Path<'_>, errors: &mut ErrorList) {
     if link_local_multicast {
         let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
         errors.push(Error::invalid(path, text, detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_endpoints_are_judged_by_where_they_lead() {
+        for (text, want) in [
+            ("10.0.0.1", vec![]),
+            ("::ffff:10.0.0.1", vec![]),
+            ("127.0.0.1", vec!["may not be in the loopback range (127.0.0.0/8, ::1/128)"]),
+            ("::ffff:127.0.0.1", vec!["may not be in the loopback range (127.0.0.0/8, ::1/128)"]),
+            ("::ffff:a9fe:a9fe", vec!["may not be in the link-local range (169.254.0.0/16, fe80::/10)"]),
+            ("::ffff:0.0.0.0", vec!["may not be unspecified (::ffff:0.0.0.0)"]),
+            ("::ffff:224.0.0.1", vec!["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"]),
+        ] {
+            let mut errors = ErrorList::default();
+            endpoint_ip(text, &Path::new("ip"), &mut errors);
+            let details: Vec<String> = errors.iter().map(|e| e.detail.to_string()).collect();
+            assert_eq!(details, want, "{text}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod common;
 mod coordination;
 mod core;
 mod discovery;
+pub mod expression;
 mod flowcontrol;
 mod internal;
 mod networking;

@@ -77,10 +77,12 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("scheduling.k8s.io", "priorityclasses") => other::PRIORITY_CLASS,
         ("scheduling.k8s.io", "podgroups") => other::sealed(P),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
-            P.generation(Member("webhooks")).guarded()
+            other::unlike_static(P.generation(Member("webhooks")).guarded())
         }
-        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => other::sealed(P.generation(Spec).guarded()),
-        ("admissionregistration.k8s.io", _) => P.generation(Spec).guarded(),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
+            other::unlike_static(other::sealed(P.generation(Spec).guarded()))
+        }
+        ("admissionregistration.k8s.io", _) => other::unlike_static(P.generation(Spec).guarded()),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
         ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
         ("resource.k8s.io", "resourceclaims") => devices::CLAIM,

@@ -93,6 +93,25 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     kind
 }
 
+/// Names that look like those of configuration in files are taken with a warning.
+pub const fn unlike_static(mut kind: Kind) -> Kind {
+    kind.warnings_on_create = |_, object| static_name_warnings(object);
+    kind.warnings_on_update = |_, _, object, _| static_name_warnings(object);
+    kind
+}
+
+fn static_name_warnings(object: &Value) -> Vec<String> {
+    const SUFFIX: &str = ".static.k8s.io";
+    if !object.meta().name().ends_with(SUFFIX) {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.name: names ending with {} are reserved for static manifest-based configurations and cannot be managed \
+         via the API",
+        Quoted(SUFFIX)
+    )]
+}
+
 pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
         ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];

@@ -159,22 +159,36 @@ impl Switches {
     }
 }
 
-/// Whether there is a plugin of this name.
-pub fn is_known(name: &str) -> bool {
-    PLUGINS.iter().any(|plugin| plugin.name == name)
+/// What this server knows of a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    Built,
+    /// By name only: whoever asks for it must not believe that it runs.
+    NotBuilt,
+    Unknown,
+}
+
+pub fn known(name: &str) -> Known {
+    match PLUGINS.iter().find(|plugin| plugin.name == name) {
+        None => Known::Unknown,
+        Some(Plugin { make: Make::NotBuilt, .. }) => Known::NotBuilt,
+        Some(_) => Known::Built,
+    }
 }
 
 /// The plugins that are on by default, as `switches` change them.
 pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
     let mut members = Vec::new();
+    let mut missing = Vec::new();
     for plugin in PLUGINS.iter().filter(|plugin| switches.run(plugin)) {
         let made = match plugin.make {
             Make::Plain(make) => make(config),
             Make::Configured(make) => make(config, config.configuration.of(plugin.name)?.as_deref())?,
             Make::NotBuilt => {
-                if switches.enable(plugin) || config.configuration.of(plugin.name)?.is_some() {
-                    tracing::warn!("the admission plugin {} has no effect in this release", plugin.name);
+                if switches.enable(plugin) {
+                    return Err(format!("the admission plugin {} is not built into this release", plugin.name));
                 }
+                missing.push(plugin.name);
                 continue;
             }
         };
@@ -184,6 +198,12 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
             validates: plugin.validates,
             timer: config.observer.plugin(plugin.name),
         });
+    }
+    if !missing.is_empty() {
+        tracing::warn!(
+            "admission plugins that are on by default are not built into this release: {}",
+            missing.join(",")
+        );
     }
     Ok(Chain { objects: config.objects.clone(), members, steps: config.observer.steps() })
 }
@@ -209,7 +229,12 @@ mod tests {
         assert_eq!(with(&[], &["ServiceAccount"]), all - 1);
         assert_eq!(with(&["ServiceAccount"], &[]), all);
         let exactly = |names: &[&str]| count(Switches::exactly(own(names)));
-        assert_eq!((exactly(&[]), exactly(&["Priority", "AlwaysAdmit"])), (0, 1));
-        assert!(is_known("AlwaysDeny") && !is_known("Odd"));
+        assert_eq!((exactly(&[]), exactly(&["Priority", "PodSecurity"])), (0, 2));
+        assert_eq!(
+            [known("Priority"), known("ResourceQuota"), known("Odd")],
+            [Known::Built, Known::NotBuilt, Known::Unknown]
+        );
+        let missing = build(&config, &Switches { enabled: own(&["ResourceQuota"]), disabled: Vec::new() });
+        assert_eq!(missing.err().unwrap(), "the admission plugin ResourceQuota is not built into this release");
     }
 }

@@ -10,7 +10,7 @@ mod observe;
 mod plugin;
 pub mod plugins;
 
-pub use catalogue::{Config, Switches, build, is_known};
+pub use catalogue::{Config, Known, Switches, build, known};
 pub use chain::Chain;
 pub use configuration::Configuration;
 pub use observe::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};

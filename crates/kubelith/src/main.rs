@@ -3,6 +3,7 @@
 mod access;
 mod admission_metrics;
 mod audit;
+mod certificates;
 mod chain;
 mod flags;
 mod flow_control;

@@ -1,13 +1,13 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
 use crate::access::{ClientCas, Setup, barrier};
+use crate::certificates::{Certificates, quoted};
 use crate::flags::{Effect, Flags};
 use crate::flow_control::FlowControl;
-use crate::options::{Options, RequestHeaderOptions};
+use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
-use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::egress::Route;
 use kubelith_server::filters::audit::Audit;
@@ -18,10 +18,9 @@ use kubelith_server::listen::{self, HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::spans::Tracer;
-use kubelith_server::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, local_names};
+use kubelith_server::tls::{DynamicTls, TlsOptions, local_names};
 use kubelith_server::{ServerBuilder, ServerConfig, logging};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -30,9 +29,6 @@ use tokio_util::sync::CancellationToken;
 /// reserved, not used: only what a thread has touched counts as memory.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How often certificates are looked at for their end.
-const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
-
 /// What `--enable-logs-handler` shows.
 const LOGS: &str = "/var/log";
 
@@ -40,6 +36,7 @@ const LOGS: &str = "/var/log";
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     kubelith_validation::allow_privileged(options.admission.allow_privileged);
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
+    tracing::info!("Version: {}", version::info().git_version);
     warn(&options, flags);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
@@ -65,31 +62,18 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
-/// Without another front proxy, extension servers know this server by a certificate of its own authority.
-fn with_front_proxy(mut options: Options, pki: &Pki) -> Options {
-    let (proxy, certificate) = (&mut options.authentication.request_header, &mut options.aggregator.client_certificate);
-    if proxy.is_none() && certificate.is_none() {
-        *certificate = Some(CertKeyFiles { cert: pki.front_proxy_cert(), key: pki.front_proxy_key() });
-        *proxy = Some(RequestHeaderOptions {
-            client_ca_file: pki.front_proxy_ca(),
-            allowed_names: vec![Pki::FRONT_PROXY_NAME.to_owned()],
-            names: RequestHeaderNames { uid: Vec::new(), ..RequestHeaderNames::standard() },
-        });
-    }
-    options
-}
-
 async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
-    let pki = open_pki(&options)?;
-    let options = with_front_proxy(options, &pki);
-    let client_cas = ClientCas::load(&pki.ca_cert(), options.authentication.client_ca_file.as_deref())?;
+    let certificates = Certificates::open(&options)?;
+    let options = certificates.complete(options);
+    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
+    let proxy_ca = options.authentication.request_header.as_ref().map(|proxy| &proxy.client_ca_file);
     let tls = DynamicTls::load(TlsOptions {
-        serving: serving_files(&options, &pki),
+        serving: certificates.serving.clone(),
         sni: options.serving.sni.clone(),
-        client_ca_files: client_cas.files().to_vec(),
+        client_ca_files: client_cas.files().iter().chain(proxy_ca).cloned().collect(),
         policy: options.serving.policy.clone(),
         alpn: options.serving.alpn(),
     })
@@ -97,7 +81,12 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
 
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
-    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics).await?;
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics);
+    let storage = tokio::select! {
+        storage = storage => storage?,
+        // A store that does not come must not keep the process.
+        () = stop.cancelled() => return Ok(()),
+    };
     let setup = Setup::new(&options, client_cas).await?;
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
@@ -139,14 +128,14 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         barrier::before(next, roles, hub)
     });
     let builder = builder.delegate(chain);
-    keep_certificates(&builder, pki.clone(), &options);
+    certificates.keep(&builder);
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)
         .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
     let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
     let listener = Listener::new(socket, Arc::new(tls), http);
-    announce(&options, &pki, &listener)?;
+    announce(&certificates, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())
 }
 
@@ -211,68 +200,6 @@ fn server_config(
     }
 }
 
-fn open_pki(options: &Options) -> Result<Pki, String> {
-    let network = &options.network;
-    let mut names: std::collections::BTreeSet<String> = [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-    ]
-    .map(str::to_owned)
-    .into();
-    names.extend(local_names::hostname());
-    let external = &options.generic.external_hostname;
-    if !external.is_empty() && external.parse::<IpAddr>().is_err() {
-        names.insert(external.clone());
-    }
-    let mut addresses = local_names::interface_addresses();
-    addresses.extend([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
-    addresses.extend([network.advertise_address, network.kubernetes_service_address()]);
-    addresses.extend(Some(options.serving.bind.address).filter(|a| !a.is_unspecified()));
-    let serving_dir = options.serving.cert_dir.clone();
-    Pki::open(options.data_dir.join("pki"), PkiOptions { names, addresses, serving_dir }).map_err(|e| e.to_string())
-}
-
-fn serving_files(options: &Options, pki: &Pki) -> CertKeyFiles {
-    let own = || CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() };
-    options.serving.certificate.clone().unwrap_or_else(own)
-}
-
-/// Renews certificates while the server runs; the listener reads them again by itself. New ones are brought to the disk
-/// once it is ready: until then the disk is busy with the first objects.
-fn keep_certificates(builder: &ServerBuilder, pki: Pki, options: &Options) {
-    let (kubeconfig, server) = (kubeconfig_path(options), server_url(options));
-    let ca = options.serving.certificate.as_ref().map(|c| c.cert.clone());
-    let ready = builder.lifecycle().has_been_ready;
-    builder.tasks().spawn_until_stopped("certificate-renewal", async move {
-        ready.cancelled().await;
-        let made = pki.clone();
-        if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
-            tracing::warn!(err = %why, "certificates may not be on disk");
-        }
-        loop {
-            tokio::time::sleep(RENEW_INTERVAL).await;
-            let renewed = pki.renew().and_then(|_| pki.write_admin_kubeconfig(&kubeconfig, &server, ca.as_deref()));
-            if let Err(why) = renewed {
-                tracing::error!(err = %why, "certificates not renewed");
-            }
-        }
-    });
-}
-
-fn kubeconfig_path(options: &Options) -> PathBuf {
-    options.data_dir.join("admin.kubeconfig")
-}
-
-/// The URL for clients on this machine.
-fn server_url(options: &Options) -> String {
-    let bind = &options.serving.bind;
-    let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
-    format!("https://{}", std::net::SocketAddr::new(address, bind.port))
-}
-
 /// Where clients outside find this server.
 fn external_address(options: &Options) -> String {
     let (name, port) = (&options.generic.external_hostname, options.serving.bind.port);
@@ -287,18 +214,12 @@ fn address_of(options: &Options) -> String {
 }
 
 /// Writes the kubeconfig and says how to use it. Connections are accepted already: they wait in the socket.
-fn announce(options: &Options, pki: &Pki, listener: &Listener) -> Result<(), String> {
-    let path = kubeconfig_path(options);
-    let ca = options.serving.certificate.as_ref().map(|c| c.cert.as_path());
-    pki.write_admin_kubeconfig(&path, &server_url(options), ca).map_err(|e| e.to_string())?;
+fn announce(certificates: &Certificates, listener: &Listener) -> Result<(), String> {
+    let kubeconfig = certificates.write_kubeconfig()?;
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
-    println!("export KUBECONFIG={}", shell_quoted(&std::path::absolute(&path).unwrap_or(path)));
+    if let Some(path) = kubeconfig {
+        println!("export KUBECONFIG={}", quoted(&std::path::absolute(&path).unwrap_or(path)));
+    }
     Ok(())
-}
-
-fn shell_quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

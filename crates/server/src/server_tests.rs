@@ -243,11 +243,7 @@ async fn new_certificates_are_served_to_new_connections() {
     let serial = |s: &tokio_rustls::client::TlsStream<_>| s.get_ref().1.peer_certificates().unwrap()[0].to_vec();
     let old = serial(&first);
     std::fs::remove_file(server.pki_dir().join("apiserver.crt")).unwrap();
-    let names = crate::tls::PkiOptions {
-        names: ["localhost".into(), "new".into()].into(),
-        addresses: ["127.0.0.1".parse().unwrap()].into(),
-        serving_dir: None,
-    };
+    let names = crate::tls::PkiOptions::all(["localhost", "new"], ["127.0.0.1".parse().unwrap()]);
     crate::tls::Pki::open(server.pki_dir(), names).unwrap();
     server.tls.reload().unwrap();
     assert_ne!(serial(&server.connect(b"h2", true).await.unwrap()), old);
@@ -329,7 +325,7 @@ async fn certificates_are_chosen_by_name() {
     use rustls::pki_types::ServerName;
     let dir = tempfile::tempdir().unwrap();
     let files = |name: &str| {
-        let options = PkiOptions { names: [name.to_owned()].into(), ..PkiOptions::default() };
+        let options = PkiOptions::all([name], []);
         let pki = Pki::open(dir.path().join(name), options).unwrap();
         CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() }
     };

@@ -99,11 +99,8 @@ impl TestServer {
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> TestServer {
         let dir = std::env::temp_dir().join(format!("kubelith-test-{}", uuid::Uuid::new_v4()));
-        let options = PkiOptions {
-            names: place.names.iter().chain(&["localhost"]).map(|n| (*n).to_owned()).collect(),
-            addresses: [Ipv4Addr::LOCALHOST.into()].into(),
-            serving_dir: None,
-        };
+        let names = place.names.iter().copied().chain(["localhost"]);
+        let options = PkiOptions::all(names, [Ipv4Addr::LOCALHOST.into()]);
         let pki = Pki::open(dir.join("pki"), options).expect("certificates");
         let mut config = test_config(&pki);
         configure(&mut config);

@@ -44,9 +44,7 @@ pub struct FrontProxy {
 impl FrontProxy {
     pub fn new() -> FrontProxy {
         let dir = tempfile::tempdir().unwrap();
-        let options =
-            PkiOptions { names: ["localhost".into()].into(), addresses: Default::default(), serving_dir: None };
-        Pki::open(dir.path(), options).unwrap();
+        Pki::open(dir.path(), PkiOptions::all(["localhost"], [])).unwrap();
         FrontProxy { dir }
     }
 

@@ -42,9 +42,7 @@ impl RawServer {
         F: Future<Output = ()> + Send + 'static,
     {
         let dir = tempfile::tempdir().unwrap();
-        let options =
-            PkiOptions { names: [SERVICE.to_owned()].into(), addresses: Default::default(), serving_dir: None };
-        let pki = Pki::open(dir.path(), options).unwrap();
+        let pki = Pki::open(dir.path(), PkiOptions::all([SERVICE], [])).unwrap();
         let chain = CertificateDer::pem_file_iter(pki.serving_cert()).unwrap().map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_file(pki.serving_key()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -79,15 +79,21 @@ impl Bootstrap {
             // The watch caches were filled before anything could be asked.
             .post_start_hook(PostStartHook::new("storage-readiness", |_| async { Ok(()) }))
             .post_start_hook(token_tracking::hook(&config))
-            .post_start_hook(repair_hook(config.services.clone()))
-            .post_start_hook(roles::hook())
-            .post_start_hook(priority::hook())
-            .post_start_hook(flow_control::hook(&config));
-        let kube =
-            match config.storage_versions && config.cache("internal.apiserver.k8s.io", "storageversions").is_some() {
-                true => kube.post_start_hook(storage_versions::hook(&config)),
-                false => kube,
-            };
+            .post_start_hook(repair_hook(config.services.clone()));
+        // A group that is switched off brings no objects.
+        let when = |kube: Delegate, group: &str, plural: &str, hook: &dyn Fn() -> PostStartHook| {
+            if config.cache(group, plural).is_some() { kube.post_start_hook(hook()) } else { kube }
+        };
+        let kube = when(kube, "rbac.authorization.k8s.io", "clusterroles", &roles::hook);
+        let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);
+        let kube = when(kube, "flowcontrol.apiserver.k8s.io", "flowschemas", &|| flow_control::hook(&config));
+        let kube = match config.storage_versions {
+            true => {
+                let hook = || storage_versions::hook(&config);
+                when(kube, "internal.apiserver.k8s.io", "storageversions", &hook)
+            }
+            false => kube,
+        };
         let kube = match config.leadership {
             Some(times) => leader_election::install(&config, times, kube),
             None => kube,

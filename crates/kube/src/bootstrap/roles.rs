@@ -1,28 +1,81 @@
 //! The roles and bindings of RBAC, reconciled at each start: what is missing is added, what people changed stays.
 
+use super::{ensure, find};
 use futures::StreamExt;
 use kubelith_auth::authz::rbac::reconcile::{Reconciliation, reconcile_binding, reconcile_role};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacKind};
-use kubelith_auth::bootstrap::{BootstrapObject, policy};
+use kubelith_auth::bootstrap::{AGGREGATED_FROM, BootstrapObject, SPLIT_FROM, aggregated_copy, policy, split_copy};
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use std::time::{Duration, Instant};
 
 /// Objects reconciled at a time: enough to share the store's commits.
 const AT_ONCE: usize = 64;
 /// A racing server may change an object between our read and our write.
 const ATTEMPTS: usize = 5;
+const RETRY: Duration = Duration::from_secs(1);
+/// The server gives up when they could not be made for this long: without roles nothing works.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 pub fn hook() -> PostStartHook {
     PostStartHook::new("rbac/bootstrap-roles", |context| async move {
-        let client = &context.client;
-        let all = futures::stream::iter(policy()).map(|wanted| async move { reconcile(client, &wanted).await });
-        let mut all = all.buffer_unordered(AT_ONCE);
-        while let Some(done) = all.next().await {
-            done.map_err(|e| e.to_string())?;
+        let end = Instant::now() + START_LIMIT;
+        while let Err(why) = ensure_all(&context.client).await {
+            if Instant::now() >= end {
+                return Err(format!("unable to initialize roles: {why}"));
+            }
+            tracing::error!(err = %why, "unable to initialize roles, will be tried again");
+            tokio::time::sleep(RETRY).await;
         }
         Ok(())
     })
+}
+
+async fn ensure_all(client: &LoopbackClient) -> Result<(), Status> {
+    let policy = policy();
+    for (old, new) in AGGREGATED_FROM {
+        copy_role(client, old, new).await?;
+    }
+    for (old, new) in SPLIT_FROM {
+        let template = policy.iter().find(|o| o.kind == RbacKind::ClusterRoleBinding && o.object.meta().name() == new);
+        if let Some(template) = template {
+            split_binding(client, old, &template.object).await?;
+        }
+    }
+    let all = futures::stream::iter(policy).map(|wanted| async move { reconcile(client, &wanted).await });
+    let mut all = all.buffer_unordered(AT_ONCE);
+    while let Some(done) = all.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+/// Rules that somebody gave a role before it collected those of others live on in a role of their own.
+async fn copy_role(client: &LoopbackClient, old: &str, new: &str) -> Result<(), Status> {
+    let resource = resource(RbacKind::ClusterRole);
+    let of = |name| ResourceRef::new(&resource).name(name);
+    let (old, existing) = (find(client, &of(old)).await?, find(client, &of(new)).await?);
+    match aggregated_copy(old.as_ref(), existing.as_ref(), new) {
+        Some(copy) => ensure(client, &resource, &copy).await,
+        None => Ok(()),
+    }
+}
+
+/// A binding that was once part of another is for the same subjects: whom an operator locked out of one must not come in
+/// by the other.
+async fn split_binding(client: &LoopbackClient, old: &str, template: &Value) -> Result<(), Status> {
+    let resource = resource(RbacKind::ClusterRoleBinding);
+    let of = |name| ResourceRef::new(&resource).name(name);
+    let (old, existing) = (find(client, &of(old)).await?, find(client, &of(template.meta().name())).await?);
+    match split_copy(old.as_ref(), existing.as_ref(), template) {
+        Some(copy) => ensure(client, &resource, &copy).await,
+        None => Ok(()),
+    }
+}
+
+fn resource(kind: RbacKind) -> GroupVersionResource {
+    GroupVersionResource::new(RBAC_GROUP, "v1", kind.resource())
 }
 
 async fn reconcile(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<(), Status> {
@@ -39,15 +92,11 @@ async fn reconcile(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<
 }
 
 async fn reconcile_once(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<(), Status> {
-    let resource = GroupVersionResource::new(RBAC_GROUP, "v1", wanted.kind.resource());
+    let resource = resource(wanted.kind);
     let meta = wanted.object.meta();
     let collection = ResourceRef::new(&resource).namespace(meta.namespace());
     let target = ResourceRef::new(&resource).namespace(meta.namespace()).name(meta.name());
-    let existing: Option<Value> = match client.get(&target).await {
-        Ok(found) => Some(found),
-        Err(status) if status.is_not_found() => None,
-        Err(status) => return Err(status),
-    };
+    let existing = find(client, &target).await?;
     let step = match wanted.kind {
         RbacKind::Role | RbacKind::ClusterRole => reconcile_role(existing.as_ref(), &wanted.object),
         RbacKind::RoleBinding | RbacKind::ClusterRoleBinding => reconcile_binding(existing.as_ref(), &wanted.object),

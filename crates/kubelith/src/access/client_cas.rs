@@ -14,14 +14,10 @@ pub struct ClientCas {
 }
 
 impl ClientCas {
-    /// Our own authority, and `more` if given.
-    pub fn load(own: &Path, more: Option<&Path>) -> Result<ClientCas, String> {
-        ClientCas::of_files([Some(own), more].into_iter().flatten().map(Path::to_owned).collect())
-    }
-
-    pub fn of_files(files: Vec<PathBuf>) -> Result<ClientCas, String> {
-        let files = Followed::read(files)?;
-        let pool = CaPool::from_pem(files.content())?;
+    /// The authorities in `file`; without one no client certificate is believed.
+    pub fn load(file: Option<&Path>) -> Result<ClientCas, String> {
+        let files = Followed::read(file.into_iter().map(Path::to_owned).collect())?;
+        let pool = file.map(|_| CaPool::from_pem(files.content())).transpose()?;
         Ok(ClientCas { files, pool: Arc::new(ArcSwapOption::from_pointee(pool)) })
     }
 
@@ -51,10 +47,10 @@ mod tests {
     #[test]
     fn new_authorities_are_taken_over_and_bad_ones_are_not() {
         let dir = tempfile::tempdir().unwrap();
-        let ca = |name: &str| Pki::open(dir.path().join(name), PkiOptions::default()).unwrap().ca_cert();
-        let (own, more) = (ca("own"), dir.path().join("more.crt"));
+        let ca = |name: &str| Pki::open(dir.path().join(name), PkiOptions::all([], [])).unwrap().ca_cert();
+        let more = dir.path().join("more.crt");
         std::fs::copy(ca("first"), &more).unwrap();
-        let mut cas = ClientCas::load(&own, Some(&more)).unwrap();
+        let mut cas = ClientCas::load(Some(&more)).unwrap();
         let current = |cas: &ClientCas| Arc::as_ptr(&cas.pool.load_full().unwrap());
         let first = current(&cas);
         cas.reload().unwrap();

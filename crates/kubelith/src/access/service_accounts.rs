@@ -84,6 +84,12 @@ impl ServiceAccountKeys {
             None => read_own(&path)?,
         };
         let ready: BoxFuture<'static, Result<Arc<Signing>, Arc<str>>> = match signer {
+            // Both were given: whoever signs with one key and trusts another means it.
+            Some(signer) if options.signing_key_file.is_some() && !public.is_empty() => {
+                verify.store(Arc::new(KeySet::new(public)));
+                let issuer = Arc::new(TokenIssuer::new(&*issuer, signer));
+                Box::pin(std::future::ready(Ok(Arc::new(Signing { issuer }))))
+            }
             Some(signer) => {
                 let signing = Ok(Arc::new(Signing::new(signer, public, &issuer, &verify)));
                 Box::pin(std::future::ready(signing))

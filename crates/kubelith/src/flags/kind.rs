@@ -128,7 +128,8 @@ impl Kind {
             }
             Kind::Map => read_map(text),
             Kind::ConfigMap => {
-                Ok(Value::Pairs(text.split(',').map(|p| p.split_once('=').unwrap_or((p, ""))).map(trimmed).collect()))
+                let pairs = text.split(',').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, "")));
+                Ok(Value::Pairs(pairs.map(trimmed).collect()))
             }
             Kind::FeatureGates => Ok(Value::Pairs(
                 text.split(',')

@@ -43,6 +43,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub data_dir: PathBuf,
+    /// The flag was given: the folder is meant to be used.
+    pub data_dir_given: bool,
     pub logging: LoggingOptions,
     pub features: FeatureGates,
     pub compatibility: CompatibilityOptions,
@@ -119,6 +121,7 @@ impl Options {
         let tracing = tracing_of(flags)?;
         Ok(Options {
             data_dir,
+            data_dir_given: flags.is_given("data-dir"),
             logging,
             features,
             compatibility,

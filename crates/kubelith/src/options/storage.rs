@@ -42,7 +42,9 @@ pub struct StorageOptions {
     pub encryption_reload: bool,
     pub delete_collection_workers: usize,
     pub garbage_collector: bool,
-    /// `--runtime-config`, as it was given.
+    /// How long a store is waited for.
+    pub initialization_timeout: Duration,
+    /// `--runtime-config`, every API by its present name.
     pub runtime_config: BTreeMap<String, String>,
 }
 
@@ -112,9 +114,21 @@ impl StorageOptions {
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
             delete_collection_workers: flags.int("delete-collection-workers").max(1) as usize,
             garbage_collector: flags.bool("enable-garbage-collector"),
-            runtime_config: flags.pairs("runtime-config").into_iter().collect(),
+            runtime_config: runtime_config(flags.pairs("runtime-config")),
+            initialization_timeout: super::authentication::duration(flags, "storage-initialization-timeout"),
         }
     }
+}
+
+/// The core group has several names from before there were groups; a resource in it cannot be named this way, and stands
+/// for the whole. `api/legacy` says nothing any more.
+fn runtime_config(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
+    let is_core = |key: &str| {
+        let key = key.strip_prefix("api/").unwrap_or(key);
+        key == "v1" || key.starts_with("v1/")
+    };
+    let known = pairs.into_iter().filter(|(key, _)| key != "api/legacy");
+    known.map(|(key, value)| (if is_core(&key) { "/v1".to_owned() } else { key }, value)).collect()
 }
 
 /// Overrides by their servers, in whatever order these are named; the store of each set is opened once.

@@ -116,6 +116,10 @@ fn errors() {
         ),
         ("--admission-control=Odd", "admission-control plugin \"Odd\" is unknown"),
         (
+            "--enable-admission-plugins=Priority,ResourceQuota --disable-admission-plugins=MutatingAdmissionPolicy",
+            "enable-admission-plugins plugin \"ResourceQuota\" is not built into this release",
+        ),
+        (
             "--admission-control-config-file=/nowhere",
             "failed to apply admission: failed to read plugin config: unable to read admission control configuration from \"/nowhere\" [open /nowhere: no such file or directory]",
         ),
@@ -182,7 +186,7 @@ fn an_emulated_release_moves_the_oldest_compatible_one() {
 
 #[test]
 fn admission_and_storage() {
-    let o = options("--admission-control=Priority,AlwaysAdmit").unwrap();
+    let o = options("--admission-control=Priority,RuntimeClass").unwrap();
     assert_eq!(o.admission.switches.enabled, ["Priority", "AlwaysAdmit"]);
     assert!(o.admission.switches.disabled.iter().any(|name| name == "NamespaceLifecycle"));
     assert!(!o.admission.switches.disabled.iter().any(|name| name == "Priority"));
@@ -199,4 +203,21 @@ fn admission_and_storage() {
     );
     let emulation = o.map(|o| o.emulation());
     assert!(emulation.is_ok_and(|e| e.minor == 34 && !e.forward && e.explicit == ["a/v1"]));
+}
+
+#[test]
+fn apis_have_old_names() {
+    for (given, want) in [
+        ("api/v1", "/v1="),
+        ("v1=true", "/v1=true"),
+        ("v1/pods=false", "/v1=false"),
+        ("api/v1/pods=false", "/v1=false"),
+        ("api/legacy=true,", ""),
+        ("api/legacy=false,apps/v1=true", "apps/v1=true"),
+        ("v1beta1=true", "v1beta1=true"),
+    ] {
+        let read = options(&format!("--runtime-config={given}")).unwrap().storage.runtime_config;
+        let read: Vec<String> = read.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(read.join(","), want, "{given}");
+    }
 }

@@ -15,7 +15,7 @@ use kubelith_store::cache::{Hub, HubOptions, Malformed, Past};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use kubelith_store::encryption::{Encryption, Keyring, ReloadMode, Transformers};
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
-use kubelith_store::{KeyLayout, MemoryStore, Store};
+use kubelith_store::{KeyLayout, MemoryStore, Store, StoreError};
 pub use metrics::CountObjects;
 
 use encryption_metrics::EncryptionMetrics;
@@ -25,6 +25,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An etcd may take this long to come up, whatever the flag says: as long as kube-apiserver tries to connect.
+const LEAST_PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks for a store that does not answer.
+const RETRY: Duration = Duration::from_millis(250);
 
 /// The folder of the embedded store below the data folder.
 const STORE: &str = "store";
@@ -80,11 +85,13 @@ impl Storage {
             (None, _) => Arc::new(MemoryStore::default()),
         };
         let main = metered(main);
+        await_store(&main, storage).await?;
         let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
         for (servers, resources) in &storage.etcd_overrides {
             let store = metered(open_etcd(storage, servers)?);
+            await_store(&store, storage).await?;
             let options = HubOptions { past: Past::Forgotten, ..hub_options.clone() };
             let other = Hub::start_with(store.clone(), options).await.map_err(|e| e.to_string())?;
             for resource in resources {
@@ -207,6 +214,27 @@ async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {
     // Opening reads and locks files: not on a thread that serves.
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
     opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+}
+
+/// Waits for a store that is late. What it answers does not matter here.
+async fn await_store(store: &Arc<dyn Store>, options: &StorageOptions) -> Result<(), String> {
+    let patience = options.initialization_timeout.max(LEAST_PATIENCE);
+    let end = tokio::time::Instant::now() + patience;
+    let mut last = String::new();
+    loop {
+        match tokio::time::timeout_at(end, store.current_revision()).await {
+            Ok(Err(StoreError::Unavailable(why))) if tokio::time::Instant::now() + RETRY < end => {
+                if why != last {
+                    tracing::warn!(err = why, "the store does not answer, will be tried again");
+                }
+                last = why;
+            }
+            Ok(Err(StoreError::Unavailable(why))) => return Err(format!("context deadline exceeded: {why}")),
+            Err(_) => return Err(format!("context deadline exceeded: {last}")),
+            Ok(_) => return Ok(()),
+        }
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 fn open_etcd(options: &StorageOptions, servers: &[String]) -> Result<Arc<dyn Store>, String> {

@@ -1,9 +1,9 @@
 //! What people try who have no business here. None of it may work, and the server must go on.
 
+use crate::authority::Authority;
 use crate::raw::{self, Identity};
 use crate::support::Server;
 use crate::{ALICE, TOKEN, bearer, header, server, whose};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
@@ -13,32 +13,12 @@ fn with_secret(server: &Server) {
     assert!(matches!(made, 201 | 409), "{made}");
 }
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Authority {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn issue(&self, name: &str, group: &str) -> Identity {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.distinguished_name.push(DnType::OrganizationName, group);
-        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        Identity { certificate: certificate.pem(), key: key.serialize_pem() }
-    }
-}
-
 #[test]
 fn a_front_proxy_is_believed_by_its_certificate_alone() {
     let (proxies, strangers) = (Authority::new(), Authority::new());
     let dir = tempfile::tempdir().unwrap();
     let ca = dir.path().join("proxy-ca.crt");
-    std::fs::write(&ca, proxies.0.pem()).unwrap();
+    std::fs::write(&ca, proxies.pem()).unwrap();
     let (server, _dir) = server(&[
         &format!("--requestheader-client-ca-file={}", ca.display()),
         "--requestheader-allowed-names=front-proxy",

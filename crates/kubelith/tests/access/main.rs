@@ -6,8 +6,10 @@ mod support;
 
 mod attacks;
 mod audit;
+mod authority;
 mod authorization;
 mod catalogue;
+mod certificates;
 mod egress;
 mod issuer;
 mod raw;

@@ -58,6 +58,13 @@ pub fn send(
     parse(&String::from_utf8_lossy(&bytes))
 }
 
+/// The certificate that the server shows, DER.
+pub fn served(address: SocketAddr) -> Vec<u8> {
+    let mut stream = connect(address, None);
+    let _ = stream.conn.complete_io(&mut stream.sock);
+    stream.conn.peer_certificates().map(|chain| chain[0].to_vec()).unwrap_or_default()
+}
+
 fn connect(address: SocketAddr, identity: Option<&Identity>) -> StreamOwned<ClientConnection, TcpStream> {
     let tcp = TcpStream::connect(address).unwrap();
     tcp.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

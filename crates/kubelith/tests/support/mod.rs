@@ -29,7 +29,7 @@ impl Server {
     /// Starts the program with a store in memory and waits until it is ready.
     pub fn start(flags: &[&str]) -> Server {
         let server = Server::launch(flags, &[]);
-        server.wait_for("ready", || server.get("/readyz").is_ok_and(|r| r.status == 200));
+        server.wait_until_ready();
         server
     }
 
@@ -42,11 +42,30 @@ impl Server {
         Server { child, port, dir, _reserved: reserved }
     }
 
+    /// Starts the program in an empty folder, with a port, tokens and these flags alone.
+    pub fn launch_bare(flags: &[&str]) -> Server {
+        let dir = TempDir::new().unwrap();
+        let (empty, tokens) = (dir.path().join("empty"), dir.path().join("tokens.csv"));
+        std::fs::create_dir(&empty).unwrap();
+        std::fs::write(&tokens, format!("{TOKEN},admin,u,\"system:masters\"\n")).unwrap();
+        let (port, reserved) = reserve();
+        let mut command = Command::new(program());
+        command.current_dir(empty).args(["--bind-address=127.0.0.1", "--permit-port-sharing"]);
+        command.arg(format!("--secure-port={port}")).arg(format!("--token-auth-file={}", tokens.display()));
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        command.args(flags).stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
+        Server { child: command.spawn().unwrap(), port, dir, _reserved: reserved }
+    }
+
+    pub fn wait_until_ready(&self) {
+        self.wait_for("ready", || self.get("/readyz").is_ok_and(|r| r.status == 200));
+    }
+
     /// Starts the program again where it was, once it has ended, and waits until it is ready.
     pub fn restart(&mut self, flags: &[&str]) {
         self.ended();
         self.child = spawn(self.dir.path(), self.port, flags, &[]);
-        self.wait_for("ready", || self.get("/readyz").is_ok_and(|r| r.status == 200));
+        self.wait_until_ready();
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -14,7 +14,7 @@ pub mod server_config;
 pub mod trust;
 
 pub use client_certs::PeerCertificates;
-pub use pki::{Pki, PkiOptions};
+pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};
 pub use policy::{TlsPolicy, TlsPolicyError};
 pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};
 pub use trust::Trust;

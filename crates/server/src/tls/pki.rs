@@ -1,11 +1,12 @@
 //! The server's own certificate authority, made on first start under `<data-dir>/pki`: the serving certificate, the
 //! administrator's client certificate and kubeconfig; and a second authority for the certificate by which extension
-//! servers know this one. What is there and still good is kept.
+//! servers know this one. What is there and still good is kept; what nobody asked for is not made.
 //!
 //! Keys are ECDSA P-256: made in microseconds, so a first start costs no more than the next one.
 
 use super::files::{self, Access};
 use super::kubeconfig::AdminKubeconfig;
+use super::server_config::CertKeyFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -33,13 +34,58 @@ const CA: &str = "ca";
 /// Signs for the front proxy alone: whoever has such a certificate may speak for anybody.
 const FRONT_PROXY_CA: &str = "front-proxy-ca";
 
-#[derive(Debug, Clone, Default)]
+/// What the authority issues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Serving,
+    Admin,
+    FrontProxy,
+}
+
+impl Part {
+    pub const ALL: [Part; 3] = [Part::Serving, Part::Admin, Part::FrontProxy];
+
+    /// The name of its files.
+    fn name(self) -> &'static str {
+        match self {
+            Part::Serving => "apiserver",
+            Part::Admin => "admin",
+            Part::FrontProxy => "front-proxy",
+        }
+    }
+
+    /// Who signs it.
+    fn authority(self) -> &'static str {
+        match self {
+            Part::Serving | Part::Admin => CA,
+            Part::FrontProxy => FRONT_PROXY_CA,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
 pub struct PkiOptions {
-    /// Names and addresses that clients may use.
+    pub names: ServingNames,
+    pub parts: BTreeSet<Part>,
+}
+
+/// Names and addresses that clients may use.
+#[derive(Debug, Clone, Default)]
+pub struct ServingNames {
     pub names: BTreeSet<String>,
     pub addresses: BTreeSet<IpAddr>,
-    /// Where the serving certificate is kept instead of beside the others.
-    pub serving_dir: Option<PathBuf>,
+}
+
+impl PkiOptions {
+    /// For everything, the server being known by these names.
+    pub fn all<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) -> PkiOptions {
+        let names = names.into_iter().map(str::to_owned).collect();
+        let names = ServingNames { names, addresses: addresses.into_iter().collect() };
+        PkiOptions { names, parts: Part::ALL.into() }
+    }
 }
 
 /// The authority and what it has issued, as files.
@@ -55,6 +101,9 @@ pub enum PkiError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{path}: {why}")]
     Bad { path: PathBuf, why: String },
+    /// In the reference's words.
+    #[error("error reading {path}, certificate and key must be supplied as a pair")]
+    HalfAPair { path: PathBuf },
     #[error("unable to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
 }
@@ -66,12 +115,10 @@ impl Pki {
     /// Opens the authority in `dir`, making what is missing, expired, or lacks one of the names.
     pub fn open(dir: impl Into<PathBuf>, options: PkiOptions) -> Result<Pki, PkiError> {
         let pki = Pki { dir: dir.into(), options };
-        for dir in [Some(&pki.dir), pki.options.serving_dir.as_ref()].into_iter().flatten() {
-            files::make_private_dir(dir).map_err(|source| PkiError::Io { path: dir.clone(), source })?;
-        }
+        files::make_private_dir(&pki.dir).map_err(|source| PkiError::Io { path: pki.dir.clone(), source })?;
         for (name, subject) in [(CA, "kubelith-ca"), (FRONT_PROXY_CA, "kubelith-front-proxy-ca")] {
             let filled = |kind: &str| files::is_filled(&pki.path(&format!("{name}.{kind}")));
-            if !filled("crt") || !filled("key") {
+            if pki.authorities().contains(name) && (!filled("crt") || !filled("key")) {
                 pki.make_ca(name, subject)?;
             }
         }
@@ -81,31 +128,41 @@ impl Pki {
 
     /// Issues anew what nears its end. True if something was written.
     pub fn renew(&self) -> Result<bool, PkiError> {
-        let serving = self.is_stale(CA, "apiserver", &self.options)?;
-        if serving {
-            self.issue(CA, "apiserver", self.serving_params()?)?;
+        let mut written = false;
+        for part in &self.options.parts {
+            let (needed, params) = match part {
+                Part::Serving => (self.options.names.clone(), self.options.names.params()?),
+                Part::Admin => (ServingNames::default(), client_params(ADMIN_NAME, Some(ADMIN_GROUP))),
+                Part::FrontProxy => (ServingNames::default(), client_params(Pki::FRONT_PROXY_NAME, None)),
+            };
+            if self.is_stale(part.authority(), part.name(), &needed)? {
+                self.issue(part.authority(), part.name(), params)?;
+                written = true;
+            }
         }
-        let admin = self.is_stale(CA, "admin", &PkiOptions::default())?;
-        if admin {
-            self.issue(CA, "admin", client_params(ADMIN_NAME, Some(ADMIN_GROUP)))?;
-        }
-        let front_proxy = self.is_stale(FRONT_PROXY_CA, "front-proxy", &PkiOptions::default())?;
-        if front_proxy {
-            self.issue(FRONT_PROXY_CA, "front-proxy", client_params(Pki::FRONT_PROXY_NAME, None))?;
-        }
-        Ok(serving || admin || front_proxy)
+        Ok(written)
     }
 
     /// Brings everything to the disk. Costs some milliseconds per file, so a first start does it while it
     /// serves already; what a power failure empties before is made anew.
     pub fn sync(&self) -> Result<(), PkiError> {
-        for name in [CA, "apiserver", "admin", FRONT_PROXY_CA, "front-proxy"] {
+        let issued = self.options.parts.iter().map(|part| part.name());
+        for name in self.authorities().into_iter().chain(issued) {
             for kind in ["key", "crt"] {
                 let path = self.path(&format!("{name}.{kind}"));
                 files::sync(&path).map_err(|source| PkiError::Io { path, source })?;
             }
         }
         Ok(())
+    }
+
+    fn authorities(&self) -> BTreeSet<&'static str> {
+        self.options.parts.iter().map(|part| part.authority()).collect()
+    }
+
+    /// Whether this is one of the things that are issued here.
+    pub fn has(&self, part: Part) -> bool {
+        self.options.parts.contains(&part)
     }
 
     pub fn ca_cert(&self) -> PathBuf {
@@ -157,33 +214,14 @@ impl Pki {
     }
 
     fn make_ca(&self, name: &str, common_name: &str) -> Result<(), PkiError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = subject(common_name, None);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        set_lifetime(&mut params, CA_LIFETIME);
         let key = KeyPair::generate()?;
-        let cert = params.self_signed(&key)?;
+        let cert = ca_params(common_name, CA_LIFETIME).self_signed(&key)?;
         self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
         self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
     }
 
-    fn serving_params(&self) -> Result<CertificateParams, PkiError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = subject("kube-apiserver", None);
-        for name in &self.options.names {
-            params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
-        }
-        params.subject_alt_names.extend(self.options.addresses.iter().map(|a| SanType::IpAddress(*a)));
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        Ok(params)
-    }
-
     fn issue(&self, ca: &str, name: &str, mut params: CertificateParams) -> Result<(), PkiError> {
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.use_authority_key_identifier_extension = true;
-        set_lifetime(&mut params, LEAF_LIFETIME);
+        as_leaf(&mut params);
         let ca_key = KeyPair::from_pem(&self.read(&format!("{ca}.key"))?)?;
         let issuer = Issuer::from_ca_cert_pem(&self.read(&format!("{ca}.crt"))?, ca_key)?;
         let key = KeyPair::generate()?;
@@ -192,7 +230,7 @@ impl Pki {
         self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
     }
 
-    fn is_stale(&self, ca: &str, name: &str, needed: &PkiOptions) -> Result<bool, PkiError> {
+    fn is_stale(&self, ca: &str, name: &str, needed: &ServingNames) -> Result<bool, PkiError> {
         let cert_path = self.path(&format!("{name}.crt"));
         if !files::is_filled(&cert_path) || !files::is_filled(&self.path(&format!("{name}.key"))) {
             return Ok(true);
@@ -214,10 +252,7 @@ impl Pki {
     }
 
     fn path(&self, file: &str) -> PathBuf {
-        match &self.options.serving_dir {
-            Some(dir) if file.starts_with("apiserver.") => dir.join(file),
-            _ => self.dir.join(file),
-        }
+        self.dir.join(file)
     }
 
     fn read(&self, file: &str) -> Result<String, PkiError> {
@@ -229,6 +264,62 @@ impl Pki {
         let path = self.path(file);
         files::write(&path, contents.as_bytes(), access).map_err(|source| PkiError::Io { path, source })
     }
+}
+
+impl ServingNames {
+    fn params(&self) -> Result<CertificateParams, rcgen::Error> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject("kube-apiserver", None);
+        for name in &self.names {
+            params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+        }
+        params.subject_alt_names.extend(self.addresses.iter().map(|a| SanType::IpAddress(*a)));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        Ok(params)
+    }
+}
+
+/// The pair in `dir` that this server serves with. One that is there is the operator's and is left as it is, however it
+/// looks; without one it is made, with the certificate of an authority that nobody keeps behind it.
+pub fn pair_in(dir: &Path, names: &ServingNames) -> Result<CertKeyFiles, PkiError> {
+    let files = CertKeyFiles { cert: dir.join("apiserver.crt"), key: dir.join("apiserver.key") };
+    let is_readable = |path: &Path| std::fs::File::open(path).is_ok();
+    match (is_readable(&files.cert), is_readable(&files.key)) {
+        (true, true) => return Ok(files),
+        (true, false) => return Err(PkiError::HalfAPair { path: files.key }),
+        (false, true) => return Err(PkiError::HalfAPair { path: files.cert }),
+        (false, false) => {}
+    }
+    let (ca_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
+    let ca = rcgen::CertifiedIssuer::self_signed(ca_params("kube-apiserver-ca", LEAF_LIFETIME), ca_key)?;
+    let mut params = names.params()?;
+    as_leaf(&mut params);
+    let cert = params.signed_by(&key, &ca)?;
+    let write = |path: &Path, contents: &str, access| {
+        files::write(path, contents.as_bytes(), access)
+            .and_then(|()| files::sync(path))
+            .map_err(|source| PkiError::Io { path: path.to_owned(), source })
+    };
+    std::fs::create_dir_all(dir).map_err(|source| PkiError::Io { path: dir.to_owned(), source })?;
+    write(&files.cert, &format!("{}{}", cert.pem(), ca.pem()), Access::Public)?;
+    write(&files.key, &key.serialize_pem(), Access::Private)?;
+    tracing::info!("Generated self-signed cert ({}, {})", files.cert.display(), files.key.display());
+    Ok(files)
+}
+
+fn ca_params(common_name: &str, lifetime: Duration) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject(common_name, None);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_lifetime(&mut params, lifetime);
+    params
+}
+
+fn as_leaf(params: &mut CertificateParams) {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.use_authority_key_identifier_extension = true;
+    set_lifetime(params, LEAF_LIFETIME);
 }
 
 fn client_params(common_name: &str, organization: Option<&str>) -> CertificateParams {
@@ -253,7 +344,7 @@ fn set_lifetime(params: &mut CertificateParams, lifetime: Duration) {
     params.not_after = now + lifetime;
 }
 
-fn covers(cert: &X509Certificate<'_>, needed: &PkiOptions) -> bool {
+fn covers(cert: &X509Certificate<'_>, needed: &ServingNames) -> bool {
     let Ok(Some(names)) = cert.subject_alternative_name() else {
         return needed.names.is_empty() && needed.addresses.is_empty();
     };
@@ -290,11 +381,43 @@ mod tests {
     use super::*;
 
     fn options(names: &[&str]) -> PkiOptions {
-        PkiOptions {
-            names: names.iter().map(|n| n.to_string()).collect(),
-            addresses: ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()].into(),
-            serving_dir: None,
-        }
+        PkiOptions::all(names.iter().copied(), ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()])
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = |parts: &[Part]| PkiOptions { parts: parts.iter().copied().collect(), ..options(&["localhost"]) };
+        let made = |name: &str, given: &[Part]| -> BTreeSet<String> {
+            let dir = dir.path().join(name);
+            Pki::open(&dir, parts(given)).unwrap().sync().unwrap();
+            let entries = std::fs::read_dir(dir).unwrap();
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).filter(|n| n.ends_with(".crt")).collect()
+        };
+        let set = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(made("a", &[Part::Serving]), set(&["ca.crt", "apiserver.crt"]));
+        assert_eq!(made("b", &[Part::Admin]), set(&["ca.crt", "admin.crt"]));
+        assert_eq!(made("c", &[Part::FrontProxy]), set(&["front-proxy-ca.crt", "front-proxy.crt"]));
+    }
+
+    #[test]
+    fn a_pair_that_is_there_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("certs");
+        let names = options(&["localhost"]).names;
+        let files = pair_in(&own, &names).unwrap();
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let (cert, key) = (read(&files.cert), read(&files.key));
+        assert_eq!(cert.matches("BEGIN CERTIFICATE").count(), 2, "with its authority");
+        // Other names: still not ours to change.
+        assert_eq!(pair_in(&own, &options(&["other"]).names).unwrap(), files);
+        assert_eq!((read(&files.cert), read(&files.key)), (cert, key));
+        std::fs::remove_file(&files.cert).unwrap();
+        let half = pair_in(&own, &names).unwrap_err().to_string();
+        assert_eq!(
+            half,
+            format!("error reading {}, certificate and key must be supplied as a pair", files.cert.display())
+        );
     }
 
     #[test]

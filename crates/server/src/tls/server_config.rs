@@ -37,7 +37,7 @@ pub struct SniCertKey {
 pub struct TlsOptions {
     pub serving: CertKeyFiles,
     pub sni: Vec<SniCertKey>,
-    /// Authorities of client certificates: hints for clients, not checked here.
+    /// Authorities of client certificates: hints for clients, not checked here. Without any, none is asked for.
     pub client_ca_files: Vec<PathBuf>,
     pub policy: TlsPolicy,
     /// Protocols offered, best first.
@@ -138,11 +138,18 @@ impl Contents {
         }
         let verifier = Arc::new(AnyClientCert::new(provider.clone(), authorities));
         let config = |default: &Arc<CertifiedKey>| {
-            let mut config = ServerConfig::builder_with_provider(provider.clone())
+            let config = ServerConfig::builder_with_provider(provider.clone())
                 .with_protocol_versions(options.policy.versions)
-                .map_err(|why| error("TLS versions", why))?
-                .with_client_cert_verifier(verifier.clone())
-                .with_cert_resolver(Arc::new(CertResolver::new(by_name.clone(), default.clone(), serving.clone())));
+                .map_err(|why| error("TLS versions", why))?;
+            let config = match options.client_ca_files.is_empty() {
+                true => config.with_no_client_auth(),
+                false => config.with_client_cert_verifier(verifier.clone()),
+            };
+            let mut config = config.with_cert_resolver(Arc::new(CertResolver::new(
+                by_name.clone(),
+                default.clone(),
+                serving.clone(),
+            )));
             config.alpn_protocols = options.alpn.clone();
             // One ticket is what a returning client uses; a second costs every new connection its bytes.
             config.send_tls13_tickets = 1;

@@ -1,7 +1,7 @@
 //! Flags of the server as such.
 
 use super::super::{Flag, Kind::*};
-use super::{flag, no_use};
+use super::flag;
 
 pub const FLAGS: &[Flag] = &[
     flag(
@@ -86,11 +86,11 @@ pub const FLAGS: &[Flag] = &[
         "",
         "Time over which open watches are ended while stopping; 0 ends them at once.",
     ),
-    no_use(
+    flag(
         "storage-initialization-timeout",
         Duration,
         "1m0s",
-        "Time for storage to be ready before /readyz fails for it. Nothing is served before it is.",
+        "Time that an etcd that does not answer is waited for at the start, but no less than 20s. Nothing is served before.",
     ),
     flag(
         "strict-transport-security-directives",

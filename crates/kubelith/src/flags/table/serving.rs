@@ -14,8 +14,8 @@ pub const FLAGS: &[Flag] = &[
         "cert-dir",
         Text,
         "",
-        "Folder for the serving certificate that is made if --tls-cert-file is not given: apiserver.crt and \
-         apiserver.key. Without it, pki in --data-dir.",
+        "Folder of the serving certificate if --tls-cert-file is not given: apiserver.crt and apiserver.key, made if \
+         neither is there. Without it, pki in --data-dir.",
     ),
     flag("disable-http2-serving", Bool, "", "Serve HTTP/1.1 only."),
     flag(

@@ -12,15 +12,15 @@ use http::{HeaderValue, Method, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Who adds groups.
+/// Who adds groups. Of those that have the same group version, the first one here is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
+    Aggregated,
     BuiltIn,
     CustomResources,
-    Aggregated,
 }
 
 /// A group version with its place among the others.
@@ -54,6 +54,8 @@ type Listed = Box<dyn Fn() -> Arc<Vec<Group>> + Send + Sync>;
 #[derive(Default)]
 struct Merged {
     groups: Vec<Group>,
+    /// Versions that definitions add to built-in groups: they are listed, but no path leads to them.
+    unreachable: BTreeSet<GroupVersion>,
     aggregated: [OnceLock<Aggregated>; 2],
 }
 
@@ -102,10 +104,20 @@ impl Discovery {
         }
         // Kept under the lock, so that no change is overwritten by an older state.
         let sources = self.sources.lock().expect("no panic under this lock");
-        let groups = merge(sources.values().flat_map(BTreeMap::values).cloned().collect());
-        let merged = Arc::new(Merged { groups, ..Merged::default() });
+        let mut known = BTreeMap::new();
+        for (gv, entry) in sources.values().flatten() {
+            known.entry(gv).or_insert(entry);
+        }
+        let groups = merge(known.into_values().cloned().collect());
+        let merged = Arc::new(Merged { groups, unreachable: unreachable(&sources), ..Merged::default() });
         self.merged.store(Some(merged.clone()));
         merged
+    }
+
+    /// Whether a source has this group version.
+    pub fn has(&self, source: Source, gv: &GroupVersion) -> bool {
+        let sources = self.sources.lock().expect("no panic under this lock");
+        sources.get(&source).is_some_and(|known| known.contains_key(gv))
     }
 
     /// `/apis` without resources lists what `list` says, and `/apis/<group>` describes such a group so.
@@ -116,6 +128,15 @@ impl Discovery {
     pub fn groups(&self) -> Vec<Group> {
         self.merged().groups.clone()
     }
+}
+
+/// Everything below a built-in group is answered by the built-in server, which does not know the versions that
+/// definitions add to it.
+fn unreachable(sources: &BTreeMap<Source, BTreeMap<GroupVersion, Entry>>) -> BTreeSet<GroupVersion> {
+    let of = |source: Source| sources.get(&source).into_iter().flat_map(BTreeMap::keys);
+    let groups: BTreeSet<&Str> = of(Source::BuiltIn).map(|gv| &gv.group).collect();
+    let is_known = |gv: &&GroupVersion| of(Source::BuiltIn).chain(of(Source::Aggregated)).any(|known| known == *gv);
+    of(Source::CustomResources).filter(|gv| groups.contains(&gv.group) && !is_known(gv)).cloned().collect()
 }
 
 /// Groups by the highest priority of their versions, then by name; versions by priority, then as Kubernetes sorts them.
@@ -133,15 +154,7 @@ fn merge(mut entries: Vec<Entry>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for e in entries {
         match groups.last_mut() {
-            Some(group) if group.name == e.group => {
-                // Two sources may serve one version: their resources are listed together.
-                match group.versions.iter_mut().find(|v| v.name == e.version.name) {
-                    Some(known) => {
-                        known.resources = known.resources.iter().chain(e.version.resources.iter()).cloned().collect();
-                    }
-                    None => group.versions.push(e.version),
-                }
-            }
+            Some(group) if group.name == e.group => group.versions.push(e.version),
             _ => groups.push(Group { name: e.group, versions: vec![e.version] }),
         }
     }
@@ -177,6 +190,7 @@ impl Handler for Link {
                 let listed = listed.as_ref().and_then(|groups| groups.iter().find(|g| g.name == name));
                 listed.or_else(|| group(name)).map(|g| Document::Value(documents::group(g)))
             }
+            Parts::Version(name, number) if merged.unreachable.contains(&GroupVersion::new(name, number)) => None,
             Parts::Version(name, number) => version(name, number),
         };
         let Some(document) = found else { return self.next.handle(request) };

@@ -21,6 +21,7 @@ pub mod handlers;
 pub mod health;
 pub mod http;
 pub mod identity;
+pub mod installation;
 pub mod lifecycle;
 pub mod listen;
 pub mod logging;

@@ -4,6 +4,7 @@ use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
 use crate::health::{Check, HealthChecks, health_routes};
 use crate::http::BoxHandler;
+use crate::installation;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
 use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
@@ -76,7 +77,7 @@ impl ServerBuilder {
             post_start: Vec::new(),
             pre_shutdown: Vec::new(),
             at_end: Vec::new(),
-            delegate: routes::not_found(),
+            delegate: installation::nobody(),
             loopback: LoopbackClient::unconnected(),
         }
     }

@@ -15,6 +15,7 @@ use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
 use kubelith_server::identity::ServerIdentity;
+use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -57,6 +58,8 @@ pub struct Shared<'a> {
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
+    /// Awaits those servers whose paths are not there at once.
+    pub installation: Installation,
 }
 
 impl<'a> Shared<'a> {
@@ -131,6 +134,7 @@ impl<'a> Shared<'a> {
             authentication,
             clock,
             limits,
+            installation: Installation::default(),
         };
         Ok((shared, Builtin { routes, entries }))
     }

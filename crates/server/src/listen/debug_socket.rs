@@ -2,7 +2,8 @@
 
 use crate::filters::request_info;
 use crate::http::{Body, BoxHandler, RequestBody};
-use crate::routes::{self, Routes};
+use crate::installation;
+use crate::routes::Routes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,7 +29,7 @@ pub fn debug_socket(path: &Path, routes: Routes) -> io::Result<impl Future<Outpu
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    let handler = request_info::layer().wrap(routes.before(routes::not_found()));
+    let handler = request_info::layer().wrap(routes.before(installation::nobody()));
     Ok(serve(listener, handler))
 }
 

@@ -299,3 +299,35 @@ async fn names_are_given_once_in_a_group() {
     server.client.delete(&ResourceRef::new(&resource).name("things.example.com"), None).await.unwrap();
     server.until_established("others.example.com").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_that_is_applied_is_judged() {
+    let server = in_memory().await;
+    let schema = r#"[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+        "properties":{"spec":{"type":"object","properties":{
+            "text":{"type":"string"},"default":{"type":"string","default":"x"},
+            "nullable":{"type":"string","nullable":true},"list":{"type":"array","items":{"type":"string"}},
+            "map":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]"#;
+    server.define(&definition(schema)).await;
+    let table = [
+        (r#"{"text":null}"#, Err("spec.text: Invalid value: \"null\": spec.text in body must be of type string: \"null\"")),
+        (r#"{"default":null}"#, Ok(r#"{"default":"x"}"#)),
+        (r#"{"nullable":null}"#, Ok(r#"{"default":"x","nullable":null}"#)),
+        (r#"{"list":null}"#, Err("spec.list: Invalid value: \"null\": spec.list in body must be of type array: \"null\"")),
+        (
+            r#"{"map":{"k":null}}"#,
+            Err("spec.map.k: Invalid value: \"null\": spec.map.k in body must be of type string: \"null\""),
+        ),
+    ];
+    for (spec, expected) in table {
+        let resource = things("v1");
+        let target = ResourceRef::new(&resource).namespace("default").name("a").with("fieldManager", "test");
+        let object = format!(r#"{{"apiVersion":"example.com/v1","kind":"Thing","spec":{spec}}}"#);
+        let applied = server.client.patch(&target, PatchType::Apply, &value(&object)).await;
+        let found = applied.map(|object| object.get("spec").cloned()).map_err(|status| status.message);
+        match expected {
+            Ok(spec) => assert_eq!(found, Ok(Some(value(spec)))),
+            Err(why) => assert_eq!(found, Err(format!("Thing.example.com \"a\" is invalid: {why}"))),
+        }
+    }
+}

@@ -178,8 +178,8 @@ impl Walk<'_> {
                 return Ok(());
             }
             (Shape::Int32, Value::Int(i)) => Value::Int(i64::from(*i as i32)),
-            (Shape::Float, Value::Float(_)) => return Ok(()),
-            (Shape::Float, Value::Int(i)) => Value::Float(*i as f64),
+            (Shape::Float, Value::Float(f)) => json::stored_form(*f),
+            (Shape::Float, Value::Int(i)) => json::stored_form(*i as f64),
             (Shape::Int32, Value::Float(f)) if f.fract() == 0.0 => Value::Int(i64::from(*f as i32)),
             (Shape::Int64, Value::Float(f)) if f.fract() == 0.0 => Value::Int(*f as i64),
             (shape, found) => {

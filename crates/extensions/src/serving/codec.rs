@@ -1,6 +1,6 @@
 //! Bytes of custom resources: bodies of requests, and JSON in the store.
 
-use super::schemas::{Schemas, unknown_field};
+use super::schemas::{Nulls, Schemas, unknown_field};
 use bytes::Bytes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
@@ -66,12 +66,18 @@ impl Decoder for CustomDecoder {
     }
 
     fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
-        let unknown = self.schemas.coerce(&mut object, strictness)?;
+        let unknown = self.schemas.coerce(&mut object, strictness, Nulls::Drop)?;
         let strict = match strictness {
             Strictness::Lenient => Vec::new(),
             Strictness::Report => unknown.iter().map(|path| unknown_field(path)).collect(),
         };
         Ok(Decoded { object, strict, form: Form::Sent })
+    }
+
+    /// Whoever applies a null means it: where null is no value, validation says so.
+    fn take_applied(&self, mut object: Value) -> Result<Decoded, String> {
+        self.schemas.coerce(&mut object, Strictness::Lenient, Nulls::Keep)?;
+        Ok(Decoded { object, strict: Vec::new(), form: Form::Sent })
     }
 
     fn check(&self, object: &Value) -> Result<(), Status> {

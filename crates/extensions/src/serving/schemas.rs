@@ -32,6 +32,13 @@ pub enum Malformed {
     Drop,
 }
 
+/// What to do with nulls where null is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nulls {
+    Drop,
+    Keep,
+}
+
 impl Schemas {
     pub fn new(definition: Definition<'_>) -> Schemas {
         let parse = |schema: Option<&Value>| Arc::new(schema.map(prepared).unwrap_or_default());
@@ -63,6 +70,10 @@ impl Schemas {
 
     /// Prunes and tidies an object; its metadata was read already. Answers the paths of unknown fields.
     pub fn tidy(&self, object: &mut Value, strictness: Strictness) -> Vec<String> {
+        self.prune(object, strictness, Nulls::Drop)
+    }
+
+    fn prune(&self, object: &mut Value, strictness: Strictness, nulls: Nulls) -> Vec<String> {
         let Some(schema) = self.of_object(object) else { return Vec::new() };
         if !self.prunes {
             return Vec::new();
@@ -76,17 +87,19 @@ impl Schemas {
             }
             Strictness::Report => structural::prune_reporting(schema, object),
         };
-        structural::drop_nulls(schema, object);
+        if nulls == Nulls::Drop {
+            structural::drop_nulls(schema, object);
+        }
         unknown
     }
 
     /// All that decoding does to an object. Answers the paths of unknown fields, or why the object cannot be read.
-    pub fn coerce(&self, object: &mut Value, strictness: Strictness) -> Result<Vec<String>, String> {
+    pub fn coerce(&self, object: &mut Value, strictness: Strictness, nulls: Nulls) -> Result<Vec<String>, String> {
         let mut unknown = match object.get_mut("metadata") {
             Some(metadata) => read_metadata(metadata, strictness, "metadata")?,
             None => Vec::new(),
         };
-        unknown.extend(self.tidy(object, strictness));
+        unknown.extend(self.prune(object, strictness, nulls));
         if let Some(Some(schema)) = self.of_object(object) {
             let mut found = Vec::new();
             let embedded = Embedded { malformed: Malformed::Refuse, strictness };

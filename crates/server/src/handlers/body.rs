@@ -24,6 +24,11 @@ pub trait Decoder: Send + Sync + 'static {
 
     /// Takes what a patch made as an object. The error is the bare reason.
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
+
+    /// The same for what server-side apply made.
+    fn take_applied(&self, value: Value) -> Result<Decoded, String> {
+        self.take(value, Strictness::Lenient)
+    }
 }
 
 pub struct Decoded {

@@ -314,8 +314,8 @@ impl Patch<'_> {
         let by = self.cx.by(&self.options.field_manager);
         let mut merged = fields.apply(&by, live, &patch, force)?;
         let aside = live.map(|live| self.set_aside(&mut merged, live)).unwrap_or_default();
-        // The merged object is decoded like any body: nulls go, types are checked.
-        let taken = self.cx.endpoint.decoder.take(merged, Strictness::Lenient);
+        // The merged object is decoded like any body, or nearly so: types are checked.
+        let taken = self.cx.endpoint.decoder.take_applied(merged);
         let mut object = taken
             .map_err(|why| {
                 let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);

@@ -59,7 +59,10 @@ async fn built_in_objects_outlive_a_definition_that_is_stored_among_them() {
         server.define(&shadow(group, plural, kind, &["v1", "v7"])).await;
         assert_eq!(resources(&server, &version).await, listed);
         assert_eq!(server.document(&documents).await, described);
-        assert_eq!(server.document(&format!("{version}/{plural}")).await.str_at(&["apiVersion"]), format!("{group}/v1"));
+        assert_eq!(
+            server.document(&format!("{version}/{plural}")).await.str_at(&["apiVersion"]),
+            format!("{group}/v1")
+        );
         let elsewhere = server.frame.get(&format!("/apis/{group}/v7/{plural}"), ADMIN_TOKEN).await;
         assert_eq!(elsewhere.status, 404);
 

@@ -18,7 +18,7 @@ use kubelith_schema::{Descriptor, Encoding};
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_server::handlers::fields::ResourceFields;
-use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
+use kubelith_server::handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, Limits, ListItems};
 use kubelith_server::metrics::prometheus::Registry;
@@ -237,7 +237,7 @@ fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(St
         facet: Some(Arc::new(scale)),
         kind: kind.clone(),
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
-        fields: Some(Arc::new(ScaleFields { schema })),
+        fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),
         ..endpoint(config, resource, index)
     };
     Some(("scale".into(), Arc::new(endpoint)))

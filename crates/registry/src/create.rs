@@ -92,8 +92,8 @@ impl Resource {
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let key = self.key(&call.namespace, &name)?;
-        // A dry run does not get as far as the store, which is what minds.
-        if !call.dry_run() && resource_version_of(&object)? != 0 {
+        // A dry run does not get as far as the store, which is what minds. What is no revision at all does not count.
+        if !call.dry_run() && resource_version_of(&object).unwrap_or(0) != 0 {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let encoded = self.encode(&mut object, EventKind::Added).await?;

@@ -10,8 +10,8 @@
 
 use crate::health::Check;
 use crate::http::BoxHandler;
-use crate::lifecycle::{PostStartHook, PreShutdownHook};
 use crate::installation;
+use crate::lifecycle::{PostStartHook, PreShutdownHook};
 use crate::routes::ListedPaths;
 use std::sync::Arc;
 

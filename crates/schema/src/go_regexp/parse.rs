@@ -8,7 +8,14 @@ const MAX_NUMBER: u32 = 100_000_000;
 
 /// Parses an expression. The error is worded as Go words it.
 pub fn parse(pattern: &str) -> Result<Node, String> {
-    let parser = Parser { whole: pattern, rest: pattern, flags: Flags::default(), open: Vec::new(), now: Level::ROOT, no_names: false };
+    let parser = Parser {
+        whole: pattern,
+        rest: pattern,
+        flags: Flags::default(),
+        open: Vec::new(),
+        now: Level::ROOT,
+        no_names: false,
+    };
     parser.run()
 }
 

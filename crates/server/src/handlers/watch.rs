@@ -47,6 +47,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         negotiated,
         selection,
         watcher: None,
+        loads: cx.endpoint.resource.cache.loads(),
         pieces: Pieces::default(),
         events: Vec::new(),
         bookmark_at: None,
@@ -180,6 +181,8 @@ struct State {
     negotiated: Output,
     selection: Selection,
     watcher: Option<Watcher>,
+    /// How often the cache was filled anew before.
+    loads: u64,
     pieces: Pieces,
     events: Vec<Arc<Event>>,
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
@@ -226,9 +229,7 @@ impl State {
             biased;
             next = watcher.next(&mut self.events) => match next {
                 Ok(()) => self.push_events().await,
-                Err(_) => {
-                    self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
-                }
+                Err(_) => self.lose(),
             },
             () = self.timer.as_mut() => {
                 if due >= self.deadline {
@@ -249,11 +250,21 @@ impl State {
         while let Some(watcher) = &mut self.watcher {
             match watcher.next(&mut self.events).now_or_never() {
                 Some(Ok(())) => self.push_events().await,
-                Some(Err(_)) => return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource)),
+                Some(Err(_)) => return self.lose(),
                 None => break,
             }
         }
         self.revision = self.revision.max(applied);
+    }
+
+    /// The watcher has nothing more to bring. If the cache was filled anew, as when the schema of a custom resource
+    /// changes, the stream just ends: clients go on from where they are.
+    fn lose(&mut self) {
+        if self.cx.endpoint.resource.cache.loads() == self.loads {
+            return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
+        }
+        self.watcher = None;
+        self.ended = true;
     }
 
     /// Takes over what the watcher has brought.

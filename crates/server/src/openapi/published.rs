@@ -1,7 +1,7 @@
 //! A resource as OpenAPI needs to know it.
 
-use super::words::Words;
 use super::schemas::gvk;
+use super::words::Words;
 use super::{Dialect, meta};
 use kubelith_codec::negotiate::{BUILT_IN, Format, media_types, stream_media_types};
 use kubelith_meta::{GroupVersionKind, Str, Value};

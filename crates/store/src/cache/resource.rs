@@ -204,6 +204,11 @@ impl ResourceCache {
         self.crowds.disperse();
     }
 
+    /// How often everything was replaced.
+    pub fn loads(&self) -> u64 {
+        self.state.read().expect("no panic under this lock").loads
+    }
+
     pub fn stats(&self) -> CacheStats {
         let state = self.state.read().expect("no panic under this lock");
         CacheStats {

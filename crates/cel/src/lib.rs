@@ -11,6 +11,7 @@ pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+pub mod libraries;
 pub mod types;
 
 pub use ast::{Ast, Checked, ExprId};

@@ -32,7 +32,7 @@ fn logic() -> Vec<Function> {
 }
 
 fn arithmetic() -> Vec<Function> {
-    use Type::*;
+    use self::Type::{Bytes, Double, Duration, Int, String, Timestamp, Uint};
     let same = |id, t: Type| Overload::global(id, [t.clone(), t.clone()], t);
     let mixed = |id, a, b, r| Overload::global(id, [a, b], r);
     vec![
@@ -101,7 +101,7 @@ fn comparisons() -> Vec<Function> {
 }
 
 const COMPARED: [(Type, Type); 14] = {
-    use Type::*;
+    use self::Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
     [
         (Bool, Bool),
         (Int, Int),
@@ -126,7 +126,7 @@ fn comparison(name: &'static str, ids: Names) -> Function {
 }
 
 fn collections() -> Vec<Function> {
-    use Type::*;
+    use self::Type::{Bool, Bytes, Int, String};
     let size = |global, inst, t: Type| [Overload::global(global, [t.clone()], Int), member(inst, [t], Int)];
     let sizes = [
         size("size_bytes", "bytes_size", Bytes),
@@ -145,7 +145,7 @@ fn collections() -> Vec<Function> {
 }
 
 fn conversions() -> Vec<Function> {
-    use Type::*;
+    use self::Type::{Bool, Bytes, Double, Duration, Dyn, Int, String, Timestamp, Uint};
     let convert = |name, to: Type, from: Vec<(&'static str, Type)>| {
         of(name, from.into_iter().map(move |(id, t)| Overload::global(id, [t], to.clone())))
     };
@@ -218,7 +218,7 @@ fn type_of(of: Type) -> Type {
 }
 
 fn strings() -> Vec<Function> {
-    use Type::*;
+    use self::Type::{Bool, String};
     let test = |name, id| of(name, [member(id, [String, String], Bool)]);
     vec![
         test("contains", "contains_string"),
@@ -232,7 +232,7 @@ fn strings() -> Vec<Function> {
 }
 
 fn times() -> Vec<Function> {
-    use Type::*;
+    use self::Type::{Duration, Int, String, Timestamp};
     let part = |name, id, zoned, duration: Option<&'static str>| {
         let of_time = [member(id, [Timestamp], Int), member(zoned, [Timestamp, String], Int)];
         of(name, of_time.into_iter().chain(duration.map(|id| member(id, [Duration], Int))))

@@ -7,15 +7,24 @@
 //! ```
 
 pub mod ast;
+pub mod cost;
 pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+pub mod eval;
 pub mod libraries;
+mod messages;
+mod plan;
+pub mod program;
 pub mod types;
+pub mod value;
 
 pub use ast::{Ast, Checked, ExprId};
 pub use declared::Declared;
 pub use env::Env;
 pub use error::Issues;
+pub use eval::Activation;
+pub use program::Program;
 pub use types::Type;
+pub use value::{EvalError, Val};

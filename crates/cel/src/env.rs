@@ -43,6 +43,6 @@ impl Env {
 
     /// Parses and checks an expression.
     pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
-        Err(Issues { source: text.into(), list: Vec::new() })
+        Err(Issues::new(text))
     }
 }

@@ -11,6 +11,7 @@ pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+mod parse;
 pub mod types;
 
 pub use ast::{Ast, Checked, ExprId};

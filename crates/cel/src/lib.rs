@@ -6,13 +6,19 @@
 //!                                                                                  └──── estimate ──> least and greatest cost
 //! ```
 
+pub mod admission;
 pub mod ast;
+mod check;
 pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+pub mod estimate;
+pub mod libraries;
 mod parse;
 pub mod types;
+pub mod value;
+mod wellknown;
 
 pub use ast::{Ast, Checked, ExprId};
 pub use declared::Declared;

@@ -1,6 +1,8 @@
 //! Types of expressions: every node gets one, and what it refers to. Gradual: where a type is not known (`dyn`), the
 //! check is left to the evaluation, and all overloads that could be meant are kept.
 
+mod format;
+mod literals;
 pub mod unify;
 mod validate;
 

@@ -11,6 +11,8 @@ pub const ACCUMULATOR: &str = "@result";
 const OLD_ACCUMULATOR: &str = "__result__";
 /// The variable of loops that run over nothing.
 const UNUSED: &str = "#unused";
+/// The list that `sortBy` sorts.
+const SORTED: &str = "@__sortBy_input__";
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
 /// Why a call is no macro although its name is one's: the argument at fault, and the message.
@@ -39,6 +41,7 @@ impl Parser<'_> {
             (Some(range), "map", [var, transform]) => self.map_list(range, *var, None, *transform, at),
             (Some(range), "map", [var, filter, transform]) => self.map_list(range, *var, Some(*filter), *transform, at),
             (Some(range), "filter", [var, test]) => self.map_list(range, *var, Some(*test), *var, at),
+            (Some(list), "sortBy", [var, key]) => self.sort_by(list, *var, *key, at),
             (Some(of), "optMap" | "optFlatMap", [var, transform]) => self.opt_map(name, of, *var, *transform, at),
             (Some(range), "transformList" | "transformMap" | "transformMapEntry", [var, var2, rest @ ..])
                 if matches!(rest.len(), 1 | 2) =>
@@ -226,6 +229,32 @@ impl Parser<'_> {
         }
         let none = self.call("optional.none", &[], at);
         Ok(self.call("_?_:_", &[has, value, none], at))
+    }
+
+    /// `let input = list in input.@sortByAssociatedKeys(input.map(var, key))`
+    fn sort_by(&mut self, list: ExprId, var: ExprId, key: ExprId, at: u32) -> Expanded {
+        if let Expr::Literal(_) | Expr::Map(_) | Expr::Struct { .. } = self.ast.expr(list) {
+            let says = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            return Err((list, says.into()));
+        }
+        let input = |parser: &mut Self| parser.ast.add(Expr::Ident(Str::const_new(SORTED)), at);
+        let mapped = input(self);
+        let keys = self.map_list(mapped, var, None, key, at)?;
+        let target = input(self);
+        let args = self.ast.add_list(&[keys]);
+        let function = Str::const_new("@sortByAssociatedKeys");
+        let result = self.ast.add(Expr::Call { function, target: Some(target), args }, at);
+        let bound = Comprehension {
+            range: self.new_list(&[], at),
+            iter_var: Str::const_new(UNUSED),
+            iter_var2: None,
+            accu_var: Str::const_new(SORTED),
+            accu_init: list,
+            condition: self.bool(false, at),
+            step: input(self),
+            result,
+        };
+        Ok(self.ast.add(Expr::Comprehension(Box::new(bound)), at))
     }
 
     fn comprehension(&mut self, range: ExprId, iter_var: Str, iter_var2: Option<Str>, of: Loop, at: u32) -> ExprId {

@@ -182,6 +182,11 @@ impl Env {
             Type::Object(object) => match object.field(field) {
                 Some(found) => FieldType::Found(found.declared.cel.clone()),
                 None if object.open => FieldType::Found(Type::Dyn),
+                // Words that cannot be names of variables can be of fields, without their escape.
+                None if parse::is_reserved(field) => match object.field(&format!("__{field}__")) {
+                    Some(found) => FieldType::Found(found.declared.cel.clone()),
+                    None => FieldType::NoField,
+                },
                 None => FieldType::NoField,
             },
             Type::Named(name) if wellknown::has(name) => match wellknown::field(of, name, field) {
@@ -223,7 +228,7 @@ fn standard_type(name: &str) -> Option<Type> {
         "string" => Type::String,
         "google.protobuf.Timestamp" => Type::Timestamp,
         "uint" => Type::Uint,
-        "optional_type" => Type::optional(Type::Param("V")),
+        "optional_type" => Type::Named("optional_type"),
         "net.IP" => Type::Named("net.IP"),
         "net.CIDR" => Type::Named("net.CIDR"),
         _ => return None,

@@ -350,14 +350,14 @@ impl Checker<'_> {
         self.report(id, format!("expected type '{}' but found '{}'", Shown(expected), Shown(found)));
     }
 
-    /// The type of elements so far, joined with one more.
-    fn join(&mut self, id: ExprId, previous: Option<Type>, current: Type) -> Type {
+    /// The type of elements so far, joined with one more. What differs is dyn here; literals whose elements differ are
+    /// told of when all else is right.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
-        if self.bindings.fits(&previous, &current) {
-            return if less_specific(&previous, &current) { previous } else { current };
+        if !self.bindings.fits(&previous, &current) {
+            return Type::Dyn;
         }
-        self.mismatch(id, &previous, &current);
-        Type::Error
+        if less_specific(&previous, &current) { previous } else { current }
     }
 
     /// What is inside of an optional element.
@@ -383,7 +383,7 @@ impl Checker<'_> {
             if self.ast.optional(optional).contains(&i) {
                 of = self.unwrap(element, of);
             }
-            joined = Some(self.join(element, joined, of));
+            joined = Some(self.join(joined, of));
         }
         let of = joined.unwrap_or_else(|| Type::Var(self.bindings.fresh(1)));
         self.set_type(id, Type::list(of));
@@ -397,13 +397,13 @@ impl Checker<'_> {
             let entry = self.ast.entries(entries)[i as usize];
             self.check(entry.key);
             let key = self.type_of(entry.key).clone();
-            keys = Some(self.join(entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             self.check(entry.value);
             let mut value = self.type_of(entry.value).clone();
             if entry.optional {
                 value = self.unwrap(entry.value, value);
             }
-            values = Some(self.join(entry.value, values, value));
+            values = Some(self.join(values, value));
         }
         let of = match (keys, values) {
             (Some(key), Some(value)) => Type::map(key, value),

@@ -32,7 +32,7 @@ impl Parser<'_> {
     pub(super) fn expand(&mut self, name: &str, target: Option<ExprId>, args: &[ExprId], at: u32) -> Option<ExprId> {
         let expanded = match (target, name, args) {
             (None, "has", [arg]) => self.has(*arg, at),
-            (Some(range), "all" | "exists" | "exists_one" | "existsOne", [var, test]) => {
+            (Some(range), "all" | "exists" | "exists_one", [var, test]) => {
                 self.quantifier(name, range, *var, None, *test, at)
             }
             (Some(range), "all" | "exists" | "exists_one" | "existsOne", [var, var2, test]) => {

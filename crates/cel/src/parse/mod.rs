@@ -54,7 +54,7 @@ struct Node {
     depth: u32,
 }
 
-/// How often a rule of the grammar is open. Chains are nested to the left, so each link counts.
+/// How often a rule of the grammar is open. The right side of an operator is one more; links of a chain are not.
 #[derive(Default)]
 struct Open {
     expr: u32,
@@ -207,8 +207,6 @@ impl<'a> Parser<'a> {
         let mut left = self.sum()?;
         while let Some(function) = relation(self.peek()) {
             let op = self.next();
-            // The relation so far is inside of a new one, and the right side is one, too.
-            enter(&mut self.open.relation)?;
             enter(&mut self.open.relation)?;
             let right = self.sum()?;
             self.open.relation -= 1;
@@ -232,11 +230,9 @@ impl<'a> Parser<'a> {
             };
             let op = self.next();
             enter(&mut self.open.calc)?;
-            let inner = self.open.calc;
-            enter(&mut self.open.calc)?;
             let unary = self.unary()?;
             let right = self.products(unary)?;
-            self.open.calc = inner;
+            self.open.calc -= 1;
             let depth = self.above(left.depth.max(right.depth));
             left = Node { id: self.call(function, &[left.id, right.id], op.start), depth };
         }
@@ -244,7 +240,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// `left * right / right`; each product stays open to the end of the chain.
+    /// `left * right / right`
     fn products(&mut self, mut left: Node) -> Result_<Node> {
         loop {
             let function = match self.peek() {
@@ -254,7 +250,6 @@ impl<'a> Parser<'a> {
                 _ => return Ok(left),
             };
             let op = self.next();
-            enter(&mut self.open.calc)?;
             enter(&mut self.open.calc)?;
             let right = self.unary()?;
             self.open.calc -= 1;
@@ -289,14 +284,8 @@ impl<'a> Parser<'a> {
         let mut node = self.primary()?;
         loop {
             match self.peek() {
-                Kind::Dot => {
-                    enter(&mut self.open.member)?;
-                    node = self.select(node)?;
-                }
-                Kind::LBracket => {
-                    enter(&mut self.open.member)?;
-                    node = self.index(node)?;
-                }
+                Kind::Dot => node = self.select(node)?,
+                Kind::LBracket => node = self.index(node)?,
                 _ => break,
             }
         }
@@ -312,16 +301,19 @@ impl<'a> Parser<'a> {
         if !matches!(name.kind, Kind::Ident | Kind::EscapedIdent) {
             return Err(Stop);
         }
+        let mut text = name.text(self.source);
         if name.kind == Kind::EscapedIdent {
-            return Ok(self.broken(name.start, "unsupported syntax: '`'"));
+            self.issues.report(name.start, "unsupported syntax: '`'");
+            text = "";
         }
-        let text = name.text(self.source);
         if optional.is_some() {
             let depth = self.above(operand.depth);
             let field = self.ast.add(Expr::Literal(Literal::String(text.into())), name.start);
             return Ok(Node { id: self.call("_?._", &[operand.id, field], op.start), depth });
         }
-        if let Some(open) = self.eat(Kind::LParen) {
+        if name.kind == Kind::Ident
+            && let Some(open) = self.eat(Kind::LParen)
+        {
             let (args, inner) = self.args()?;
             let depth = self.above(operand.depth.max(inner));
             let id = match self.expand(text, Some(operand.id), &args, open.start) {

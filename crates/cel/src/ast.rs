@@ -121,6 +121,10 @@ pub struct Ast {
 }
 
 impl Ast {
+    pub fn with_capacity(nodes: usize) -> Ast {
+        Ast { nodes: Vec::with_capacity(nodes), offsets: Vec::with_capacity(nodes), ..Ast::default() }
+    }
+
     /// The expression. An AST that a parse returned has one.
     pub fn root(&self) -> ExprId {
         self.root.unwrap_or(ExprId(0))

@@ -20,7 +20,8 @@ pub struct Overload {
     pub receiver: bool,
     pub args: Vec<Type>,
     pub result: Type,
-    /// Whether `args` or `result` have type parameters.
+    /// The type parameters in `args` and `result`, in the order in which they appear.
+    pub params: Vec<&'static str>,
     pub generic: bool,
 }
 
@@ -42,17 +43,24 @@ impl Overload {
     }
 
     fn of(id: &'static str, receiver: bool, args: Vec<Type>, result: Type) -> Overload {
-        let generic = args.iter().chain([&result]).any(has_params);
-        Overload { id, receiver, args, result, generic }
+        let mut params = Vec::new();
+        for of in args.iter().chain([&result]) {
+            collect_params(of, &mut params);
+        }
+        let generic = !params.is_empty();
+        Overload { id, receiver, args, result, params, generic }
     }
 }
 
-fn has_params(of: &Type) -> bool {
+fn collect_params(of: &Type, found: &mut Vec<&'static str>) {
     match of {
-        Type::Param(_) => true,
-        Type::List(t) | Type::Optional(t) | Type::Type(Some(t)) => has_params(t),
-        Type::Map(kv) => has_params(&kv.0) || has_params(&kv.1),
-        _ => false,
+        Type::Param(name) if !found.contains(name) => found.push(name),
+        Type::List(t) | Type::Optional(t) | Type::Type(Some(t)) => collect_params(t, found),
+        Type::Map(kv) => {
+            collect_params(&kv.0, found);
+            collect_params(&kv.1, found);
+        }
+        _ => {}
     }
 }
 
@@ -64,6 +72,8 @@ pub const MAX_OVERLOADS: usize = 64;
 pub struct Functions {
     list: Vec<Function>,
     by_name: HashMap<&'static str, u32>,
+    /// What names with a dot begin with: `optional`.
+    namespaces: Vec<&'static str>,
 }
 
 impl Functions {
@@ -75,6 +85,11 @@ impl Functions {
                 all.list.push(Function { name: function.name, overloads: Vec::new() });
                 (all.list.len() - 1) as u32
             });
+            if let Some((namespace, _)) = function.name.split_once('.')
+                && !all.namespaces.contains(&namespace)
+            {
+                all.namespaces.push(namespace);
+            }
             let known = &mut all.list[index as usize].overloads;
             for overload in function.overloads {
                 if !known.iter().any(|o| o.id == overload.id) {
@@ -89,6 +104,11 @@ impl Functions {
     pub fn find(&self, name: &str) -> Option<(u32, &Function)> {
         let index = *self.by_name.get(name)?;
         Some((index, &self.list[index as usize]))
+    }
+
+    /// Whether functions have this name and a dot before theirs.
+    pub fn is_namespace(&self, name: &str) -> bool {
+        self.namespaces.contains(&name)
     }
 
     pub fn get(&self, index: u32) -> &Function {

@@ -6,19 +6,24 @@
 //!                                                                                  └──── estimate ──> least and greatest cost
 //! ```
 
+pub mod admission;
 pub mod ast;
+mod check;
 pub mod cost;
 pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+pub mod estimate;
 pub mod eval;
 pub mod libraries;
 mod messages;
+mod parse;
 mod plan;
 pub mod program;
 pub mod types;
 pub mod value;
+mod wellknown;
 
 pub use ast::{Ast, Checked, ExprId};
 pub use declared::Declared;

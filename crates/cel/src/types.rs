@@ -77,6 +77,19 @@ impl Type {
         matches!(self, Type::Dyn | Type::Any | Type::Error)
     }
 
+    /// Values of the type have no fields, not even by name.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self, Type::Named("net.IP" | "net.CIDR") | Type::Optional(_))
+    }
+
+    /// The name of the type without what is inside of brackets, but `wrapper(int)`.
+    pub fn declared_name(&self) -> String {
+        match self {
+            Type::Wrapper(_) => self.to_string(),
+            other => other.runtime_name().to_owned(),
+        }
+    }
+
     /// The name that `type(x)` has when it runs: without what is inside of brackets.
     pub fn runtime_name(&self) -> &str {
         match self {
@@ -153,8 +166,8 @@ impl fmt::Display for Type {
             Type::Optional(of) => write!(f, "optional_type({of})"),
             Type::Type(Some(of)) => write!(f, "type({of})"),
             Type::Wrapper(scalar) => write!(f, "wrapper({})", scalar.name()),
-            Type::Var(n) => write!(f, "_var{n}"),
-            Type::Null => f.write_str("null"),
+            Type::Var(n) => write!(f, "<_var{n}>"),
+            Type::Param(name) => write!(f, "<{name}>"),
             other => f.write_str(other.runtime_name()),
         }
     }

@@ -6,7 +6,7 @@
 mod convert;
 mod equal;
 mod error;
-mod escape;
+pub mod escape;
 mod json;
 mod list;
 mod map;

@@ -1,9 +1,16 @@
 //! Types as schemas declare them: what the checker takes from a schema, the sizes that cost estimates need, and what an
 //! evaluation must know to read a JSON value as its schema means it (times, bytes, lists that are sets or maps).
 
+mod structural;
+
+pub use structural::Root;
+
 use crate::types::Type;
 use kubelith_meta::Str;
 use std::sync::Arc;
+
+/// The most bytes that a request can have.
+pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
 /// The declaration of one value.
 #[derive(Debug, Clone)]
@@ -114,6 +121,11 @@ impl Declared {
             min_size,
             max_elements: 0,
         }
+    }
+
+    /// How often such a value can be in one request, at most.
+    pub fn cardinality(&self) -> u64 {
+        MAX_REQUEST / (self.min_size + 1)
     }
 
     pub fn list(element: Declared, kind: ListKind, max_elements: u64) -> Declared {

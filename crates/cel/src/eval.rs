@@ -252,7 +252,8 @@ impl<'a> Machine<'a> {
                 return self.resolve(branch);
             }
         };
-        if attr.path.is_empty() {
+        // An optional is taken apart and made anew even if nothing follows, and loses its schema by it.
+        if attr.path.is_empty() && !matches!(base, Val::Optional(_)) {
             return Ok(base);
         }
         self.follow(base, &attr.path)

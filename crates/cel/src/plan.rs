@@ -69,7 +69,7 @@ impl Planner<'_> {
         let checked = self.checked;
         match checked.reference(id) {
             Reference::Constant(literal) => return self.constant(literal_val(literal)),
-            Reference::Type => {
+            Reference::Type if !matches!(checked.ast.expr(id), Expr::Struct { .. }) => {
                 let name = match checked.type_of(id) {
                     Type::Type(Some(of)) => of.runtime_name(),
                     _ => "type",
@@ -253,8 +253,9 @@ impl Planner<'_> {
 
     fn known_field(&self, name: &str, of: &Type) -> Option<(Arc<Object>, usize, Head)> {
         let Type::Object(object) = of else { return None };
-        let at = object.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok()?;
-        Some((object.clone(), at, Head::of(&object.fields[at].property)))
+        let field = object.field_named(name)?;
+        let at = object.fields.iter().position(|f| std::ptr::eq(f, field))?;
+        Some((object.clone(), at, Head::of(&field.property)))
     }
 
     fn comprehension(&mut self, fold: &Comprehension) -> Planned {

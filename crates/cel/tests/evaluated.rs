@@ -197,7 +197,7 @@ fn write(val: &Val<'_>) -> Json {
         Val::Optional(None) => json!({"optional": "none"}),
         Val::Optional(Some(of)) => json!({"optional": {"of": write(of)}}),
         Val::Opaque(opaque) => match &**opaque {
-            Opaque::Quantity { amount, .. } => json!({"quantity": amount.canonical()}),
+            Opaque::Quantity { amount, .. } => json!({"quantity": amount.to_string()}),
             Opaque::Ip(_) => json!({"ip": opaque.to_string()}),
             Opaque::Cidr(_) => json!({"cidr": opaque.to_string()}),
             Opaque::Url(_) => json!({"url": opaque.to_string()}),
@@ -232,7 +232,12 @@ fn write(val: &Val<'_>) -> Json {
             let mut entries: Vec<(String, Json)> = entries
                 .map(|(k, v)| {
                     let key = write(&k);
-                    (key.to_string(), json!([key, write(&v.unwrap())]))
+                    // The facts show what is in an optional here.
+                    let value = match v.unwrap() {
+                        Val::Optional(Some(of)) => (*of).clone(),
+                        other => other,
+                    };
+                    (key.to_string(), json!([key, write(&value)]))
                 })
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));

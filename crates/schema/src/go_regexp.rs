@@ -24,6 +24,9 @@ fn translate(pattern: &str) -> Result<String, String> {
     let mut t = Translator { rest: pattern, out: String::with_capacity(pattern.len() + 16) };
     // What follows the last repetition began with it, if nothing came between.
     let mut repeated: Option<&str> = None;
+    let mut depth = 0u32;
+    // Whether there is nothing that could be repeated.
+    let mut bare = true;
     loop {
         let before = t.rest;
         let Some(c) = t.next() else { break };
@@ -31,7 +34,15 @@ fn translate(pattern: &str) -> Result<String, String> {
         match c {
             '\\' => t.escape(Place::Outside)?,
             '[' => t.class()?,
-            '(' => t.group()?,
+            '(' => {
+                depth += 1;
+                t.group()?;
+            }
+            ')' if depth == 0 => return Err(format!("error parsing regexp: unexpected ): `{pattern}`")),
+            ')' => {
+                depth -= 1;
+                t.out.push(c);
+            }
             '{' => repeats = t.brace()?,
             '*' | '+' | '?' => {
                 repeats = true;
@@ -39,6 +50,12 @@ fn translate(pattern: &str) -> Result<String, String> {
             }
             other => t.out.push(other),
         }
+        if repeats && bare {
+            let operator = &before[..before.len() - t.rest.len()];
+            return Err(format!("error parsing regexp: missing argument to repetition operator: `{operator}`"));
+        }
+        // A question mark that begins flags repeats nothing.
+        bare = c == '|' || (c == '(' && !t.rest.starts_with('?'));
         if repeats {
             // A repetition of few rather than many.
             if t.eat("?") {
@@ -50,6 +67,9 @@ fn translate(pattern: &str) -> Result<String, String> {
             }
         }
         repeated = repeats.then_some(before);
+    }
+    if depth > 0 {
+        return Err(format!("error parsing regexp: missing closing ): `{pattern}`"));
     }
     Ok(t.out)
 }
@@ -174,6 +194,7 @@ impl Translator<'_> {
     }
 
     fn class(&mut self) -> Result<(), String> {
+        let whole = self.rest;
         self.out.push('[');
         if self.eat("^") {
             self.out.push('^');
@@ -190,7 +211,7 @@ impl Translator<'_> {
                 continue;
             }
             match self.next() {
-                None => return Err("error parsing regexp: missing closing ]".into()),
+                None => return Err(format!("error parsing regexp: missing closing ]: `[{whole}`")),
                 Some(']') => break,
                 Some('\\') => self.escape(Place::InClass)?,
                 // `[`, `&&`, `--` and `~~` mean something to us that they do not mean to Go.

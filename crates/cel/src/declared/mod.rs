@@ -101,6 +101,11 @@ impl Object {
         Some(&self.fields[at])
     }
 
+    /// The field as an expression that runs names it: words that need an escape can be written without it.
+    pub fn field_named(&self, name: &str) -> Option<&Field> {
+        self.field(name).or_else(|| self.property(&crate::value::unescape(name)?))
+    }
+
     /// The field as the object names it.
     pub fn property(&self, name: &str) -> Option<&Field> {
         // Only names that need escaping differ from their property.

@@ -212,7 +212,7 @@ impl<'v, 'a> MapView<'v, 'a> {
             MapView::Json(map) => Ok(map.get(name).map(json::json_val)),
             MapView::Members(map, declared) => map.get(name).map(|v| json::typed(v, declared)).transpose(),
             MapView::Object(map, object) => {
-                let Some(field) = object.field(name) else { return Ok(None) };
+                let Some(field) = object.field_named(name) else { return Ok(None) };
                 json::member(map.get(&field.property), &field.declared)
             }
         }

@@ -26,7 +26,7 @@ pub use opaque::{
     Authorizer, AuthorizerHandle, AuthzRequest, CidrRange, Decision, DecisionVal, ObjectVal, Opaque, PatchVal,
     ResourceCheck, UrlVal,
 };
-pub use timestamp::{Civil, MAX_SECONDS, MIN_SECONDS, Timestamp};
+pub use timestamp::{Civil, MAX_SECONDS, MIN_SECONDS, Timestamp, days_from_civil};
 
 use crate::declared::Declared;
 use kubelith_meta::Value;

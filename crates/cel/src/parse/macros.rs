@@ -149,14 +149,7 @@ impl Parser<'_> {
     }
 
     /// `map` and `filter`.
-    fn map_list(
-        &mut self,
-        range: ExprId,
-        var: ExprId,
-        filter: Option<ExprId>,
-        transform: ExprId,
-        at: u32,
-    ) -> Expanded {
+    fn map_list(&mut self, range: ExprId, var: ExprId, filter: Option<ExprId>, transform: ExprId, at: u32) -> Expanded {
         let iter = self.variable(var, "argument is not an identifier")?;
         let of = self.appending(filter, transform, at);
         Ok(self.comprehension(range, iter, None, of, at))

@@ -138,7 +138,7 @@ impl Diagnosis<'_> {
         while let Some(mistake) = self.tokens.mistakes.get(self.mistakes).filter(|m| m.before as usize <= at) {
             self.mistakes += 1;
             let text = &self.source[mistake.start as usize..mistake.end as usize];
-            let message = format!("token recognition error at: '{}'", escaped(text));
+            let message = format!("token recognition error at: '{text}'");
             self.syntax_error(mistake.start, &message)?;
         }
         Ok(())
@@ -371,7 +371,39 @@ fn names(set: Set) -> String {
 }
 
 const NAMES: [&str; 35] = [
-    "'=='", "'!='", "'in'", "'<'", "'<='", "'>='", "'>'", "'&&'", "'||'", "'['", "']'", "'{'", "'}'", "'('", "')'", "'.'",
-    "','", "'-'", "'!'", "'?'", "':'", "'+'", "'*'", "'/'", "'%'", "'true'", "'false'", "'null'", "NUM_FLOAT", "NUM_INT",
-    "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER",
+    "'=='",
+    "'!='",
+    "'in'",
+    "'<'",
+    "'<='",
+    "'>='",
+    "'>'",
+    "'&&'",
+    "'||'",
+    "'['",
+    "']'",
+    "'{'",
+    "'}'",
+    "'('",
+    "')'",
+    "'.'",
+    "','",
+    "'-'",
+    "'!'",
+    "'?'",
+    "':'",
+    "'+'",
+    "'*'",
+    "'/'",
+    "'%'",
+    "'true'",
+    "'false'",
+    "'null'",
+    "NUM_FLOAT",
+    "NUM_INT",
+    "NUM_UINT",
+    "STRING",
+    "BYTES",
+    "IDENTIFIER",
+    "ESC_IDENTIFIER",
 ];

@@ -6,8 +6,7 @@ use crate::parse::{MAX_DEPTH, relation};
 
 /// What an expression can begin with.
 pub const EXPR: Set = PRIMARY | set(&[Kind::Exclam]);
-pub const PRIMARY: Set = LITERAL
-    | set(&[Kind::LBracket, Kind::LBrace, Kind::LParen, Kind::Dot, Kind::Ident]);
+pub const PRIMARY: Set = LITERAL | set(&[Kind::LBracket, Kind::LBrace, Kind::LParen, Kind::Dot, Kind::Ident]);
 const LITERAL: Set = set(&[
     Kind::Minus,
     Kind::True,
@@ -205,35 +204,49 @@ impl Diagnosis<'_> {
 
     fn member(&mut self, follow: Next) -> Parsed {
         self.enter(|open| &mut open.member)?;
-        let parsed = self.rule(follow, 7, |d| {
-            let mut shape = d.primary(SUFFIXES)?;
+        // What a mistake behind it leaves.
+        let mut kept = Shape::Other;
+        self.rule(follow, 7, |d| {
+            kept = d.primary(SUFFIXES)?;
             loop {
-                shape = match d.look(0)? {
-                    Kind::Dot => d.dot()?,
-                    Kind::LBracket => d.index()?,
-                    _ => return Ok(shape),
-                };
+                match d.look(0)? {
+                    Kind::Dot => {
+                        let call = d.is_call()?;
+                        kept = Shape::Other;
+                        kept = if call { d.member_call()? } else { d.select()? };
+                    }
+                    Kind::LBracket => {
+                        kept = Shape::Other;
+                        d.index()?;
+                    }
+                    _ => return Ok(Shape::Other),
+                }
             }
         })?;
         self.open.member -= 1;
-        Ok(parsed)
+        Ok(kept)
     }
 
-    fn dot(&mut self) -> Parsed {
-        let call = match self.look(1)? {
-            Kind::Ident => self.look(2)? == Kind::LParen,
-            Kind::Question | Kind::EscapedIdent => false,
-            _ => return Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
-        };
-        if call {
-            self.expect(Kind::Dot, only(&[Kind::Ident]))?;
-            let name = self.expect(Kind::Ident, only(&[Kind::LParen]))?;
-            let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
-            let (args, stopped) = self.args();
-            let text = name.map_or("", |n| n.text(self.source));
-            let shape = self.macro_call(text, true, &args, open);
-            return stopped.map(|()| shape);
+    /// Whether the dot here is one of a call, or of a selection.
+    fn is_call(&mut self) -> Result<bool, Stop> {
+        match self.look(1)? {
+            Kind::Ident => Ok(self.look(2)? == Kind::LParen),
+            Kind::Question | Kind::EscapedIdent => Ok(false),
+            _ => Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
         }
+    }
+
+    fn member_call(&mut self) -> Parsed {
+        self.expect(Kind::Dot, only(&[Kind::Ident]))?;
+        let name = self.expect(Kind::Ident, only(&[Kind::LParen]))?;
+        let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
+        let (args, stopped) = self.args();
+        let text = name.map_or("", |n| n.text(self.source));
+        let shape = self.macro_call(text, true, &args, open);
+        stopped.map(|()| shape)
+    }
+
+    fn select(&mut self) -> Parsed {
         self.expect(Kind::Dot, with(NAME, &[Kind::Question]))?;
         self.sync(with(NAME, &[Kind::Question]))?;
         let optional = self.look(0)? == Kind::Question;
@@ -241,8 +254,8 @@ impl Diagnosis<'_> {
             self.expect(Kind::Question, Next { tokens: NAME, end: false })?;
         }
         let name = self.escape_ident(SUFFIXES)?;
-        if let Shape::Escaped(offset) = name {
-            self.later.push((offset, "unsupported syntax: '`'".into()));
+        if let Some((offset, message)) = name.why_not() {
+            self.later.push((offset, message.into()));
         }
         Ok(if optional { Shape::Other } else { Shape::Select })
     }
@@ -363,9 +376,9 @@ impl Diagnosis<'_> {
                     let known = d.later.len();
                     d.expect(Kind::Colon, Next { tokens: EXPR, end: false })?;
                     d.expr(COMMA)?;
-                    if let Shape::Escaped(_) = field {
+                    if let Some((_, message)) = field.why_not() {
                         d.later.truncate(known);
-                        d.later.push((start, "unsupported syntax: '`'".into()));
+                        d.later.push((start, message.into()));
                     }
                     if d.look(0)? != Kind::Comma || !has(fields.tokens, d.look(1)?) {
                         return Ok(Shape::Other);
@@ -437,17 +450,20 @@ impl Diagnosis<'_> {
     }
 
     fn escape_ident(&mut self, follow: Next) -> Parsed {
+        let mut name = Shape::NoName(self.token(self.at).start);
         self.rule(follow, 15, |d| {
             d.sync(Next { tokens: NAME, end: false })?;
             match d.look(0)? {
                 kind @ (Kind::Ident | Kind::EscapedIdent) => {
                     let token = d.expect(kind, END)?;
                     let offset = token.map_or(0, |t| t.start);
-                    Ok(if kind == Kind::Ident { Shape::Ident(offset) } else { Shape::Escaped(offset) })
+                    name = if kind == Kind::Ident { Shape::Ident(offset) } else { Shape::Escaped(offset) };
+                    Ok(Shape::Other)
                 }
                 _ => Err(Stop::NoAlternative { from: d.at, at: d.at }),
             }
-        })
+        })?;
+        Ok(name)
     }
 
     fn literal(&mut self, follow: Next) -> Parsed {

@@ -8,9 +8,22 @@ pub enum Shape {
     Ident(u32),
     /// A name in backquotes.
     Escaped(u32),
+    /// Something else where a name should be.
+    NoName(u32),
     Select,
     Literal(u32),
     Other,
+}
+
+impl Shape {
+    /// Why a field cannot have this name.
+    pub fn why_not(self) -> Option<(u32, &'static str)> {
+        match self {
+            Shape::Escaped(offset) => Some((offset, "unsupported syntax: '`'")),
+            Shape::NoName(offset) => Some((offset, "unsupported ident kind")),
+            _ => None,
+        }
+    }
 }
 
 impl Diagnosis<'_> {
@@ -18,7 +31,7 @@ impl Diagnosis<'_> {
     pub(super) fn macro_call(&mut self, name: &str, receiver: bool, args: &[Shape], open: Option<Token>) -> Shape {
         let at = open.map_or(0, |o| o.start);
         let place = |shape: &Shape| match shape {
-            Shape::Ident(offset) | Shape::Escaped(offset) | Shape::Literal(offset) => *offset,
+            Shape::Ident(offset) | Shape::Escaped(offset) | Shape::NoName(offset) | Shape::Literal(offset) => *offset,
             Shape::Select | Shape::Other => at,
         };
         let wrong = match (name, receiver, args) {

@@ -18,8 +18,58 @@ pub mod strings;
 pub mod two_variables;
 pub mod url;
 
+pub mod arithmetic;
+pub mod conversion;
+mod format_string;
+mod times;
+mod zones;
+
 use crate::decl::{Function, Overload};
 use crate::types::Type;
+use crate::value::{EvalError, Res, Val};
+
+/// What an overload does. A function of two arguments gets both even if one of them is an error somewhere else; one of
+/// many stops at the first, which shows in costs.
+#[derive(Debug, Clone, Copy)]
+pub enum Run {
+    Unary(for<'a> fn(&Val<'a>) -> Res<'a>),
+    Binary(for<'a> fn(&Val<'a>, &Val<'a>) -> Res<'a>),
+    Many(for<'a> fn(&[Val<'a>]) -> Res<'a>),
+}
+
+/// The longest text a function may make, in bytes. Costs are counted after a call, so this bounds what one call can take.
+pub const MAX_TEXT: usize = 32 << 20;
+/// The most elements a function may put into a list.
+pub const MAX_ITEMS: usize = 4 << 20;
+
+/// What the overload `id` does. Operators and a few other functions are the evaluator's own.
+pub fn run(id: &str) -> Option<Run> {
+    conversion::run(id)
+        .or_else(|| standard::run(id))
+        .or_else(|| strings::run(id))
+        .or_else(|| lists::run(id))
+        .or_else(|| optional::run(id))
+        .or_else(|| quantity::run(id))
+        .or_else(|| net::run(id))
+        .or_else(|| url::run(id))
+        .or_else(|| regex::run(id))
+        .or_else(|| semver::run(id))
+        .or_else(|| named_format::run(id))
+        .or_else(|| sets::run(id))
+        .or_else(|| authz::run(id))
+        .or_else(|| times::run(id))
+        .or_else(|| two_variables::run(id))
+        .or_else(|| jsonpatch::run(id))
+}
+
+/// The text of an argument that the declaration says is a string.
+fn text<'v>(val: &'v Val<'_>) -> Result<&'v str, EvalError> {
+    val.as_str().ok_or_else(EvalError::no_overload)
+}
+
+fn int(val: &Val<'_>) -> Result<i64, EvalError> {
+    val.as_int().ok_or_else(EvalError::no_overload)
+}
 
 /// A library, by the name that environments choose it with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,8 +1,9 @@
 //! The functions every CEL environment has: operators, conversions, sizes, strings, times.
 
-use super::{list, map, member, of, param};
+use super::{Run, list, map, member, of, param, text};
 use crate::decl::{Function, Overload};
 use crate::types::Type;
+use crate::value::{Res, Val};
 
 const A: Type = param("A");
 const B: Type = param("B");
@@ -254,4 +255,19 @@ fn times() -> Vec<Function> {
             Some("duration_to_milliseconds"),
         ),
     ]
+}
+
+pub fn run(id: &str) -> Option<Run> {
+    Some(Run::Binary(match id {
+        "contains_string" => {
+            |s, part| both(s, part, |s, part| memchr::memmem::find(s.as_bytes(), part.as_bytes()).is_some())
+        }
+        "ends_with_string" => |s, end| both(s, end, |s, end| s.ends_with(end)),
+        "starts_with_string" => |s, start| both(s, start, |s, start| s.starts_with(start)),
+        _ => return None,
+    }))
+}
+
+fn both<'a>(a: &Val<'a>, b: &Val<'a>, test: impl Fn(&str, &str) -> bool) -> Res<'a> {
+    Ok(Val::Bool(test(text(a)?, text(b)?)))
 }

@@ -8,22 +8,97 @@ use std::sync::LazyLock;
 static ENV: LazyLock<Env> = LazyLock::new(Env::base);
 
 const TOKENS: [&str; 62] = [
-    "a", "b", "x", "self", "1", "2u", "1.5", "-", "-1", "'s'", "b'y'", "true", "null", "(", ")", "[", "]", "{", "}", ".",
-    ",", "?", ":", "+", "-", "*", "/", "%", "!", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "in", "has(", "x.all(",
-    "[1].map(x, ", ".optMap(v, v)", "size(", "'", "\"", "\\", "=", "&", "é", "😀", "\n", "// c\n", "`a-b`", ".?", "[?",
-    "let", "r'", "0x1", "1e9", "@", "T{", "duration('",
+    "a",
+    "b",
+    "x",
+    "self",
+    "1",
+    "2u",
+    "1.5",
+    "-",
+    "-1",
+    "'s'",
+    "b'y'",
+    "true",
+    "null",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ".",
+    ",",
+    "?",
+    ":",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "!",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "&&",
+    "||",
+    "in",
+    "has(",
+    "x.all(",
+    "[1].map(x, ",
+    ".optMap(v, v)",
+    "size(",
+    "'",
+    "\"",
+    "\\",
+    "=",
+    "&",
+    "é",
+    "😀",
+    "\n",
+    "// c\n",
+    "`a-b`",
+    ".?",
+    "[?",
+    "let",
+    "r'",
+    "0x1",
+    "1e9",
+    "@",
+    "T{",
+    "duration('",
 ];
 
 fn expression() -> impl Strategy<Value = String> {
     let leaves = vec![
-        "a", "b", "x.y", ".a", "1", "-1", "0x1f", "2u", "1.5", "-0.5", "1e9", "true", "null", "'s\\n\\u00e9'", "r'\\d'",
-        "b'\\xff'", "[]", "{}", "T{}", "\"\"\"a\"b\"\"\"",
+        "a",
+        "b",
+        "x.y",
+        ".a",
+        "1",
+        "-1",
+        "0x1f",
+        "2u",
+        "1.5",
+        "-0.5",
+        "1e9",
+        "true",
+        "null",
+        "'s\\n\\u00e9'",
+        "r'\\d'",
+        "b'\\xff'",
+        "[]",
+        "{}",
+        "T{}",
+        "\"\"\"a\"b\"\"\"",
     ];
     let leaf = prop::sample::select(leaves).prop_map(str::to_owned);
     leaf.prop_recursive(5, 64, 4, |inner| {
-        let operator = prop::sample::select(vec![
-            "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||",
-        ]);
+        let operator =
+            prop::sample::select(vec!["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||"]);
         let small = prop_oneof![
             (inner.clone(), operator, inner.clone()).prop_map(|(a, op, b)| format!("{a} {op} {b}")),
             inner.clone().prop_map(|a| format!("({a})")),
@@ -100,7 +175,9 @@ fn answer(text: &str) {
 #[test]
 fn deep_and_long_texts_are_answered() {
     for n in [10, 249, 250, 251, 1000, 20_000] {
-        for (open, close) in [("(", ")"), ("[", "]"), ("{1:", "}"), ("!", ""), ("-", ""), ("a.", ""), ("f(", ")"), ("1 ? 1 : ", "")] {
+        for (open, close) in
+            [("(", ")"), ("[", "]"), ("{1:", "}"), ("!", ""), ("-", ""), ("a.", ""), ("f(", ")"), ("1 ? 1 : ", "")]
+        {
             answer(&format!("{}1{}", open.repeat(n), close.repeat(n)));
             answer(&format!("{}1", open.repeat(n)));
             answer(&format!("@{}1{}", open.repeat(n), close.repeat(n)));

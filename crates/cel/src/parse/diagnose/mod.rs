@@ -5,7 +5,6 @@
 //! that is open. While it looks for such a token nothing else is told.
 
 mod rules;
-mod scan;
 mod shape;
 
 use super::lexer::{Kind, Token, Tokens};
@@ -51,6 +50,7 @@ fn run(source: &str, tokens: &Tokens) -> Issues {
         recoveries: 0,
         last_error: None,
         open: super::Open::default(),
+        partial: None,
     };
     // What is found in the tree is told only if the end was reached.
     if d.reach(0).is_ok() && d.start().is_ok() {
@@ -120,6 +120,8 @@ struct Diagnosis<'a> {
     /// Where the last recovery began, and the points in the grammar that had one there.
     last_error: Option<(usize, Vec<u32>)>,
     open: super::Open,
+    /// What is left of a rule that stops now.
+    partial: Option<shape::Shape>,
 }
 
 impl Diagnosis<'_> {

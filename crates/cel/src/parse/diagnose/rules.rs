@@ -1,7 +1,7 @@
 //! The rules of the grammar. Each tells its own mistakes and goes on.
 
 use super::shape::Shape;
-use super::{Diagnosis, Kind, Next, Set, Stop, has, only, or_end, scan, set};
+use super::{Diagnosis, Kind, Next, Set, Stop, has, only, or_end, set};
 use crate::parse::{MAX_DEPTH, relation};
 
 /// What an expression can begin with.
@@ -42,12 +42,18 @@ type Parsed = Result<Shape, Stop>;
 impl Diagnosis<'_> {
     /// A rule that can be followed by some tokens: what stops it is told, and where it ends others go on.
     fn rule(&mut self, follow: Next, point: u32, body: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
+        let start = self.token(self.at).start;
+        let outer = self.partial.take();
         self.frames.push(follow);
         let parsed = match body(self) {
-            Err(stop) => self.recover(stop, point).map(|()| Shape::Other),
+            Err(stop) => {
+                let left = self.partial.take().unwrap_or(Shape::Other(start));
+                self.recover(stop, point).map(|()| left)
+            }
             parsed => parsed,
         };
         self.frames.pop();
+        self.partial = outer;
         parsed
     }
 
@@ -76,11 +82,13 @@ impl Diagnosis<'_> {
             if d.look(0)? != Kind::Question {
                 return Ok(first);
             }
+            let shape = Shape::Other(d.token(d.at).start);
+            d.partial = Some(shape);
             d.expect(Kind::Question, Next { tokens: EXPR, end: false })?;
             d.or(only(&[Kind::Colon]))?;
             d.expect(Kind::Colon, Next { tokens: EXPR, end: false })?;
             d.expr(END)?;
-            Ok(Shape::Other)
+            Ok(shape)
         })?;
         self.open.expr -= 1;
         Ok(parsed)
@@ -88,25 +96,28 @@ impl Diagnosis<'_> {
 
     fn or(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 2, |d| {
-            let mut shape = d.and(or_end(&[Kind::Or]))?;
+            let first = d.and(or_end(&[Kind::Or]))?;
+            let mut ops = Vec::new();
             while d.look(0)? == Kind::Or {
+                ops.push(d.token(d.at).start);
                 d.expect(Kind::Or, Next { tokens: EXPR, end: false })?;
                 d.and(or_end(&[Kind::Or]))?;
-                shape = Shape::Other;
             }
-            Ok(shape)
+            // The tree is balanced: the middle one is above.
+            Ok(ops.get(ops.len() / 2).map_or(first, |at| Shape::Other(*at)))
         })
     }
 
     fn and(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 3, |d| {
-            let mut shape = d.relation(or_end(&[Kind::And]), true)?;
+            let first = d.relation(or_end(&[Kind::And]), true)?;
+            let mut ops = Vec::new();
             while d.look(0)? == Kind::And {
+                ops.push(d.token(d.at).start);
                 d.expect(Kind::And, Next { tokens: EXPR, end: false })?;
                 d.relation(or_end(&[Kind::And]), true)?;
-                shape = Shape::Other;
             }
-            Ok(shape)
+            Ok(ops.get(ops.len() / 2).map_or(first, |at| Shape::Other(*at)))
         })
     }
 
@@ -116,10 +127,10 @@ impl Diagnosis<'_> {
         let parsed = self.rule(follow, 4, |d| {
             let mut shape = d.calc(RELATIONS, 0)?;
             while more && relation(d.look(0)?).is_some() {
+                shape = Shape::Other(d.token(d.at).start);
                 d.matched();
                 d.consume()?;
                 d.relation(RELATIONS, false)?;
-                shape = Shape::Other;
             }
             Ok(shape)
         })?;
@@ -140,10 +151,10 @@ impl Diagnosis<'_> {
                 if own < precedence {
                     break;
                 }
+                shape = Shape::Other(d.token(d.at).start);
                 d.matched();
                 d.consume()?;
                 d.calc(CALCULATIONS, own + 1)?;
-                shape = Shape::Other;
             }
             Ok(shape)
         })?;
@@ -154,14 +165,14 @@ impl Diagnosis<'_> {
     fn unary(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 6, |d| {
             d.sync(Next { tokens: EXPR, end: false })?;
+            let start = d.at;
             match d.look(0)? {
                 Kind::Exclam => {
                     while d.look(0)? == Kind::Exclam {
                         d.expect(Kind::Exclam, with(PRIMARY, &[Kind::Exclam]))?;
                         d.sync_loop(with(PRIMARY, &[Kind::Exclam]))?;
                     }
-                    d.member(END)?;
-                    Ok(Shape::Other)
+                    d.signed(start)
                 }
                 Kind::Minus if !d.is_negative_number()? => {
                     loop {
@@ -176,8 +187,7 @@ impl Diagnosis<'_> {
                         }
                         d.is_negative_number()?;
                     }
-                    d.member(END)?;
-                    Ok(Shape::Other)
+                    d.signed(start)
                 }
                 kind if has(PRIMARY, kind) => d.member(END),
                 _ => Err(Stop::NoAlternative { from: d.at, at: d.at }),
@@ -185,46 +195,39 @@ impl Diagnosis<'_> {
         })
     }
 
-    /// Whether a minus here is part of a number. The reference looks to the end of what the number begins to tell, and
-    /// stops there if something is wrong in it or after it.
+    /// What follows signs, which began at a token: an even number of them is none.
+    fn signed(&mut self, start: usize) -> Parsed {
+        let signs = self.at - start;
+        let operand = self.member(END)?;
+        Ok(if signs.is_multiple_of(2) { operand } else { Shape::Other(self.token(start).start) })
+    }
+
+    /// Whether a minus here is part of a number.
     fn is_negative_number(&mut self) -> Result<bool, Stop> {
         match self.look(1)? {
-            Kind::Int | Kind::Float => {}
-            kind if has(PRIMARY, kind) => return Ok(false),
-            _ => return Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
-        }
-        let after = self.expected(END);
-        let found = scan::member_end(&self.tokens.list, self.at + 2, after);
-        self.reach(found.reached())?;
-        match found {
-            scan::Found::End(_) => Ok(true),
-            scan::Found::Wrong(at) => Err(Stop::NoAlternative { from: self.at, at }),
+            Kind::Int | Kind::Float => Ok(true),
+            kind if has(PRIMARY, kind) => Ok(false),
+            _ => Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
         }
     }
 
     fn member(&mut self, follow: Next) -> Parsed {
         self.enter(|open| &mut open.member)?;
-        // What a mistake behind it leaves.
-        let mut kept = Shape::Other;
-        self.rule(follow, 7, |d| {
-            kept = d.primary(SUFFIXES)?;
+        let parsed = self.rule(follow, 7, |d| {
+            let mut shape = d.primary(SUFFIXES)?;
             loop {
-                match d.look(0)? {
-                    Kind::Dot => {
-                        let call = d.is_call()?;
-                        kept = Shape::Other;
-                        kept = if call { d.member_call()? } else { d.select()? };
-                    }
-                    Kind::LBracket => {
-                        kept = Shape::Other;
-                        d.index()?;
-                    }
-                    _ => return Ok(Shape::Other),
-                }
+                // What a mistake behind it leaves.
+                d.partial = Some(shape);
+                shape = match d.look(0)? {
+                    Kind::Dot if d.is_call()? => d.member_call()?,
+                    Kind::Dot => d.select()?,
+                    Kind::LBracket => d.index()?,
+                    _ => return Ok(shape),
+                };
             }
         })?;
         self.open.member -= 1;
-        Ok(kept)
+        Ok(parsed)
     }
 
     /// Whether the dot here is one of a call, or of a selection.
@@ -243,10 +246,13 @@ impl Diagnosis<'_> {
         let (args, stopped) = self.args();
         let text = name.map_or("", |n| n.text(self.source));
         let shape = self.macro_call(text, true, &args, open);
+        self.partial = Some(shape);
         stopped.map(|()| shape)
     }
 
     fn select(&mut self) -> Parsed {
+        let dot = self.token(self.at).start;
+        self.partial = Some(Shape::Other(dot));
         self.expect(Kind::Dot, with(NAME, &[Kind::Question]))?;
         self.sync(with(NAME, &[Kind::Question]))?;
         let optional = self.look(0)? == Kind::Question;
@@ -257,10 +263,12 @@ impl Diagnosis<'_> {
         if let Some((offset, message)) = name.why_not() {
             self.later.push((offset, message.into()));
         }
-        Ok(if optional { Shape::Other } else { Shape::Select })
+        Ok(if optional { Shape::Other(dot) } else { Shape::Select(dot) })
     }
 
     fn index(&mut self) -> Parsed {
+        let shape = Shape::Other(self.token(self.at).start);
+        self.partial = Some(shape);
         self.expect(Kind::LBracket, with(EXPR, &[Kind::Question]))?;
         self.sync(with(EXPR, &[Kind::Question]))?;
         if self.look(0)? == Kind::Question {
@@ -268,7 +276,7 @@ impl Diagnosis<'_> {
         }
         self.expr(only(&[Kind::RBracket]))?;
         self.expect(Kind::RBracket, SUFFIXES)?;
-        Ok(Shape::Other)
+        Ok(shape)
     }
 
     /// Arguments and the closing parenthesis; what was read of them is kept if that stops.
@@ -289,7 +297,7 @@ impl Diagnosis<'_> {
                     let next = d.expr(COMMA)?;
                     args.push(next);
                 }
-                Ok(Shape::Other)
+                Ok(first)
             })?;
         }
         self.expect(Kind::RParen, SUFFIXES)?;
@@ -304,6 +312,7 @@ impl Diagnosis<'_> {
                 Kind::LParen => {
                     d.expect(Kind::LParen, Next { tokens: EXPR, end: false })?;
                     let shape = d.expr(only(&[Kind::RParen]))?;
+                    d.partial = Some(shape);
                     d.expect(Kind::RParen, END)?;
                     Ok(shape)
                 }
@@ -330,7 +339,7 @@ impl Diagnosis<'_> {
         if dotted {
             self.expect(Kind::Dot, only(&[Kind::Ident]))?;
         }
-        let Some(name) = self.expect(Kind::Ident, END)? else { return Ok(Shape::Other) };
+        let Some(name) = self.expect(Kind::Ident, END)? else { return Ok(Shape::Other(start)) };
         if message {
             while self.look(0)? == Kind::Dot {
                 self.expect(Kind::Dot, only(&[Kind::Ident]))?;
@@ -344,7 +353,7 @@ impl Diagnosis<'_> {
             self.later.push((start, format!("reserved identifier: {text}")));
         }
         if self.look(0)? != Kind::LParen {
-            return Ok(if reserved { Shape::Other } else { Shape::Ident(name.start) });
+            return Ok(if reserved { Shape::Other(start) } else { Shape::Ident(name.start) });
         }
         let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
         let known = self.later.len();
@@ -352,14 +361,20 @@ impl Diagnosis<'_> {
         if reserved {
             // Its arguments are not looked at.
             self.later.truncate(known);
-            return stopped.map(|()| Shape::Other);
+            return stopped.map(|()| Shape::Other(start));
         }
-        let shape = if dotted { Shape::Other } else { self.macro_call(text, false, &args, open) };
+        let shape = match open {
+            Some(open) if dotted => Shape::Other(open.start),
+            _ => self.macro_call(text, false, &args, open),
+        };
+        self.partial = Some(shape);
         stopped.map(|()| shape)
     }
 
     fn message(&mut self) -> Parsed {
         let fields = with(NAME, &[Kind::Question]);
+        let shape = Shape::Other(self.token(self.at).start);
+        self.partial = Some(shape);
         self.expect(Kind::LBrace, with(NAME, &[Kind::Question, Kind::Comma, Kind::RBrace]))?;
         self.sync(with(fields.tokens, &[Kind::Comma, Kind::RBrace]))?;
         if has(fields.tokens, self.look(0)?) {
@@ -381,28 +396,30 @@ impl Diagnosis<'_> {
                         d.later.push((start, message.into()));
                     }
                     if d.look(0)? != Kind::Comma || !has(fields.tokens, d.look(1)?) {
-                        return Ok(Shape::Other);
+                        return Ok(shape);
                     }
                     d.expect(Kind::Comma, fields)?;
                 }
             })?;
         }
-        self.close(Kind::RBrace)
+        self.close(Kind::RBrace, shape)
     }
 
     /// A comma perhaps, and what closes a list, a map or a message.
-    fn close(&mut self, kind: Kind) -> Parsed {
+    fn close(&mut self, kind: Kind, shape: Shape) -> Parsed {
         self.sync(only(&[Kind::Comma, kind]))?;
         if self.look(0)? == Kind::Comma {
             self.expect(Kind::Comma, only(&[kind]))?;
         }
         self.expect(kind, END)?;
-        Ok(Shape::Other)
+        Ok(shape)
     }
 
     fn list(&mut self) -> Parsed {
         let elements = with(EXPR, &[Kind::Question]);
         let first = with(elements.tokens, &[Kind::Comma, Kind::RBracket]);
+        let shape = Shape::Other(self.token(self.at).start);
+        self.partial = Some(shape);
         self.expect(Kind::LBracket, first)?;
         self.sync(first)?;
         if has(elements.tokens, self.look(0)?) {
@@ -412,31 +429,38 @@ impl Diagnosis<'_> {
                     d.expect(Kind::Comma, elements)?;
                     d.optional_expr(COMMA)?;
                 }
-                Ok(Shape::Other)
+                Ok(shape)
             })?;
         }
-        self.close(Kind::RBracket)
+        self.close(Kind::RBracket, shape)
     }
 
     fn map(&mut self) -> Parsed {
         let keys = with(EXPR, &[Kind::Question]);
         let first = with(keys.tokens, &[Kind::Comma, Kind::RBrace]);
+        let shape = Shape::Other(self.token(self.at).start);
+        self.partial = Some(shape);
         self.expect(Kind::LBrace, first)?;
         self.sync(first)?;
         if has(keys.tokens, self.look(0)?) {
             self.rule(only(&[Kind::Comma, Kind::RBrace]), 13, |d| {
                 loop {
+                    let known = d.later.len();
                     d.optional_expr(only(&[Kind::Colon]))?;
-                    d.expect(Kind::Colon, Next { tokens: EXPR, end: false })?;
+                    if let Err(stop) = d.expect(Kind::Colon, Next { tokens: EXPR, end: false }) {
+                        // A key without a colon is not looked at.
+                        d.later.truncate(known);
+                        return Err(stop);
+                    }
                     d.expr(COMMA)?;
                     if d.look(0)? != Kind::Comma || !has(keys.tokens, d.look(1)?) {
-                        return Ok(Shape::Other);
+                        return Ok(shape);
                     }
                     d.expect(Kind::Comma, keys)?;
                 }
             })?;
         }
-        self.close(Kind::RBrace)
+        self.close(Kind::RBrace, shape)
     }
 
     fn optional_expr(&mut self, follow: Next) -> Parsed {
@@ -450,15 +474,15 @@ impl Diagnosis<'_> {
     }
 
     fn escape_ident(&mut self, follow: Next) -> Parsed {
-        let mut name = Shape::NoName(self.token(self.at).start);
+        let start = self.token(self.at).start;
+        let mut name = Shape::NoName(start);
         self.rule(follow, 15, |d| {
             d.sync(Next { tokens: NAME, end: false })?;
             match d.look(0)? {
                 kind @ (Kind::Ident | Kind::EscapedIdent) => {
-                    let token = d.expect(kind, END)?;
-                    let offset = token.map_or(0, |t| t.start);
-                    name = if kind == Kind::Ident { Shape::Ident(offset) } else { Shape::Escaped(offset) };
-                    Ok(Shape::Other)
+                    d.expect(kind, END)?;
+                    name = if kind == Kind::Ident { Shape::Ident(start) } else { Shape::Escaped(start) };
+                    Ok(name)
                 }
                 _ => Err(Stop::NoAlternative { from: d.at, at: d.at }),
             }
@@ -485,7 +509,7 @@ impl Diagnosis<'_> {
             {
                 d.later.push((start, message.into()));
             }
-            Ok(Shape::Literal(start))
+            Ok(Shape::Other(start))
         })
     }
 }

@@ -19,7 +19,9 @@ fn convert(json: &Json) -> Value {
         Json::Number(n) => n.as_i64().map_or_else(|| n.as_f64().unwrap().into(), Value::from),
         Json::String(s) => s.as_str().into(),
         Json::Array(a) => Value::Array(a.iter().map(convert).collect()),
-        Json::Object(o) => Value::Object(o.iter().map(|(k, v)| (kubelith_meta::Str::from(k.as_str()), convert(v))).collect()),
+        Json::Object(o) => {
+            Value::Object(o.iter().map(|(k, v)| (kubelith_meta::Str::from(k.as_str()), convert(v))).collect())
+        }
     }
 }
 
@@ -122,7 +124,11 @@ fn differences(envs: &Envs, fact: &Json) -> Vec<String> {
             }
             if let Some(wanted) = fact["estimate"].as_object() {
                 let cost = estimate::cost(&checked, declared.as_ref());
-                compare("estimate", format!("{}..{}", wanted["min"], wanted["max"]), format!("{}..{}", cost.min, cost.max));
+                compare(
+                    "estimate",
+                    format!("{}..{}", wanted["min"], wanted["max"]),
+                    format!("{}..{}", cost.min, cost.max),
+                );
             }
         }
     }

@@ -273,7 +273,9 @@ mod tests {
 
     #[test]
     fn what_go_refuses_is_refused() {
-        for pattern in ["(", "a{1001}", r"\8", r"\", "[a", "*a", "(?=a)", r"\1", "a**", "a+?*", "a{2}{3}", "(?x)a", "(?u:a)"] {
+        for pattern in
+            ["(", "a{1001}", r"\8", r"\", "[a", "*a", "(?=a)", r"\1", "a**", "a+?*", "a{2}{3}", "(?x)a", "(?u:a)"]
+        {
             assert!(compile(pattern).is_err(), "{pattern}");
         }
         assert!(compile("a*?b+?(?i-s:c)(?P<d>e)(?<f>g)(?:h)").is_ok());

@@ -22,9 +22,8 @@ pub fn check(checked: &Checked, format: &str, args: &[ExprId]) -> Result<usize, 
             Some(_) => {}
         }
         let Some(arg) = args.get(used) else { return Err(whole(format!("index {used} out of range"))) };
-        let read = precision(rest).map_err(|why| {
-            whole(format!("could not parse formatting clause: error while parsing precision: {why}"))
-        })?;
+        let read = precision(rest)
+            .map_err(|why| whole(format!("could not parse formatting clause: error while parsing precision: {why}")))?;
         // A format that ends behind its precision makes the reference fail; nothing is wrong with it here.
         let Some(clause) = rest.get(read) else { return Ok(args.len()) };
         verify(checked, *clause, *arg)?;
@@ -44,7 +43,8 @@ fn precision(text: &[u8]) -> Result<usize, String> {
         return Err("could not find end of precision specifier".into());
     }
     let number = std::str::from_utf8(&text[1..=digits]).unwrap_or_default();
-    let bad = |why| Err(format!("error while converting precision to integer: strconv.Atoi: parsing \"{number}\": {why}"));
+    let bad =
+        |why| Err(format!("error while converting precision to integer: strconv.Atoi: parsing \"{number}\": {why}"));
     match number.parse::<i64>() {
         Ok(_) => Ok(digits + 1),
         Err(_) if number.is_empty() => bad("invalid syntax"),
@@ -67,10 +67,8 @@ fn verify(checked: &Checked, clause: u8, arg: ExprId) -> Result<(), Bad> {
         }
         b'o' => (one_of(&[Int, Uint]), "octal clause can only be used on integers"),
         other => {
-            let message = format!(
-                "could not parse formatting clause: unrecognized formatting clause \"{}\"",
-                char::from(other)
-            );
+            let message =
+                format!("could not parse formatting clause: unrecognized formatting clause \"{}\"", char::from(other));
             return Err((None, message));
         }
     };

@@ -109,7 +109,9 @@ fn object(schema: &Structural, root: Root, name: &str) -> Declared {
     let mut min_size = 2;
     let mut add = |property: &str, schema: &Structural| {
         let Some(escaped) = crate::value::escape::escape(property) else { return };
-        let Some(declared) = Declared::of_schema(schema, Root::of(schema), &format!("{name}.{escaped}")) else { return };
+        let Some(declared) = Declared::of_schema(schema, Root::of(schema), &format!("{name}.{escaped}")) else {
+            return;
+        };
         let is_required = required.iter().any(|r| r == property);
         // Defaults are filled in by the server.
         if is_required && schema.default.is_none() {

@@ -1,7 +1,7 @@
 //! The cost of calls: operators, cel-go's libraries, Kubernetes' libraries.
 
 use super::paths::{Path, Step};
-use super::{Coster, Cost, Size};
+use super::{Cost, Coster, Size};
 use crate::ast::{Expr, ExprId, Literal};
 use crate::libraries;
 use crate::types::Type;
@@ -89,7 +89,14 @@ impl<'a> Coster<'a> {
     }
 
     /// The cost of a call with its arguments.
-    fn overload(&mut self, id: ExprId, function: &str, overload: &str, target: Option<&Arg<'a>>, args: &[Arg<'a>]) -> Call {
+    fn overload(
+        &mut self,
+        id: ExprId,
+        function: &str,
+        overload: &str,
+        target: Option<&Arg<'a>>,
+        args: &[Arg<'a>],
+    ) -> Call {
         let sum = args.iter().fold(Cost::default(), |sum, arg| sum + arg.cost);
         let with_args = |c: Call| Call { cost: c.cost + sum, size: c.size };
         if let Some(found) = self.extension(overload, target, args) {
@@ -100,7 +107,9 @@ impl<'a> Coster<'a> {
         }
         match self.lazy(id, overload, args) {
             Some(found) => found,
-            None => with_args(self.standard(id, overload, target, args).unwrap_or(Call { cost: Cost::fixed(1), size: None })),
+            None => with_args(
+                self.standard(id, overload, target, args).unwrap_or(Call { cost: Cost::fixed(1), size: None }),
+            ),
         }
     }
 
@@ -182,9 +191,7 @@ impl<'a> Coster<'a> {
                 made(1.0, Size::fixed(end.wrapping_sub(start)))
             }
             ("list_flatten", Some(list), []) => made(1.0, self.known_size(list)),
-            ("list_flatten_int", Some(list), [depth]) => {
-                made(self.int(depth, u64::MAX) as f64, self.known_size(list))
-            }
+            ("list_flatten_int", Some(list), [depth]) => made(self.int(depth, u64::MAX) as f64, self.known_size(list)),
             ("lists_range", None, [count]) => made(1.0, Size::fixed(self.int(count, u64::MAX))),
             ("list_reverse", Some(list), []) => made(1.0, self.known_size(list)),
             ("list_distinct", Some(list), []) => {
@@ -331,11 +338,44 @@ fn element_type(of: &Type) -> Option<&Type> {
 fn is_nominal(function: &str) -> bool {
     matches!(
         function,
-        "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name" | "allowed" | "reason"
-            | "error" | "errored" | "masked" | "prefixLength" | "family" | "isUnspecified" | "isLoopback"
-            | "isLinkLocalMulticast" | "isLinkLocalUnicast" | "isGlobalUnicast" | "format.named" | "sign" | "asInteger"
-            | "isInteger" | "asApproximateFloat" | "isGreaterThan" | "isLessThan" | "compareTo" | "add" | "sub" | "major"
-            | "minor" | "patch" | "getScheme" | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery"
+        "serviceAccount"
+            | "path"
+            | "group"
+            | "resource"
+            | "subresource"
+            | "namespace"
+            | "name"
+            | "allowed"
+            | "reason"
+            | "error"
+            | "errored"
+            | "masked"
+            | "prefixLength"
+            | "family"
+            | "isUnspecified"
+            | "isLoopback"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "isGlobalUnicast"
+            | "format.named"
+            | "sign"
+            | "asInteger"
+            | "isInteger"
+            | "asApproximateFloat"
+            | "isGreaterThan"
+            | "isLessThan"
+            | "compareTo"
+            | "add"
+            | "sub"
+            | "major"
+            | "minor"
+            | "patch"
+            | "getScheme"
+            | "getHostname"
+            | "getHost"
+            | "getPort"
+            | "getEscapedPath"
+            | "getQuery"
     )
 }
 

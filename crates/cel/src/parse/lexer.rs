@@ -278,11 +278,7 @@ impl Lexer<'_> {
     fn escaped(&self, at: usize) -> Step {
         let fits = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ');
         let end = at + 1 + self.bytes[at + 1..].iter().take_while(|b| fits(b)).count();
-        if end > at + 1 && self.at(end) == b'`' {
-            Step::Token(Kind::EscapedIdent, end + 1)
-        } else {
-            self.mistake(end)
-        }
+        if end > at + 1 && self.at(end) == b'`' { Step::Token(Kind::EscapedIdent, end + 1) } else { self.mistake(end) }
     }
 }
 

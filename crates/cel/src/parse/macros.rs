@@ -13,7 +13,7 @@ const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 /// The list that `sortBy` sorts.
 const SORTED: &str = "@__sortBy_input__";
-const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
+pub const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
 /// Why a call is no macro although its name is one's: the argument at fault, and the message.
 type Bad = (ExprId, String);
@@ -149,14 +149,7 @@ impl Parser<'_> {
     }
 
     /// `map` and `filter`.
-    fn map_list(
-        &mut self,
-        range: ExprId,
-        var: ExprId,
-        filter: Option<ExprId>,
-        transform: ExprId,
-        at: u32,
-    ) -> Expanded {
+    fn map_list(&mut self, range: ExprId, var: ExprId, filter: Option<ExprId>, transform: ExprId, at: u32) -> Expanded {
         let iter = self.variable(var, "argument is not an identifier")?;
         let of = self.appending(filter, transform, at);
         Ok(self.comprehension(range, iter, None, of, at))
@@ -295,6 +288,6 @@ impl Parser<'_> {
     }
 }
 
-fn is_accumulator(name: &str) -> bool {
+pub fn is_accumulator(name: &str) -> bool {
     name == ACCUMULATOR || name == OLD_ACCUMULATOR
 }

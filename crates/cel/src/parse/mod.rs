@@ -39,13 +39,22 @@ pub fn parse(source: &str) -> Result<Ast, Issues> {
     match parser.start() {
         Ok(()) if parser.issues.is_empty() => Ok(parser.ast),
         Ok(()) => Err(parser.issues),
-        Err(Stop) => Err(diagnose::diagnose(source, &tokens)),
+        Err(Stop::TooDeep) => {
+            let mut issues = Issues::new(source);
+            issues.report_nowhere(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+            Err(issues)
+        }
+        Err(Stop::Grammar) => Err(diagnose::diagnose(source, &tokens)),
     }
 }
 
-/// The text is not as the grammar wants it, or nests too deep.
+/// Why the parser gave up.
 #[derive(Debug)]
-struct Stop;
+enum Stop {
+    /// The text is not as the grammar wants it.
+    Grammar,
+    TooDeep,
+}
 
 /// A part of the tree, and how deep its operators and selections nest.
 #[derive(Clone, Copy)]
@@ -77,7 +86,7 @@ type Result_<T> = Result<T, Stop>;
 
 fn enter(count: &mut u32) -> Result_<()> {
     *count += 1;
-    if *count > MAX_DEPTH { Err(Stop) } else { Ok(()) }
+    if *count > MAX_DEPTH { Err(Stop::TooDeep) } else { Ok(()) }
 }
 
 impl<'a> Parser<'a> {
@@ -117,7 +126,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, kind: Kind) -> Result_<Token> {
-        self.eat(kind).ok_or(Stop)
+        self.eat(kind).ok_or(Stop::Grammar)
     }
 
     /// A node above others.
@@ -299,7 +308,7 @@ impl<'a> Parser<'a> {
         let optional = self.eat(Kind::Question);
         let name = self.next();
         if !matches!(name.kind, Kind::Ident | Kind::EscapedIdent) {
-            return Err(Stop);
+            return Err(Stop::Grammar);
         }
         let mut text = name.text(self.source);
         if name.kind == Kind::EscapedIdent {
@@ -443,7 +452,7 @@ impl<'a> Parser<'a> {
             let optional = self.eat(Kind::Question).is_some();
             let field = self.next();
             if !matches!(field.kind, Kind::Ident | Kind::EscapedIdent) {
-                return Err(Stop);
+                return Err(Stop::Grammar);
             }
             let colon = self.expect(Kind::Colon)?;
             if field.kind == Kind::EscapedIdent {
@@ -521,24 +530,35 @@ impl<'a> Parser<'a> {
         let minus = self.eat(Kind::Minus).is_some();
         let token = self.next();
         if minus && !matches!(token.kind, Kind::Int | Kind::Float) {
-            return Err(Stop);
+            return Err(Stop::Grammar);
         }
-        let text = token.text(self.source);
-        let literal = match token.kind {
-            Kind::Int => int(text, minus).map(Literal::Int).ok_or("invalid int literal"),
-            Kind::Uint => uint(text).map(Literal::Uint).ok_or("invalid uint literal"),
-            Kind::Float => double(text, minus).map(Literal::Double).ok_or("invalid double literal"),
-            Kind::String => unescape::string(text).map(|s| Literal::String(s.into())),
-            Kind::Bytes => unescape::bytes(&text[1..]).map(|b| Literal::Bytes(b.into())),
-            Kind::True => Ok(Literal::Bool(true)),
-            Kind::False => Ok(Literal::Bool(false)),
-            Kind::Null => Ok(Literal::Null),
-            _ => return Err(Stop),
-        };
+        if !is_literal(token.kind) {
+            return Err(Stop::Grammar);
+        }
+        let literal = literal_value(token.kind, token.text(self.source), minus);
         match literal {
             Ok(literal) => Ok(Node { id: self.ast.add(Expr::Literal(literal), start), depth: 0 }),
             Err(message) => Ok(self.broken(start, message)),
         }
+    }
+}
+
+fn is_literal(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(kind, Int | Uint | Float | String | Bytes | True | False | Null)
+}
+
+/// The value of a literal's token, or why it has none.
+fn literal_value(kind: Kind, text: &str, minus: bool) -> Result<Literal, &'static str> {
+    match kind {
+        Kind::Int => int(text, minus).map(Literal::Int).ok_or("invalid int literal"),
+        Kind::Uint => uint(text).map(Literal::Uint).ok_or("invalid uint literal"),
+        Kind::Float => double(text, minus).map(Literal::Double).ok_or("invalid double literal"),
+        Kind::String => unescape::string(text).map(|s| Literal::String(s.into())),
+        Kind::Bytes => unescape::bytes(&text[1..]).map(|b| Literal::Bytes(b.into())),
+        Kind::True => Ok(Literal::Bool(true)),
+        Kind::False => Ok(Literal::Bool(false)),
+        _ => Ok(Literal::Null),
     }
 }
 

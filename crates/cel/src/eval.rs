@@ -364,10 +364,7 @@ impl<'a> Machine<'a> {
     }
 
     fn pattern(&mut self, pattern: &'a Pattern) -> Res<'a> {
-        let args = match self.args(&pattern.args)? {
-            Ok(args) => args,
-            Err(e) => return Err(e),
-        };
+        let args = self.args(&pattern.args)?;
         let result = match pattern.kind {
             PatternKind::Matches => match args[0].as_str() {
                 Some(text) => Ok(Val::Bool(pattern.regex.is_match(text))),
@@ -385,17 +382,9 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Arguments up to the first error. The inner result is the error that ends the call without a cost.
-    fn args(&mut self, nodes: &[u32]) -> Result<Result<Vec<Val<'a>>, EvalError>, EvalError> {
-        let mut args = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            match self.eval(*node) {
-                Ok(val) => args.push(val),
-                Err(e) if e.is_end() => return Err(e),
-                Err(e) => return Ok(Err(e)),
-            }
-        }
-        Ok(Ok(args))
+    /// Arguments up to the first error, which ends the call without a cost.
+    fn args(&mut self, nodes: &[u32]) -> Result<Vec<Val<'a>>, EvalError> {
+        nodes.iter().map(|node| self.eval(*node)).collect()
     }
 
     fn call(&mut self, call: &'a Call) -> Res<'a> {

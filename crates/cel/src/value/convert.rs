@@ -9,7 +9,7 @@ pub fn double_to_int(d: f64) -> Option<i64> {
 }
 
 pub fn double_to_uint(d: f64) -> Option<u64> {
-    (d >= 0.0 && d < TWO_TO_64).then_some(d as u64)
+    (0.0..TWO_TO_64).contains(&d).then_some(d as u64)
 }
 
 pub fn double_to_int_exact(d: f64) -> Option<i64> {

@@ -10,6 +10,7 @@ pub mod escape;
 mod json;
 mod list;
 mod map;
+mod native;
 mod opaque;
 mod order;
 mod print;
@@ -243,8 +244,8 @@ impl<'a> Val<'a> {
             Val::Timestamp(t) => t.is_zero(),
             Val::List(list) => list.items.is_empty(),
             Val::ListRef(list) => list.items.is_empty(),
-            Val::Map(map) => map.len() == 0,
-            Val::MapRef(map) => map.len() == 0,
+            Val::Map(map) => map.is_empty(),
+            Val::MapRef(map) => map.is_empty(),
             // Lists and objects of a schema do not say so in the reference.
             Val::Json(Value::Array(items), None) => items.is_empty(),
             Val::Json(Value::Object(map), None) => map.is_empty(),

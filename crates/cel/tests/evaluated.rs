@@ -11,9 +11,9 @@ use kubelith_cel::value::{
     Authorizer, AuthorizerHandle, AuthzRequest, Decision, DecisionVal, List, Map, Opaque, Res, Timestamp,
 };
 use kubelith_cel::{Env, Program, Type, Val};
+use kubelith_meta::Value;
 use kubelith_meta::text::float_v;
 use kubelith_meta::user::User;
-use kubelith_meta::Value;
 use kubelith_schema::structural::Structural;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
@@ -26,7 +26,9 @@ fn convert(json: &Json) -> Value {
         Json::Number(n) => n.as_i64().map_or_else(|| n.as_f64().unwrap().into(), Value::from),
         Json::String(s) => s.as_str().into(),
         Json::Array(a) => Value::Array(a.iter().map(convert).collect()),
-        Json::Object(o) => Value::Object(o.iter().map(|(k, v)| (kubelith_meta::Str::from(k.as_str()), convert(v))).collect()),
+        Json::Object(o) => {
+            Value::Object(o.iter().map(|(k, v)| (kubelith_meta::Str::from(k.as_str()), convert(v))).collect())
+        }
     }
 }
 
@@ -106,7 +108,6 @@ impl Envs {
     }
 }
 
-
 /// Allows `get`, fails at `fail`, denies the rest, as the reference's did when the facts were made.
 #[derive(Debug)]
 struct Stub;
@@ -163,9 +164,7 @@ fn read(json: &Json) -> Val<'static> {
                 }
                 "duration" => Val::Duration(v.as_i64().unwrap()),
                 "timestamp" => Val::Timestamp(Timestamp::parse(v.as_str().unwrap()).unwrap()),
-                "list" => {
-                    Val::List(Arc::new(List::new(v.as_array().unwrap().iter().map(read).collect()).unwrap()))
-                }
+                "list" => Val::List(Arc::new(List::new(v.as_array().unwrap().iter().map(read).collect()).unwrap())),
                 "map" => {
                     let mut map = Map::with_capacity(0);
                     for entry in v.as_array().unwrap() {
@@ -268,7 +267,9 @@ fn differences(envs: &Envs, fact: &Json) -> Vec<String> {
         (Ok(_), Some(wanted)) => return vec![format!("program\n  wanted {wanted}\n  got    planned")],
     };
     let json: Vec<(String, Value)> = match fact["mode"].as_str() {
-        Some("schema") => ["self", "oldSelf"].iter().filter_map(|n| Some((n.to_string(), convert(fact.get(*n)?)))).collect(),
+        Some("schema") => {
+            ["self", "oldSelf"].iter().filter_map(|n| Some((n.to_string(), convert(fact.get(*n)?)))).collect()
+        }
         Some(_) => {
             let vars = fact["vars"].as_object().into_iter().flatten();
             vars.map(|(name, value)| (name.clone(), convert(value))).collect()

@@ -193,17 +193,8 @@ pub fn equivalent(a: &Type, b: &Type) -> bool {
 }
 
 fn takes_null(of: &Type) -> bool {
-    match of {
-        Type::Null
-        | Type::Optional(_)
-        | Type::Object(_)
-        | Type::Named(_)
-        | Type::Any
-        | Type::Duration
-        | Type::Timestamp
-        | Type::Wrapper(_) => true,
-        _ => false,
-    }
+    use self::Type::{Any, Duration, Named, Null, Object, Optional, Timestamp, Wrapper};
+    matches!(of, Null | Optional(_) | Object(_) | Named(_) | Any | Duration | Timestamp | Wrapper(_))
 }
 
 /// Whether the first type is the same as the second, or dyn where that is not.

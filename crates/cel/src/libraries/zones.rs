@@ -34,7 +34,9 @@ fn find(name: &str, seconds: i64) -> Option<i64> {
     while low < high {
         let middle = (low + high) / 2;
         match name_of(middle)?.cmp(name.as_bytes()) {
-            std::cmp::Ordering::Equal => return at(TABLE.get(data + number(&record(middle)?[3..]) as usize..)?, seconds),
+            std::cmp::Ordering::Equal => {
+                return at(TABLE.get(data + number(&record(middle)?[3..]) as usize..)?, seconds);
+            }
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,
         }

@@ -56,10 +56,13 @@ impl Diagnosis<'_> {
             ) => self.not_two_variables(*first, *second),
             _ => None,
         };
-        if let Some(wrong) = wrong {
-            self.later.push(wrong);
+        match wrong {
+            Some((offset, message)) => {
+                self.later.push((offset, message));
+                Shape::Other(offset)
+            }
+            None => Shape::Other(at),
         }
-        Shape::Other(at)
     }
 
     fn name_at(&self, offset: u32) -> &str {

@@ -8,6 +8,9 @@ pub const MAX_ISSUES: usize = 100;
 /// Longer lines (in bytes) are not shown.
 const MAX_LINE: usize = 16384;
 
+/// A place before the first character: what the reference makes of a part of the text that is nothing has it.
+pub const BEFORE: u32 = u32::MAX;
+
 /// All that is wrong with one expression.
 #[derive(Debug, Clone)]
 pub struct Issues {
@@ -55,12 +58,15 @@ impl Issues {
     }
 }
 
-/// Line from 1, column from 0, in characters.
+/// Line from 1, column from 1, in characters.
 fn locate(source: &str, offset: u32) -> (usize, usize) {
+    if offset == BEFORE {
+        return (1, 0);
+    }
     let before = source.get(..offset as usize).unwrap_or(source);
     let line = memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1;
     let start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |i| i + 1);
-    (line, before[start..].chars().count())
+    (line, before[start..].chars().count() + 1)
 }
 
 impl std::error::Error for Issues {}
@@ -78,8 +84,8 @@ impl fmt::Display for Issues {
             match place {
                 None => write!(f, "ERROR: <input>:-1:0: {}", issue.message)?,
                 Some((line, column)) => {
-                    write!(f, "ERROR: <input>:{line}:{}: {}", column + 1, issue.message)?;
-                    snippet(f, self.source.split('\n').nth(line - 1).unwrap_or(""), column)?;
+                    write!(f, "ERROR: <input>:{line}:{column}: {}", issue.message)?;
+                    snippet(f, self.source.split('\n').nth(line - 1).unwrap_or(""), column.saturating_sub(1))?;
                 }
             }
         }
@@ -91,7 +97,7 @@ impl fmt::Display for Issues {
 }
 
 /// The line, and a caret below it. What is wide gets wide dots.
-fn snippet(f: &mut fmt::Formatter<'_>, line: &str, column: usize) -> fmt::Result {
+fn snippet(f: &mut fmt::Formatter<'_>, line: &str, before: usize) -> fmt::Result {
     if line.len() > MAX_LINE {
         return Ok(());
     }
@@ -102,7 +108,7 @@ fn snippet(f: &mut fmt::Formatter<'_>, line: &str, column: usize) -> fmt::Result
     }
     f.write_str("\n | ")?;
     let mut chars = line.chars();
-    for _ in 0..column {
+    for _ in 0..before {
         match chars.next() {
             Some(c) => f.write_str(if c.len_utf8() > 1 { "\u{ff0e}" } else { "." })?,
             None => break,

@@ -2,6 +2,7 @@
 
 use super::shape::Shape;
 use super::{Diagnosis, Kind, Next, Set, Stop, has, only, or_end, set};
+use crate::error::BEFORE;
 use crate::parse::{MAX_DEPTH, relation};
 
 /// What an expression can begin with.
@@ -37,6 +38,10 @@ const fn with(tokens: Set, more: &[Kind]) -> Next {
     Next { tokens: tokens | set(more), end: false }
 }
 
+/// Rules are numbered to tell places in the grammar apart.
+const PRIMARY_RULE: u32 = 9;
+const LITERAL_RULE: u32 = 16;
+
 type Parsed = Result<Shape, Stop>;
 
 impl Diagnosis<'_> {
@@ -47,7 +52,9 @@ impl Diagnosis<'_> {
         self.frames.push(follow);
         let parsed = match body(self) {
             Err(stop) => {
-                let left = self.partial.take().unwrap_or(Shape::Other(start));
+                // Where no alternative was chosen, there is nothing to have a place.
+                let nothing = if matches!(point, PRIMARY_RULE | LITERAL_RULE) { BEFORE } else { start };
+                let left = self.partial.take().unwrap_or(Shape::Other(nothing));
                 self.recover(stop, point).map(|()| left)
             }
             parsed => parsed,
@@ -305,7 +312,7 @@ impl Diagnosis<'_> {
     }
 
     fn primary(&mut self, follow: Next) -> Parsed {
-        self.rule(follow, 9, |d| {
+        self.rule(follow, PRIMARY_RULE, |d| {
             d.sync(Next { tokens: PRIMARY, end: false })?;
             match d.look(0)? {
                 Kind::Ident | Kind::Dot => d.name(),
@@ -491,7 +498,7 @@ impl Diagnosis<'_> {
     }
 
     fn literal(&mut self, follow: Next) -> Parsed {
-        self.rule(follow, 16, |d| {
+        self.rule(follow, LITERAL_RULE, |d| {
             d.sync(Next { tokens: LITERAL, end: false })?;
             let start = d.token(d.at).start;
             let minus = d.look(0)? == Kind::Minus;

@@ -118,13 +118,15 @@ impl<'a> Shared<'a> {
         let Installed { routes, discovery: entries, resources, services } =
             installed.await.map_err(|e| e.to_string())?;
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
+        let discovery = Discovery::new(address.to_string());
+        frame.metrics.requests.count_what_is_served(discovery.clone());
         let shared = Shared {
             options,
             frame,
             hub,
             resources: Arc::new(resources),
             services,
-            discovery: Discovery::new(address.to_string()),
+            discovery,
             openapi: OpenApi::new(library()),
             admission,
             access,

@@ -116,6 +116,16 @@ impl Discovery {
     pub fn groups(&self) -> Vec<Group> {
         self.merged().groups.clone()
     }
+
+    /// Who in this server serves a resource, or a subresource if one is named. Other servers are not asked.
+    pub fn server_of(&self, gv: &GroupVersion, plural: &str, subresource: &str) -> Option<Source> {
+        let sources = self.sources.lock().expect("no panic under this lock");
+        [Source::BuiltIn, Source::CustomResources].into_iter().find(|source| {
+            let resources = sources.get(source).and_then(|known| known.get(gv)).map(|e| &e.version.resources);
+            let resource = resources.and_then(|all| all.iter().find(|r| r.plural == plural));
+            resource.is_some_and(|r| subresource.is_empty() || r.subresources.iter().any(|s| s.name == subresource))
+        })
+    }
 }
 
 /// Groups by the highest priority of their versions, then by name; versions by priority, then as Kubernetes sorts them.

@@ -1,5 +1,6 @@
 //! Connections put aside and taken up again, with a real client and with one that counts every frame.
 
+mod changes;
 mod watches;
 
 use super::frames::{self, HEAD, Head};

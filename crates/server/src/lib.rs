@@ -40,6 +40,7 @@ pub mod table;
 pub mod testing;
 pub mod tls;
 pub mod upgrade;
+pub mod upload;
 
 #[cfg(test)]
 mod server_tests;

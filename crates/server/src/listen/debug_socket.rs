@@ -3,6 +3,7 @@
 use crate::filters::request_info;
 use crate::http::{Body, BoxHandler, RequestBody};
 use crate::routes::{self, Routes};
+use crate::upload::{Unread, Upload};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -52,7 +53,8 @@ async fn serve(listener: UnixListener, handler: BoxHandler) {
 
 async fn serve_one(stream: UnixStream, handler: BoxHandler) {
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let response = handler.handle(request.map(RequestBody::Incoming).into());
+        let response =
+            handler.handle(request.map(|body| RequestBody::Incoming(Upload::new(body, Unread::Left))).into());
         async move { Ok::<http::Response<Body>, Infallible>(response.await) }
     });
     let served = http1::Builder::new()

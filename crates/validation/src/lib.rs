@@ -20,7 +20,9 @@ mod rbac;
 mod resource;
 mod scheduling;
 mod seen;
+mod semver;
 mod storage;
+mod storage_version;
 pub mod webhook;
 
 pub use capabilities::allow_privileged;
@@ -74,6 +76,7 @@ pub fn rules(group: &str, plural: &str) -> Rules {
         "resource.k8s.io" => resource::rules(plural),
         "scheduling.k8s.io" => scheduling::rules(plural),
         "storage.k8s.io" => storage::rules(plural),
+        "internal.apiserver.k8s.io" | "storagemigration.k8s.io" => storage_version::rules(plural),
         _ => None,
     };
     rules.unwrap_or(Rules::NONE)

@@ -5,6 +5,7 @@ mod controller;
 mod endpoints;
 mod event;
 mod node;
+mod node_config;
 pub mod pod;
 pub mod quota;
 mod service;

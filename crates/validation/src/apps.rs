@@ -5,6 +5,7 @@ use crate::common::{
 };
 use crate::core::pod::{self, Owner, PodName};
 use crate::core::volume::check_claim;
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_percent, name_is_dns_label, name_is_dns_subdomain};
@@ -196,7 +197,8 @@ pub fn check_always(spec: &Value, what: &str, errors: &mut ErrorList) {
 fn invalid_selector(spec: &Value, errors: &mut ErrorList) -> bool {
     let is_invalid = LabelSelector::from_object(spec.some("selector")).is_err();
     if is_invalid {
-        errors.push(Error::invalid(&SPEC.child("selector"), member(spec, "selector"), "invalid label selector"));
+        let shown = internal::shown("LabelSelector", spec.get("selector"));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, "invalid label selector"));
     }
     is_invalid
 }
@@ -464,11 +466,16 @@ fn with_claims(spec: &Value) -> Value {
     if claims.is_empty() {
         return own;
     }
-    let names: Vec<&str> = claims.iter().map(|c| c.meta().name()).collect();
+    let mut names: Vec<&str> = Vec::with_capacity(claims.len());
+    for name in claims.iter().map(|claim| claim.meta().name()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let mut volumes: Vec<Value> = names
         .iter()
         .map(|name| {
-            let claim = Value::from([("claimName", Value::from(format!("_{name}")))]);
+            let claim = Value::from([("claimName", Value::from(*name))]);
             Value::from([("name", Value::from(*name)), ("persistentVolumeClaim", claim)])
         })
         .collect();

@@ -70,7 +70,8 @@ fn flow_schema(schema: &Value) -> ErrorList {
         && !["ByNamespace", "ByUser"].contains(&method.text("type"))
     {
         let path = SPEC.child("distinguisherMethod");
-        errors.push(Error::not_supported(&path.child("type"), method, ["ByNamespace", "ByUser"]));
+        let shown = internal::shown("FlowDistinguisherMethod", Some(method));
+        errors.push(Error::not_supported(&path.child("type"), shown, ["ByNamespace", "ByUser"]));
     }
     let level = spec.get("priorityLevelConfiguration").map_or("", |l| l.text("name"));
     let reference = SPEC.child("priorityLevelConfiguration");

@@ -265,7 +265,8 @@ fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     let path = SPEC.children(&["jobTemplate", "spec"]);
     check_job_spec(job, &path, errors);
     if let Some(selector) = job.some("selector") {
-        errors.push(Error::invalid(&path.child("selector"), selector, "`selector` will be auto-generated"));
+        let shown = internal::shown("LabelSelector", Some(selector));
+        errors.push(Error::invalid(&path.child("selector"), shown, "`selector` will be auto-generated"));
     }
     if job.flag("manualSelector") {
         errors.push(Error::not_supported(&path.child("manualSelector"), true, ["nil", "false"]));

@@ -47,14 +47,13 @@ pub fn rules(plural: &str) -> Option<Rules> {
 }
 
 const NAMESPACE: Rules = {
-    use crate::common::{Fields, SPEC, member};
+    use crate::common::{Fields, SPEC, finalizer_name, member};
     use kubelith_meta::field::{BadValue, Error, Path};
-    use kubelith_meta::object::validate_finalizer_name;
     Rules {
         create: |_, object| {
             let mut errors = meta(object, Forbidden, name_is_dns_label);
             for name in member(object, "spec").texts("finalizers") {
-                errors.extend(validate_finalizer_name(name, &SPEC.child("finalizers")));
+                finalizer_name(name, &SPEC.child("finalizers"), &mut errors);
             }
             errors
         },
@@ -74,7 +73,7 @@ const NAMESPACE: Rules = {
                 }
                 "finalize" => {
                     for (i, name) in member(new, "spec").texts("finalizers").into_iter().enumerate() {
-                        errors.extend(validate_finalizer_name(name, &SPEC.item("finalizers", i)));
+                        finalizer_name(name, &SPEC.item("finalizers", i), &mut errors);
                     }
                 }
                 _ => {}

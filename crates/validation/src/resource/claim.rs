@@ -1,7 +1,9 @@
 //! Claims, their templates, and classes of devices.
 
 use super::{EFFECTS, attribute_name, each, each_once};
-use crate::common::{Fields, SPEC, dns_label, dns_subdomain, invalid_all, member, meta, one_of, supported};
+use crate::common::{
+    Fields, SPEC, declared_long_name, dns_label, dns_subdomain, invalid_all, member, meta, one_of, supported,
+};
 use crate::core::quota::is_extended_resource;
 use crate::core::volume::check_template_metadata;
 use crate::internal;
@@ -198,7 +200,7 @@ pub fn check_template(template: &Value) -> ErrorList {
 }
 
 pub fn check_class(class: &Value, old: Option<&Value>) -> ErrorList {
-    let mut errors = meta(class, Namespacing::Forbidden, name_is_dns_subdomain);
+    let mut errors = meta(class, Namespacing::Forbidden, declared_long_name);
     check_class_spec(class, old, &mut errors);
     errors
 }

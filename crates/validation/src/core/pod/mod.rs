@@ -109,6 +109,7 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
     if let Some(os) = os.set() {
         check_os(os, spec, path, errors);
     }
+    variables::check_files(spec, path, errors);
 }
 
 fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {

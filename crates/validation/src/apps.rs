@@ -48,7 +48,8 @@ pub fn rules(plural: &str) -> Option<Rules> {
             },
             update: |_, new, old| {
                 let mut errors = meta_update(new, old);
-                revision(new, &mut errors);
+                errors.extend(meta(new, Namespacing::Required, name_is_dns_subdomain));
+                not_negative(new.number("revision"), &Path::new("revision"), &mut errors);
                 immutable_member(new, old, "data", &Path::ROOT, &mut errors);
                 errors
             },
@@ -78,7 +79,8 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value, rule: SpecRule, cou
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     rule(spec, &mut errors);
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    let [new, old] = [spec, before].map(|spec| spec.get("selector"));
+    internal::immutable("*LabelSelector", new, old, &SPEC.child("selector"), &mut errors);
     errors
 }
 
@@ -431,7 +433,8 @@ fn check_stateful_set(spec: &Value, before: Option<&Value>, errors: &mut ErrorLi
     }
     check_selector(spec, "statefulset", errors);
     if LabelSelector::from_object(spec.some("selector")).is_err() {
-        errors.push(Error::invalid(&SPEC.child("selector"), member(spec, "selector"), ""));
+        let shown = internal::shown("LabelSelector", spec.get("selector"));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, ""));
     } else {
         check_match(spec, &SPEC, WhenEmpty::Anything, errors);
         let was_wrong = before.is_some_and(|before| {
@@ -514,12 +517,12 @@ fn check_stateful_strategy(strategy: &Value, errors: &mut ErrorList) {
 }
 
 fn revision(object: &Value, errors: &mut ErrorList) {
+    not_negative(object.number("revision"), &Path::new("revision"), errors);
     if !object.has("data") {
         errors.push(Error::required(&Path::new("data"), "data is mandatory"));
     } else if object.get("data").is_some_and(|d| d.as_object().is_none()) {
-        errors.push(Error::invalid(&Path::new("data"), "<value omitted>", "data must be a valid JSON object"));
+        errors.push(Error::required(&Path::new("data"), "data must be a valid JSON object"));
     }
-    not_negative(object.number("revision"), &Path::new("revision"), errors);
 }
 
 pub fn positive_int_or_percent(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {

@@ -84,7 +84,8 @@ fn kind(group: &str, plural: &str) -> Kind {
         }
         ("admissionregistration.k8s.io", _) => other::unlike_static(P.generation(Spec).guarded()),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
-        ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "deviceclasses") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "resourceslices") => other::RESOURCE_SLICE,
         ("resource.k8s.io", "resourceclaims") => devices::CLAIM,
         ("resource.k8s.io", _) => P.returned(),
         ("storage.k8s.io", "storageclasses") => other::STORAGE_CLASS,

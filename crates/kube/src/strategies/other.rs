@@ -78,6 +78,23 @@ pub const RUNTIME_CLASS: Kind = Kind {
     ..Kind::PLAIN
 };
 
+pub const RESOURCE_SLICE: Kind = Kind {
+    generation: Generation::Spec,
+    delete_returns_object: true,
+    warnings_on_create: |_, slice| slice_warnings(slice),
+    warnings_on_update: |_, _, slice, _| slice_warnings(slice),
+    ..Kind::PLAIN
+};
+
+fn slice_warnings(slice: &Value) -> Vec<String> {
+    let driver = slice.str_at(&["spec", "driver"]);
+    if driver == driver.to_lowercase() {
+        return Vec::new();
+    }
+    let name = Quoted(driver);
+    vec![format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters")]
+}
+
 /// Updates of /status leave metadata alone.
 pub const fn sealed(mut kind: Kind) -> Kind {
     kind.prepare_for_update = |_, part, object, old| {

@@ -114,7 +114,8 @@ fn check_generated_selector(job: &Value, spec: &Value, labels: Labels, errors: &
     }
     let made: Map = wanted.iter().copied().collect();
     if LabelSelector::from_object(Some(selector)).is_ok_and(|selector| !selector.matches(&made)) {
-        errors.push(Error::invalid(&SPEC.child("selector"), selector, "`selector` not auto-generated"));
+        let shown = internal::shown("LabelSelector", Some(selector));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, "`selector` not auto-generated"));
     }
 }
 

@@ -12,7 +12,9 @@ mod service;
 pub mod volume;
 
 use crate::Rules;
-use crate::common::{meta, meta_update};
+use crate::common::{Fields, SPEC, finalizer_name, member, meta, meta_update};
+use kubelith_meta::Value;
+use kubelith_meta::field::ErrorList;
 use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::Namespacing::{Forbidden, Required};
 
@@ -46,19 +48,21 @@ pub fn rules(plural: &str) -> Option<Rules> {
     })
 }
 
+fn check_namespace(object: &Value) -> ErrorList {
+    let mut errors = meta(object, Forbidden, name_is_dns_label);
+    for name in member(object, "spec").texts("finalizers") {
+        finalizer_name(name, &SPEC.child("finalizers"), &mut errors);
+    }
+    errors
+}
+
 const NAMESPACE: Rules = {
-    use crate::common::{Fields, SPEC, finalizer_name, member};
     use kubelith_meta::field::{BadValue, Error, Path};
     Rules {
-        create: |_, object| {
-            let mut errors = meta(object, Forbidden, name_is_dns_label);
-            for name in member(object, "spec").texts("finalizers") {
-                finalizer_name(name, &SPEC.child("finalizers"), &mut errors);
-            }
-            errors
-        },
+        create: |_, object| check_namespace(object),
         update: |request, new, old| {
-            let mut errors = meta_update(new, old);
+            let mut errors = if request.subresource.is_empty() { check_namespace(new) } else { ErrorList::new() };
+            errors.extend(meta_update(new, old));
             match request.subresource {
                 "status" => {
                     let phase = new.str_at(&["status", "phase"]);

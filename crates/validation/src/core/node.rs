@@ -190,3 +190,66 @@ fn check_ranges(spec: &Value, errors: &mut ErrorList) {
         errors.push(Error::invalid(&path, member(spec, "podCIDRs"), detail));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{check_create, check_update};
+
+    fn node(more: &str) -> String {
+        format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},{more}}}"#)
+    }
+
+    #[test]
+    fn new_ones() {
+        let cases = [
+            (
+                r#""status":{"capacity":{"k":"-1"},"declaredFeatures":["B","A","x"]}"#,
+                vec![
+                    "status.capacity.k: Invalid value: \"-1\": must be greater than or equal to 0",
+                    "status.declaredFeatures[1]: Invalid value: \"A\": list must be sorted alphabetically",
+                    "status.declaredFeatures[2]: Invalid value: \"x\": invalid feature name \"x\": must start with an \
+                     UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+                     MyFeature/mySubFeature), and contain only alphanumeric characters and slashes",
+                ],
+            ),
+            (
+                r#""spec":{"podCIDRs":["10.0.0.0/24","10.0.1.0/24"],"taints":[{"key":"a","effect":"NoSchedule"},
+                    {"key":"a","effect":"NoSchedule"}]}"#,
+                vec![
+                    "metadata.taints[1]: Duplicate value: {\"Key\":\"a\",\"Value\":\"\",\"Effect\":\"NoSchedule\",\
+                     \"TimeAdded\":null}: taints must be unique by key and effect pair",
+                    "spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"10.0.1.0/24\"]: may specify no more than one CIDR for \
+                     each IP family",
+                ],
+            ),
+        ];
+        for (more, expected) in cases {
+            assert_eq!(check_create("", "nodes", &node(more)), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn changes() {
+        let old = node(r#""spec":{"externalID":"a"}"#);
+        let new = node(r#""spec":{"configSource":{"configMap":{"uid":"u","name":"n","kubeletConfigKey":"k"}}}"#);
+        let expected = [
+            "spec.configSource.configMap.uid: Forbidden: uid must not be set in spec",
+            "spec.configSource.configMap.namespace: Required value",
+            "spec.externalID: Forbidden: may not be updated",
+        ];
+        assert_eq!(check_update("", "nodes", "", &new, &old), expected);
+    }
+
+    #[test]
+    fn pods_to_avoid() {
+        let annotated = |text: &str| {
+            let text = serde_json::Value::from(text);
+            format!(
+                r#"{{"metadata":{{"name":"n","annotations":{{"scheduler.alpha.kubernetes.io/preferAvoidPods":{text}}}}}}}"#
+            )
+        };
+        let errors = check_create("", "nodes", &annotated(r#"{"preferAvoidPods":[{}]}"#));
+        let path = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0]";
+        assert_eq!(errors, [format!("{path}.PodSignature: Required value")]);
+    }
+}

@@ -248,3 +248,49 @@ fn total(spec: &Value, key: &str, name: &str) -> Option<Quantity> {
     }
     running.max(most)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::value;
+
+    #[test]
+    fn of_pods() {
+        let containers = r#""containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"3"}}},
+            {"resources":{"requests":{"cpu":"1500m"}}}]"#;
+        let cases = [
+            (r#"{"requests":{"cpu":"3"}}"#, "", vec![]),
+            (
+                r#"{"claims":[{"name":"c"}],"requests":{"cpu":"2"},"limits":{"cpu":"2"}}"#,
+                r#","resourceClaims":[{"name":"c"}]"#,
+                vec![
+                    "p.claims: Forbidden: claims may not be set for Resources at pod-level",
+                    "p.requests[cpu]: Invalid value: \"2\": must be greater than or equal to aggregate container requests of \
+                     2500m",
+                    "p.containers[0][cpu].limits: Invalid value: \"3\": must be less than or equal to pod limits of 2",
+                ],
+            ),
+            (
+                r#"{"requests":{"k":"1"}}"#,
+                "",
+                vec!["p.requests[k]: Invalid value: \"k\": must be a standard resource type or fully qualified"],
+            ),
+            (
+                r#"{"requests":{"example.com/k":"1"},"limits":{"example.com/k":"1"}}"#,
+                "",
+                vec![
+                    "p.limits[example.com/k]: Unsupported value: \"example.com/k\": supported values: \"cpu\", \
+                     \"hugepages-\", \"memory\"",
+                    "p.requests[example.com/k]: Unsupported value: \"example.com/k\": supported values: \"cpu\", \
+                     \"hugepages-\", \"memory\"",
+                ],
+            ),
+            ("{}", r#","os":{"name":"windows"}"#, vec!["p: Forbidden: may not be set for a windows pod"]),
+        ];
+        for (own, more, expected) in cases {
+            let mut errors = ErrorList::new();
+            check_pod(&value(own), &value(&format!("{{{containers}{more}}}")), &Path::new("p"), &mut errors);
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{own}");
+        }
+    }
+}

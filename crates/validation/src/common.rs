@@ -103,7 +103,7 @@ pub fn declared_long_name(name: &str, name_use: NameUse) -> Messages {
     }
     let mut messages = names::is_dns1123_subdomain(name);
     for message in messages.iter_mut().filter(|message| message.starts_with("must be no more than")) {
-        *message = message.replace("characters", "bytes").into();
+        *message = message.replace("characters", "bytes");
     }
     messages
 }

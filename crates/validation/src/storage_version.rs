@@ -37,8 +37,8 @@ fn version_name(name: &str, _: NameUse) -> Messages {
     let Some((group, resource)) = name.rsplit_once('.') else {
         return vec!["name must be in the form of <group>.<resource>".into()];
     };
-    let group = is_dns1123_subdomain(group).into_iter().map(|m| format!("the group segment {m}").into());
-    let resource = is_dns1035_label(resource).into_iter().map(|m| format!("the resource segment {m}").into());
+    let group = is_dns1123_subdomain(group).into_iter().map(|m| format!("the group segment {m}"));
+    let resource = is_dns1035_label(resource).into_iter().map(|m| format!("the resource segment {m}"));
     group.chain(resource).collect()
 }
 
@@ -164,7 +164,7 @@ fn check_migration(migration: &Value) -> ErrorList {
     let mut errors = meta(migration, Namespacing::Forbidden, name_is_dns_subdomain);
     let of = member(member(migration, "spec"), "resource");
     let path = SPEC.child("resource");
-    let joined = |problems: Messages| if problems.is_empty() { problems } else { vec![problems.join(",").into()] };
+    let joined = |problems: Messages| if problems.is_empty() { problems } else { vec![problems.join(",")] };
     match of.text("resource") {
         "" => errors.push(Error::required(&path.child("resource"), "resource is required to be set")),
         name => invalid_all(joined(is_dns1035_label(name)), &path.child("resource"), name, &mut errors),

@@ -6,6 +6,7 @@ use crate::common::{
 };
 use crate::core::quota::is_extended_resource;
 use crate::core::volume::check_template_metadata;
+use crate::expression::{self, Environment, Expression, Purpose};
 use crate::internal;
 use crate::storage::driver_name;
 use kubelith_meta::Value;
@@ -144,7 +145,12 @@ fn check_selectors(selectors: &[Value], path: &Path<'_>, errors: &mut ErrorList)
             Some(cel) if cel.text("expression").len() > MAX_EXPRESSION => {
                 errors.push(Error::too_long(&path.child("expression"), MAX_EXPRESSION));
             }
-            Some(_) => {}
+            Some(cel) => {
+                let purpose = Purpose::DeviceSelector;
+                let environment = Environment { purpose, has_params: false, variables: &[], is_stored: false };
+                let source = Expression::plain(cel.text("expression"));
+                expression::check(source, environment, &path.child("expression"), errors);
+            }
         }
     });
 }

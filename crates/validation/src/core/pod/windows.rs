@@ -24,7 +24,7 @@ pub fn check_options(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     };
     if let Some(name) = text("gmsaCredentialSpecName") {
         for problem in is_dns1123_subdomain(name) {
-            refuse("gmsaCredentialSpecName", name, problem.into());
+            refuse("gmsaCredentialSpecName", name, problem);
         }
     }
     match text("gmsaCredentialSpec") {

@@ -82,7 +82,7 @@ pub fn member<'a>(value: &'a Value, key: &str) -> &'a Value {
 }
 
 /// Metadata of a new object of a built-in kind.
-pub fn meta(object: &Value, namespaced: Namespacing, rule: NameRule) -> ErrorList {
+pub fn meta(object: &Value, namespaced: Namespacing, rule: impl Fn(&str, NameUse) -> Messages) -> ErrorList {
     let mut errors = validate_object_meta(object.meta(), namespaced, rule, &METADATA);
     errors.extend(validate_kube_finalizers(object.meta(), &METADATA.child("finalizers")));
     errors

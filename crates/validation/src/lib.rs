@@ -6,6 +6,7 @@ mod apps;
 mod autoscaling;
 mod batch;
 mod capabilities;
+mod certificates;
 mod common;
 mod coordination;
 mod core;
@@ -21,6 +22,7 @@ mod scheduling;
 mod seen;
 mod storage;
 pub mod webhook;
+pub mod x509;
 
 pub use capabilities::allow_privileged;
 pub use core::pod::qos_class;
@@ -63,6 +65,7 @@ pub fn rules(group: &str, plural: &str) -> Rules {
         "apps" => apps::rules(plural),
         "autoscaling" => autoscaling::rules(plural),
         "batch" => batch::rules(plural),
+        "certificates.k8s.io" => certificates::rules(plural),
         "coordination.k8s.io" => coordination::rules(plural),
         "discovery.k8s.io" => discovery::rules(plural),
         "flowcontrol.apiserver.k8s.io" => flowcontrol::rules(plural),

@@ -60,6 +60,10 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills in what the client left out, at the version it speaks. Also runs on objects read in that version.
     fn default_object(&self, _version: &str, _object: &mut Value) {}
 
+    /// Completes what an earlier release stored. Runs on objects as they are read from the store, after their defaults were
+    /// filled in; on what is written today it changes nothing.
+    fn complete_read(&self, _object: &mut Value) {}
+
     /// Clears what clients may not set and sets what the server knows. Runs after mutating admission.
     fn prepare_for_create(&self, _call: &Call, _object: &mut Value) {}
 

@@ -24,6 +24,7 @@ pub struct Kind {
     pub delete_returns_object: bool,
     pub garbage_collection: GarbageCollection,
     pub default: DefaultFn,
+    pub complete_read: fn(&mut Value),
     pub prepare_for_create: fn(&Call, &mut Value),
     pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
     /// The rules for objects of this kind, of the crate that knows them all.
@@ -58,6 +59,7 @@ impl Kind {
         delete_returns_object: false,
         garbage_collection: GarbageCollection::DeleteDependents,
         default: defaults::NOTHING,
+        complete_read: |_| {},
         prepare_for_create: |_, _| {},
         prepare_for_update: |_, _, _, _| {},
         rules: Rules::NONE,
@@ -145,6 +147,13 @@ impl Deref for Bound {
 impl Strategy for Bound {
     fn default_object(&self, version: &str, object: &mut Value) {
         (self.default)(version, object);
+    }
+
+    fn complete_read(&self, object: &mut Value) {
+        (self.complete_read)(object);
+        if let Some(services) = &self.services {
+            services.complete_read(object);
+        }
     }
 
     fn prepare_for_create(&self, call: &Call, object: &mut Value) {

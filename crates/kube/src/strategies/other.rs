@@ -93,6 +93,30 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     kind
 }
 
+/// As [`sealed`], and not even the name of the object is looked at: all metadata is the stored object's, but for who owns
+/// what in its status.
+pub const fn status_only(kind: Kind) -> Kind {
+    let mut kind = sealed(kind);
+    kind.prepare_for_update = |_, part, object, old| {
+        if part == Part::Status {
+            let managed = object.remove_at(&["metadata", "managedFields"]);
+            object.copy_at(&["metadata"], old);
+            object.put_at(&["metadata", "managedFields"], managed);
+        }
+    };
+    kind
+}
+
+/// As [`sealed`], though the fields that cannot be changed by way of the status are owned by whoever tries.
+pub const POD_CERTIFICATE_REQUEST: Kind = {
+    let mut kind = sealed(Kind::PLAIN.guarded());
+    kind.reset_fields = |part| match part {
+        Part::Status => &[&["spec"]],
+        Part::Main | Part::Other(_) => &[],
+    };
+    kind
+};
+
 pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
         ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];

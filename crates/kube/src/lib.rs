@@ -11,6 +11,7 @@ pub mod connect;
 pub mod defaults;
 mod emulation;
 mod escalation;
+mod gated;
 mod install;
 pub mod services;
 pub mod strategies;

@@ -45,7 +45,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
 /// The same with another time for conversion webhooks to answer in.
 pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
     let installed = install(Install {
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
         ..Install::unguarded(hub.clone())

@@ -52,12 +52,6 @@ pub const REPLICA_SET: Kind = Kind {
 
 pub const STATEFUL_SET: Kind = Kind {
     generation: Generation::Spec,
-    prepare_for_create: |_, set| drop_max_unavailable(set, None),
-    prepare_for_update: |_, part, set, old| {
-        if part == Part::Main {
-            drop_max_unavailable(set, Some(old));
-        }
-    },
     warnings_on_create: |_, set| {
         let mut warnings = template_warnings(set, None);
         stateful_set_warnings(set, |path| path, &mut warnings);
@@ -74,14 +68,6 @@ pub const STATEFUL_SET: Kind = Kind {
     },
     ..Kind::PLAIN
 };
-
-/// How many pods of a set may be down at a time is a feature that is off; who has used it keeps it.
-fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
-    const PATH: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
-    if old.is_none_or(|old| old.at(&PATH).is_none()) {
-        set.remove_at(&PATH);
-    }
-}
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];
 

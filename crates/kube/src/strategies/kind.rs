@@ -2,6 +2,7 @@
 
 use super::devices;
 use crate::defaults::{self, DefaultFn};
+use crate::gated::Gated;
 use crate::services::Services;
 use futures::future::BoxFuture;
 use kubelith_meta::field::ErrorList;
@@ -130,6 +131,8 @@ fn request_of(call: &Call) -> Request<'_> {
 /// A kind with what its behaviour needs of the server.
 pub struct Bound {
     pub kind: Kind,
+    /// What is dropped because its gate is off.
+    pub gated: Gated,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
     /// Of claims on devices only: where their namespaces are.
@@ -157,6 +160,7 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_create(&self, call: &Call, object: &mut Value) {
+        self.gated.drop_from(object, None);
         (self.prepare_for_create)(call, object);
     }
 
@@ -179,6 +183,7 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_update(&self, call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
+        self.gated.drop_from(object, Some(old));
         (self.prepare_for_update)(call, part, object, old);
     }
 

@@ -12,24 +12,28 @@ mod pod_warnings;
 
 pub use kind::{Bound, Kind};
 
+use crate::gated::{Gated, Gates};
 use crate::services::Services;
 use kubelith_registry::{GarbageCollection, Generation, Objects, Strategy};
 use std::sync::Arc;
 
-/// The strategy of a built-in resource.
-pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete(group, plural), services: None, namespaces: None })
+/// The strategy of a built-in resource, with these gates.
+pub fn of(group: &str, plural: &str, gates: Gates<'_>) -> Arc<dyn Strategy> {
+    let gated = Gated::of(group, plural, gates);
+    Arc::new(Bound { kind: complete(group, plural), gated, services: None, namespaces: None })
 }
 
 /// The strategy of claims on devices and their templates, which ask their namespaces.
-pub fn of_claims(plural: &str, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
+pub fn of_claims(plural: &str, objects: &Arc<Objects>, gates: Gates<'_>) -> Arc<dyn Strategy> {
     let kind = complete("resource.k8s.io", plural);
-    Arc::new(Bound { kind, services: None, namespaces: Some(objects.clone()) })
+    let gated = Gated::of("resource.k8s.io", plural, gates);
+    Arc::new(Bound { kind, gated, services: None, namespaces: Some(objects.clone()) })
 }
 
 /// The strategy of services, which get their addresses and ports from these pools.
-pub fn of_services(services: &Arc<Services>) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()), namespaces: None })
+pub fn of_services(services: &Arc<Services>, gates: Gates<'_>) -> Arc<dyn Strategy> {
+    let gated = Gated::of("", "services", gates);
+    Arc::new(Bound { kind: complete("", "services"), gated, services: Some(services.clone()), namespaces: None })
 }
 
 fn complete(group: &str, plural: &str) -> Kind {
@@ -38,7 +42,7 @@ fn complete(group: &str, plural: &str) -> Kind {
 
 /// What sets a kind apart.
 fn kind(group: &str, plural: &str) -> Kind {
-    use Generation::{Member, Spec, SpecChanges};
+    use Generation::{Member, Spec};
     use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
     match (group, plural) {
@@ -88,7 +92,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("resource.k8s.io", _) => P.returned(),
         ("storage.k8s.io", "storageclasses") => other::STORAGE_CLASS,
         ("storage.k8s.io", "volumeattributesclasses") => P.returned(),
-        ("storage.k8s.io", "csidrivers") => P.generation(SpecChanges).guarded().returned(),
+        ("storage.k8s.io", "csidrivers") => other::CSI_DRIVER,
         ("storage.k8s.io", "csinodes") => P.guarded().returned(),
         ("storage.k8s.io", "volumeattachments") => other::sealed(P.guarded().returned()),
         ("storage.k8s.io", "csistoragecapacities") => other::CSI_STORAGE_CAPACITY,

@@ -63,6 +63,15 @@ pub const STORAGE_CLASS: Kind = Kind {
     ..Kind::PLAIN
 };
 
+pub const CSI_DRIVER: Kind = Kind {
+    generation: Generation::SpecChanges,
+    updates_unconditionally: false,
+    delete_returns_object: true,
+    warnings_on_create: |_, driver| token_warnings(driver, None),
+    warnings_on_update: |_, _, driver, old| token_warnings(driver, Some(old)),
+    ..Kind::PLAIN
+};
+
 pub const CSI_STORAGE_CAPACITY: Kind = Kind {
     updates_unconditionally: false,
     warnings_on_create: |_, capacity| capacity_warnings(capacity),
@@ -175,6 +184,21 @@ fn storage_class_warnings(class: &Value) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Tokens that are not among the secrets of a volume are among its attributes, which end up in logs.
+fn token_warnings(driver: &Value, old: Option<&Value>) -> Vec<String> {
+    const TOKENS: [&str; 2] = ["spec", "tokenRequests"];
+    let tokens = driver.at(&TOKENS).filter(|tokens| !tokens.is_empty());
+    let is_same = old.is_some_and(|old| old.at(&TOKENS) == tokens);
+    if tokens.is_none() || is_same || driver.at(&["spec", "serviceAccountTokenInSecrets"]).is_some() {
+        return Vec::new();
+    }
+    vec![
+        "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible \
+         logging of tokens in volume attributes"
+            .into(),
+    ]
 }
 
 fn capacity_warnings(capacity: &Value) -> Vec<String> {

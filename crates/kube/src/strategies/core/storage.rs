@@ -56,11 +56,6 @@ fn keep_transition_time(_: &Call, part: Part<'_>, volume: &mut Value, old: &Valu
 fn normalize_data_sources(claim: &mut Value, old: Option<&Value>) {
     // A source of a kind that only the newer field can name must not be lost by a client that knows the older alone.
     let in_use = old.is_some_and(|old| old.at(&DATA_SOURCE).is_some() || old.at(&DATA_SOURCE_REF).is_some());
-    let ref_in_use = old.is_some_and(|old| old.at(&DATA_SOURCE_REF).is_some());
-    if !ref_in_use && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
-        // Sources in other namespaces need a feature that is off.
-        claim.remove_at(&DATA_SOURCE_REF);
-    }
     if !in_use && claim.at(&DATA_SOURCE_REF).is_none() && !is_known_source(claim.at(&DATA_SOURCE)) {
         claim.remove_at(&DATA_SOURCE);
     }

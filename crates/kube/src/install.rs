@@ -203,7 +203,8 @@ async fn resource(
 fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let access = &config.access;
     let (group, plural) = (&descriptor.group, &descriptor.plural);
-    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
+    let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
+    crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {

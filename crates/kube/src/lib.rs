@@ -14,6 +14,7 @@ mod escalation;
 mod gated;
 mod install;
 pub mod services;
+mod signers;
 pub mod strategies;
 
 pub use emulation::Emulation;

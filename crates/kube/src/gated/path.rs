@@ -84,7 +84,9 @@ fn remove(steps: &[Step], value: &mut Value, prune: usize) -> bool {
             }
         }
         _ => {
-            for_each(step, found, |inner| drop(remove(rest, inner, prune)));
+            for_each(step, found, |inner| {
+                remove(rest, inner, prune);
+            });
             false
         }
     }

@@ -140,9 +140,6 @@ impl Resource {
         let meta = object.make_object().entry_or_null("metadata").make_object();
         meta.insert("creationTimestamp", self.clock.now().rfc3339());
         meta.insert("uid", random::uid(random::random_bits));
-        for gone in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            meta.remove(gone);
-        }
         let empty =
             |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
         if !empty("generateName", meta) {

@@ -173,8 +173,12 @@ impl ServerBuilder {
         let selection = Arc::new(self.config.metrics.clone());
         self.metrics.describe_selection(&selection);
         let everything = Arc::new(Selection::default());
-        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone(), selection));
-        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything));
+        self.routes.exact(
+            "/metrics",
+            Listing::Listed,
+            metrics_route(self.metrics.registry.clone(), selection, Some(self.metrics.requests.clone())),
+        );
+        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything, None));
         routes::install_version(&mut self.routes, &self.config.version);
         if self.config.statusz {
             routes::install_statusz(&mut self.routes, &self.config.version);

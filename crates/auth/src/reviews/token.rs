@@ -30,7 +30,7 @@ pub async fn evaluate(
     status.insert("user", Value::object());
     match result {
         Ok(None) => {}
-        Err(e) => drop(status.insert("error", e.to_string())),
+        Err(e) => drop(status.insert("error", with_own_tokens(&e.to_string()))),
         Ok(Some(response)) => {
             if !audiences.is_empty() && intersect(&audiences, &response.audiences).is_empty() {
                 return Err(Status::internal_error("error validating audiences"));
@@ -44,6 +44,16 @@ pub async fn evaluate(
     }
     review.set_at(&["status"], Value::Object(status));
     Ok(())
+}
+
+/// The tokens of the server itself are looked at first, and do not know the token either. The reference lists every
+/// reason once.
+fn with_own_tokens(why: &str) -> String {
+    let reasons = why.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(why);
+    match reasons == INVALID_TOKEN || reasons.starts_with(&format!("{INVALID_TOKEN}, ")) {
+        true => why.to_owned(),
+        false => format!("[{INVALID_TOKEN}, {reasons}]"),
+    }
 }
 
 async fn authenticate(token: &str, audiences: &[Str], authenticator: &dyn Authenticator) -> Authentication {

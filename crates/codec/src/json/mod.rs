@@ -23,7 +23,9 @@ pub use crate::error::DecodeError;
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use lexer::MAX_DEPTH;
 pub use number::{write_float, write_int};
-pub use parse::{Decoded, parse, parse_document, parse_stored, parse_stored_without, parse_strict, validate};
+pub use parse::{
+    Decoded, PatchText, parse, parse_document, parse_patch, parse_stored, parse_stored_without, parse_strict, validate,
+};
 pub use skip::{RawMember, members_from};
 pub use strict::{MAX_STRICT_ERRORS, StrictError, Strictness};
 pub use type_meta::{TypeMeta, type_meta};

@@ -45,6 +45,14 @@ pub fn write_float(out: &mut Vec<u8>, f: f64) {
     }
 }
 
+/// Whether a fraction is printed as it was written: `1.5` is, `3.0` and `1e40` are not.
+pub(crate) fn is_written_as(value: &Value, text: &str) -> bool {
+    let Value::Float(f) = value else { return false };
+    let mut printed = Vec::new();
+    write_float(&mut printed, *f);
+    f.fract() != 0.0 && printed == text.as_bytes()
+}
+
 pub fn write_int(out: &mut Vec<u8>, i: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(i).as_bytes());
 }

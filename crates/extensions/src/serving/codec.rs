@@ -65,6 +65,10 @@ impl Decoder for CustomDecoder {
         Ok(Decoded { strict, ..taken })
     }
 
+    fn decode_patched(&self, text: &[u8], strictness: Strictness) -> Result<Decoded, String> {
+        self.decode(text, Format::Json, strictness).map_err(|status| decode_reason(&status))
+    }
+
     fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
         let unknown = self.schemas.coerce(&mut object, strictness)?;
         let strict = match strictness {
@@ -82,6 +86,14 @@ impl Decoder for CustomDecoder {
         Err(Status::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({wanted})"
         )))
+    }
+}
+
+/// What went wrong in decoding, without the words that decoding a body puts around it.
+fn decode_reason(status: &Status) -> String {
+    match status.message.split_once("cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_, why)) => why.to_owned(),
+        None => status.message.clone(),
     }
 }
 

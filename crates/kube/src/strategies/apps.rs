@@ -22,6 +22,7 @@ pub const DAEMON_SET: Kind = Kind {
         let changed = template_generation(set) != template_generation(old);
         if part == Part::Main && changed { template_warnings(set, Some(old)) } else { Vec::new() }
     },
+    complete_blank: |set| set_template_generation(set, 0),
     ..Kind::PLAIN
 };
 
@@ -40,6 +41,7 @@ pub const DEPLOYMENT: Kind = Kind {
     },
     warnings_on_create: |_, deployment| named_template_warnings(deployment),
     warnings_on_update: template_update_warnings,
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
@@ -47,6 +49,7 @@ pub const REPLICA_SET: Kind = Kind {
     generation: Generation::Spec,
     warnings_on_create: |_, set| named_template_warnings(set),
     warnings_on_update: template_update_warnings,
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
@@ -72,6 +75,7 @@ pub const STATEFUL_SET: Kind = Kind {
         stateful_set_warnings(set, |path| format!("{path}.Spec"), &mut warnings);
         warnings
     },
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
@@ -81,6 +85,11 @@ fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     if old.is_none_or(|old| old.at(&PATH).is_none()) {
         set.remove_at(&PATH);
     }
+}
+
+/// The number of replicas is optional in what clients send, and never absent in what the reference works with.
+fn no_replicas(object: &mut Value) {
+    object.set_at(&["spec", "replicas"], Value::Int(0));
 }
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];

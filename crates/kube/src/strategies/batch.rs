@@ -9,7 +9,7 @@ use kubelith_registry::{Call, GarbageCollection, Generation, Part};
 pub const JOB: Kind = Kind {
     generation: Generation::Spec,
     garbage_collection: GarbageCollection::OrphanDependents,
-    before_delete: |call, options| {
+    before_delete: |call, options, _| {
         if options.propagation.is_none() && options.orphan_dependents.is_none() {
             call.warn(
                 "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \

@@ -8,7 +8,7 @@ use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{
-    Begun, Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Objects, Part, Strategy,
+    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
 };
 use kubelith_validation::{Request, Rules};
 use std::ops::Deref;
@@ -38,7 +38,7 @@ pub struct Kind {
     pub canonicalize: fn(&mut Value),
     /// `None`: deletion is never graceful.
     pub graceful_delete: Option<fn(&Value, &mut DeleteOptions) -> bool>,
-    pub before_delete: fn(&Call, &DeleteOptions) -> Result<(), Status>,
+    pub before_delete: fn(&Call, &DeleteOptions, Deletion) -> Result<(), Status>,
     pub delete_step: fn(&mut Value, &DeleteOptions, Time) -> DeleteStep,
     pub may_vanish: fn(&Value) -> bool,
     pub time_to_live: fn(&Value) -> Option<Duration>,
@@ -48,6 +48,7 @@ pub struct Kind {
     pub owns_status: bool,
     /// A create may bring a status.
     pub keeps_status_on_create: bool,
+    pub complete_blank: fn(&mut Value),
 }
 
 impl Kind {
@@ -68,7 +69,7 @@ impl Kind {
         warnings_on_update: |_, _, _, _| Vec::new(),
         canonicalize: |_| {},
         graceful_delete: None,
-        before_delete: |_, _| Ok(()),
+        before_delete: |_, _, _| Ok(()),
         delete_step: |_, _, _| DeleteStep::Generic,
         may_vanish: |_| true,
         time_to_live: |_| None,
@@ -79,6 +80,7 @@ impl Kind {
         },
         owns_status: true,
         keeps_status_on_create: false,
+        complete_blank: |_| {},
     };
 
     /// Counts changes of spec in metadata.generation.
@@ -191,6 +193,10 @@ impl Strategy for Bound {
         (self.canonicalize)(object);
     }
 
+    fn complete_blank(&self, object: &mut Value) {
+        (self.complete_blank)(object);
+    }
+
     fn generation(&self) -> Generation {
         self.generation
     }
@@ -219,8 +225,8 @@ impl Strategy for Bound {
         self.graceful_delete.is_some()
     }
 
-    fn before_delete(&self, call: &Call, options: &DeleteOptions) -> Result<(), Status> {
-        (self.before_delete)(call, options)
+    fn before_delete(&self, call: &Call, options: &DeleteOptions, by: Deletion) -> Result<(), Status> {
+        (self.before_delete)(call, options, by)
     }
 
     fn delete_step(&self, object: &mut Value, options: &DeleteOptions, now: Time) -> DeleteStep {

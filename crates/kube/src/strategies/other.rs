@@ -5,12 +5,14 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
-use kubelith_registry::{Call, Generation, Part};
+use kubelith_registry::{Call, Deletion, Generation, Part};
 
 /// The classes that the server itself makes cannot go.
 pub const PRIORITY_CLASS: Kind = Kind {
     generation: Generation::One,
-    before_delete: |call, _| match call.name.as_str() {
+    // Who deletes all of them is not held up.
+    before_delete: |call, _, by| match call.name.as_str() {
+        _ if by == Deletion::OfCollection => Ok(()),
         "system-node-critical" | "system-cluster-critical" => {
             let why = "this is a system priority class and cannot be deleted";
             Err(Status::forbidden(&call.resource, &call.name, why))

@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
-use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
+use kubelith_codec::negotiate::{self, Endpoint, Format, Output, RouteError};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -187,6 +187,10 @@ impl Handler for Link {
             return Reply::Ready(output::status(request.headers(), false, &status));
         }
         let response = match document {
+            // Paths of the core group and of versions are routes, which have media types of their own.
+            _ if minds && let Err(e) = route_accepts(&request) => {
+                output::status(request.headers(), pretty(&request), &crate::api::route_error(e))
+            }
             Document::Value(value) => plain(&request, &value),
             Document::Legacy => aggregatable(&request, &merged, 0, || {
                 documents::legacy_versions(&merged.groups, &self.discovery.address)
@@ -234,16 +238,9 @@ enum Document {
 struct AggregatedEndpoint;
 
 impl Endpoint for AggregatedEndpoint {
-    fn allows_transform(&self, format: Format, target: Option<&GroupVersionKind>) -> bool {
-        match target {
-            None => true,
-            Some(t) => {
-                format != Format::Yaml
-                    && t.group == "apidiscovery.k8s.io"
-                    && t.version == "v2"
-                    && t.kind == "APIGroupDiscoveryList"
-            }
-        }
+    fn allows_transform(&self, _: Format, target: Option<&GroupVersionKind>) -> bool {
+        target
+            .is_some_and(|t| t.group == "apidiscovery.k8s.io" && t.version == "v2" && t.kind == "APIGroupDiscoveryList")
     }
 }
 
@@ -252,11 +249,12 @@ fn pretty(request: &Request) -> bool {
     negotiate::wants_pretty(crate::query::first(request.uri().query(), "pretty").as_deref(), agent)
 }
 
+fn route_accepts(request: &Request) -> Result<(), RouteError> {
+    negotiate::route_accepts(&accept_of(request.headers()), &negotiate::media_types(negotiate::BUILT_IN))
+}
+
 fn plain(request: &Request, value: &Value) -> Response {
     let accept = accept_of(request.headers());
-    if let Err(e) = negotiate::route_accepts(&accept, &negotiate::media_types(negotiate::BUILT_IN)) {
-        return output::status(request.headers(), pretty(request), &crate::api::route_error(e));
-    }
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
         Ok(output) => output,
         Err(e) => {
@@ -275,18 +273,13 @@ fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
     }
 }
 
-/// `/api` and `/apis`: the old document, or the aggregated one if the client asks for it.
+/// `/api` and `/apis`: the aggregated document if the client takes that, however much it likes others, else the old one.
 fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOnce() -> Value) -> Response {
     let accept = accept_of(request.headers());
-    let output = match negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint) {
-        Ok(output) => output,
-        Err(e) => {
-            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
-        }
+    let output = negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint);
+    let Some(output) = output.ok().filter(|output| output.convert.is_some()) else {
+        return plain(request, &old());
     };
-    if output.convert.is_none() {
-        return encoded(request, &output, &old());
-    }
     let mut response = match aggregated_response(request, merged, which, &output) {
         Ok(response) => response,
         Err(status) => output::status(request.headers(), pretty(request), &status),

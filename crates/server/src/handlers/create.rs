@@ -84,9 +84,18 @@ async fn create_object(
 /// The namespace of the object is the request's.
 fn check_metadata(cx: &Context, call: &Call, object: &mut Value) -> Result<(), Status> {
     let resource = &cx.endpoint.resource;
+    wipe_system_metadata(object);
     resource.ensure_namespace(call, object)?;
     dedup_owners(cx, object);
     Ok(())
+}
+
+/// What the server alone says of an object is no part of what a client creates, and not owned by it.
+fn wipe_system_metadata(object: &mut Value) {
+    let Some(Value::Object(meta)) = object.make_object().get_mut("metadata") else { return };
+    for name in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        meta.remove(name);
+    }
 }
 
 /// Owner references that occur twice are kept once, with a warning.

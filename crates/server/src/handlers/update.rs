@@ -20,8 +20,8 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let options = WriteOptions::parse(&cx.query, Write::Update)?;
     let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
     let call = cx.call(options.mode);
-    check_name(&call, &mut object)?;
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
+    check_name(&call, &object)?;
     cx.default_object(&mut object);
     if form == Form::Sent {
         cx.canonicalize_sent(&mut object);
@@ -54,11 +54,14 @@ pub fn code_of(outcome: Outcome) -> StatusCode {
     }
 }
 
-/// The name in the body is the name in the URL, which is also taken where the body has none.
-fn check_name(call: &Call, object: &mut Value) -> Result<(), Status> {
+/// The name in the body is the name in the URL.
+pub fn check_name(call: &Call, object: &Value) -> Result<(), Status> {
     let name = object.str_at(&["metadata", "name"]);
     if name.is_empty() {
-        return Err(Status::bad_request("name must be provided"));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
     }
     if name != call.name {
         return Err(Status::bad_request(format!(

@@ -356,6 +356,7 @@ impl State {
         if mark == Mark::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());
         }
+        self.cx.endpoint.resource.strategy.complete_blank(&mut object);
         self.cx.canonicalize(&mut object);
         self.push_value("BOOKMARK", object);
     }

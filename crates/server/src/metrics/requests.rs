@@ -15,7 +15,7 @@ use prometheus::{
     Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
 };
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 const COMPONENT: &str = "apiserver";
@@ -109,6 +109,20 @@ impl WatchEvents {
 }
 
 impl RequestMetrics {
+    /// Forgets what was counted. What is under way goes on being shown.
+    pub fn reset(&self) {
+        // Series are kept here by their routes: those are let go first.
+        self.routes.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
+        for counters in [&self.total, &self.terminations, &self.self_requests, &self.watch_events] {
+            counters.reset();
+        }
+        for histograms in [&self.duration, &self.sli_duration, &self.response_sizes, &self.watch_event_sizes] {
+            histograms.reset();
+        }
+        self.deprecated.reset();
+    }
+
     pub fn new(registry: &Registry) -> RequestMetrics {
         let with_dry_run = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
         let total = [with_dry_run.as_slice(), &["code"]].concat();

@@ -47,18 +47,27 @@ pub fn rules(plural: &str) -> Option<Rules> {
 
 const NAMESPACE: Rules = {
     use crate::common::{Fields, SPEC, member};
-    use kubelith_meta::field::{BadValue, Error, Path};
-    use kubelith_meta::object::validate_finalizer_name;
+    use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+    use kubelith_meta::object::{validate_finalizer_name, validate_kube_finalizer};
+
+    fn finalizer(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+        errors.extend(validate_finalizer_name(name, path));
+        errors.extend(validate_kube_finalizer(name, path));
+    }
+
+    fn whole(object: &kubelith_meta::Value) -> ErrorList {
+        let mut errors = meta(object, Forbidden, name_is_dns_label);
+        for name in member(object, "spec").texts("finalizers") {
+            finalizer(name, &SPEC.child("finalizers"), &mut errors);
+        }
+        errors
+    }
+
     Rules {
-        create: |_, object| {
-            let mut errors = meta(object, Forbidden, name_is_dns_label);
-            for name in member(object, "spec").texts("finalizers") {
-                errors.extend(validate_finalizer_name(name, &SPEC.child("finalizers")));
-            }
-            errors
-        },
+        create: |_, object| whole(object),
         update: |request, new, old| {
-            let mut errors = meta_update(new, old);
+            let mut errors = if request.subresource.is_empty() { whole(new) } else { ErrorList::new() };
+            errors.extend(meta_update(new, old));
             match request.subresource {
                 "status" => {
                     let phase = new.str_at(&["status", "phase"]);
@@ -73,7 +82,7 @@ const NAMESPACE: Rules = {
                 }
                 "finalize" => {
                     for (i, name) in member(new, "spec").texts("finalizers").into_iter().enumerate() {
-                        errors.extend(validate_finalizer_name(name, &SPEC.item("finalizers", i)));
+                        finalizer(name, &SPEC.item("finalizers", i), &mut errors);
                     }
                 }
                 _ => {}

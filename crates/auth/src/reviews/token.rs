@@ -63,3 +63,21 @@ async fn authenticate(token: &str, audiences: &[Str], authenticator: &dyn Authen
     let request = AuthRequest { headers: &headers, peer_certificates: &[], path: "", audiences };
     authenticator.authenticate(request).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_listed_once() {
+        let table = [
+            ("invalid bearer token", "invalid bearer token"),
+            ("token issuer x is invalid", "[invalid bearer token, token issuer x is invalid]"),
+            ("[a, b]", "[invalid bearer token, a, b]"),
+            ("[invalid bearer token, a]", "[invalid bearer token, a]"),
+        ];
+        for (why, want) in table {
+            assert_eq!(with_own_tokens(why), want);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::body;
 use super::context::Context;
-use super::create::dedup_owners;
+use super::create::{Owners, dedup_owners};
 use super::endpoint::Endpoint;
 use super::fields::Ownership;
 use super::options::{FieldValidation, Write, WriteOptions};
@@ -141,7 +141,7 @@ impl Change for Patch<'_> {
             };
             self.check_identity(existing, &mut object)?;
             let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
-            dedup_owners(self.cx, &mut object);
+            dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
             self.ownership.settle(&mut object);
             Ok(object)
         })
@@ -334,9 +334,7 @@ impl Patch<'_> {
                 let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
                 Status::unknown(format!(
                     "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
-                     {}, Kind={}: {why}",
-                    kind.group_version(),
-                    kind.kind
+                     {kind}: {why}"
                 ))
             })?
             .object;

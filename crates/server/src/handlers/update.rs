@@ -2,7 +2,7 @@
 
 use super::body;
 use super::context::Context;
-use super::create::dedup_owners;
+use super::create::{Owners, dedup_owners};
 use super::fields::Ownership;
 use super::options::{Write, WriteOptions};
 use super::output;
@@ -90,7 +90,7 @@ impl Change for Replace<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let mut object = self.object.clone();
-            dedup_owners(self.cx, &mut object);
+            dedup_owners(self.cx, &mut object, Owners::AsSent);
             let met = match existing {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
@@ -100,7 +100,9 @@ impl Change for Replace<'_> {
                 None => self.cx.track_create(object, self.options),
             };
             self.ownership.settle(&mut object);
-            self.cx.admit(self.call, object, existing, met, &self.options.object).await
+            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
+            dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
+            Ok(object)
         })
     }
 

@@ -104,6 +104,10 @@ impl ActionCall {
         if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
             kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
         }
+        // A list of nothing is still a list.
+        if object.get("items").is_some_and(Value::is_null) {
+            object.set_at(&["items"], Value::Array(Vec::new()));
+        }
         let body = output::encode(negotiated.format, &object, false)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
         Ok(crate::respond::with_type(code, media_type, body))

@@ -82,8 +82,47 @@ fn flow_schema(schema: &Value) -> ErrorList {
     for (i, rule) in spec.list("rules").iter().enumerate() {
         check_rules(rule, &SPEC.item("rules", i), &mut errors);
     }
+    if let Some(fixed) = mandatory_schema(name)
+        && !internal::same("FlowSchemaSpec", Some(spec), Some(&fixed))
+    {
+        let shown = internal::shown("FlowSchemaSpec", Some(spec));
+        errors.push(Error::invalid(&SPEC, shown, format!("spec of '{name}' must equal the fixed value")));
+    }
     errors.extend(status(schema));
     errors
+}
+
+/// The schemas that the server cannot do without have a fixed form.
+fn mandatory_schema(name: &str) -> Option<Value> {
+    let (precedence, groups, method) = match name {
+        "exempt" => (1, &["system:masters"][..], None),
+        "catch-all" => (MAX_PRECEDENCE, &["system:unauthenticated", "system:authenticated"][..], Some("ByUser")),
+        _ => return None,
+    };
+    let all = || Value::Array(vec!["*".into()]);
+    let subject = |group: &&str| Value::from([("kind", "Group".into()), ("group", Value::from([("name", *group)]))]);
+    let resources = Value::from([
+        ("verbs", all()),
+        ("apiGroups", all()),
+        ("resources", all()),
+        ("clusterScope", Value::Bool(true)),
+        ("namespaces", all()),
+    ]);
+    let paths = Value::from([("verbs", all()), ("nonResourceURLs", all())]);
+    let rule = Value::from([
+        ("subjects", Value::Array(groups.iter().map(subject).collect())),
+        ("resourceRules", Value::Array(vec![resources])),
+        ("nonResourceRules", Value::Array(vec![paths])),
+    ]);
+    let mut spec = Value::from([
+        ("priorityLevelConfiguration", Value::from([("name", name)])),
+        ("matchingPrecedence", Value::Int(precedence)),
+        ("rules", Value::Array(vec![rule])),
+    ]);
+    if let Some(method) = method {
+        spec.set_at(&["distinguisherMethod"], Value::from([("type", method)]));
+    }
+    Some(spec)
 }
 
 fn check_rules(rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {

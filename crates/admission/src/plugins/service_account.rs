@@ -212,7 +212,7 @@ fn token_volume() -> Value {
 }
 
 /// Which secrets a pod refers to.
-mod secrets {
+pub(super) mod secrets {
     use super::{PULL_SECRETS, VOLUMES, list};
     use kubelith_meta::Value;
 

@@ -71,6 +71,11 @@ impl<'a> Shared<'a> {
         let objects = Objects::new();
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
+            authorizer: access.authorizer.clone(),
+            gates: Arc::new({
+                let features = options.features.clone();
+                move |gate: &str| features.enabled(gate)
+            }),
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),

@@ -408,3 +408,22 @@ fn check_queuing(queuing: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 fn entropy_bits(deck: i64, hand: i64) -> u32 {
     (f64::log2(deck as f64) * hand as f64).ceil() as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mandatory_schemas_keep_their_form() {
+        for name in ["exempt", "catch-all"] {
+            let mut schema = Value::from([("metadata", Value::from([("name", name)]))]);
+            schema.set_at(&["spec"], mandatory_schema(name).unwrap());
+            assert_eq!(flow_schema(&schema).len(), 0, "{name}");
+            schema.set_at(&["spec", "priorityLevelConfiguration", "name"], "global-default".into());
+            let errors = flow_schema(&schema);
+            let want = format!("spec of '{name}' must equal the fixed value");
+            assert!(errors.iter().any(|e| e.to_string().ends_with(&want)), "{name}");
+        }
+        assert!(mandatory_schema("probes").is_none());
+    }
+}

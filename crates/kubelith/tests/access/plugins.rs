@@ -126,7 +126,9 @@ fn nodes_change_what_is_theirs() {
             (
                 "POST",
                 PODS,
-                mirror(json!({"metadata": {"ownerReferences": [owner, owner]}})),
+                mirror(
+                    json!({"metadata": {"ownerReferences": [owner, {"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "u"}]}}),
+                ),
                 "node \"n1\" can only create pods with a single owner reference set to itself",
             ),
             (

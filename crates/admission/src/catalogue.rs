@@ -5,10 +5,14 @@ use crate::configuration::Configuration;
 use crate::observe::Observer;
 use crate::plugin::Plugin as Built;
 use crate::plugins::{
-    CertificateSubjectRestriction, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds, LimitRanger,
-    NamespaceLifecycle, NodeDeclaredFeatureValidator, PersistentVolumeClaimResize, PodResizeValidator, PodSecurity,
-    PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, StorageObjectInUseProtection, TaintNodesByCondition,
+    AlwaysAdmit, AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
+    ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
+    DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, LimitRanger, NamespaceExists, NamespaceLifecycle,
+    NodeDeclaredFeatureValidator, NodeGates, NodeRestriction, PersistentVolumeClaimResize, PodResizeValidator,
+    PodSecurity, PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, Signers, StorageObjectInUseProtection,
+    TaintNodesByCondition,
 };
+use kubelith_auth::Authorizer;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Operation;
 use std::sync::Arc;
@@ -17,6 +21,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Config {
     pub objects: Arc<Objects>,
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether a feature gate is on.
+    pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// `--default-not-ready-toleration-seconds`.
     pub not_ready_toleration_seconds: i64,
     /// `--default-unreachable-toleration-seconds`.
@@ -39,6 +46,8 @@ type Made = Result<Box<dyn Built>, String>;
 enum Make {
     Plain(fn(&Config) -> Box<dyn Built>),
     Configured(fn(&Config, Option<&[u8]>) -> Made),
+    /// Does nothing without this feature gate.
+    Gated(&'static str, fn(&Config) -> Box<dyn Built>),
     /// This server knows it by name only.
     NotBuilt,
 }
@@ -60,6 +69,11 @@ impl Plugin {
         Plugin { name, standing: Standing::On, admits: &[], validates: &[], make: Make::Plain(make) }
     }
 
+    /// One that runs only if it is asked for.
+    const fn off(name: &'static str, make: fn(&Config) -> Box<dyn Built>) -> Plugin {
+        Plugin { standing: Standing::Off, ..Plugin::on(name, make) }
+    }
+
     const fn named(name: &'static str, standing: Standing) -> Plugin {
         Plugin { name, standing, admits: &[], validates: &[], make: Make::NotBuilt }
     }
@@ -78,19 +92,39 @@ const UPDATE: &[Operation] = &[Operation::Update];
 const WRITE: &[Operation] = &[Operation::Create, Operation::Update];
 const CHANGE: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete];
 
+const ANY: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+fn signers(config: &Config) -> Signers {
+    Signers(config.authorizer.clone())
+}
+
+fn node_gates(config: &Config) -> NodeGates {
+    let on = |gate: &str| (config.gates)(gate);
+    NodeGates {
+        recover_volume_expansion: on("RecoverVolumeExpansionFailure"),
+        insecure_kubelet_requests: on("AllowInsecureKubeletCertificateSigningRequests"),
+        audience_restriction: on("ServiceAccountNodeAudienceRestriction"),
+        pod_certificates: on("PodCertificateRequest"),
+    }
+}
+
 const PLUGINS: &[Plugin] = {
     use Standing::{Off, On};
     &[
-        Plugin::named("AlwaysAdmit", Off),
+        Plugin::off("AlwaysAdmit", |_| Box::new(AlwaysAdmit)),
         Plugin::named("NamespaceAutoProvision", Off),
         Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(&c.objects))).admits(CHANGE),
-        Plugin::named("NamespaceExists", Off),
-        Plugin::named("LimitPodHardAntiAffinityTopology", Off),
+        Plugin::off("NamespaceExists", |c| Box::new(NamespaceExists::new(&c.objects))).validates(CHANGE),
+        Plugin::off("LimitPodHardAntiAffinityTopology", |_| Box::new(LimitPodHardAntiAffinityTopology))
+            .validates(WRITE),
         Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(&c.objects))).admits(WRITE).validates(WRITE),
         Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(&c.objects))).admits(WRITE).validates(WRITE),
-        Plugin::named("NodeRestriction", Off),
+        Plugin::off("NodeRestriction", |c| {
+            Box::new(NodeRestriction::new(c.objects.clone(), c.authorizer.clone(), node_gates(c)))
+        })
+        .admits(CHANGE),
         Plugin::on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)).admits(CREATE),
-        Plugin::named("AlwaysPullImages", Off),
+        Plugin::off("AlwaysPullImages", |_| Box::new(AlwaysPullImages)).admits(WRITE).validates(WRITE),
         Plugin::named("ImagePolicyWebhook", Off),
         Plugin {
             make: Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
@@ -112,12 +146,15 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("PersistentVolumeClaimResize", |c| Box::new(PersistentVolumeClaimResize::new(c.objects.clone())))
             .validates(UPDATE),
         Plugin::on("RuntimeClass", |c| Box::new(RuntimeClass::new(c.objects.clone()))).admits(CREATE).validates(CREATE),
-        Plugin::named("CertificateApproval", On),
-        Plugin::named("CertificateSigning", On),
-        Plugin::named("ClusterTrustBundleAttest", On),
+        Plugin::on("CertificateApproval", |c| Box::new(CertificateApproval(signers(c)))).validates(UPDATE),
+        Plugin::on("CertificateSigning", |c| Box::new(CertificateSigning(signers(c)))).validates(UPDATE),
+        Plugin {
+            make: Make::Gated("ClusterTrustBundle", |c| Box::new(ClusterTrustBundleAttest(signers(c)))),
+            ..Plugin::named("ClusterTrustBundleAttest", On).validates(WRITE)
+        },
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
-        Plugin::named("DenyServiceExternalIPs", Off),
+        Plugin::off("DenyServiceExternalIPs", |_| Box::new(DenyServiceExternalIPs)).validates(WRITE),
         Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
         Plugin::named("PodGroupWorkloadExists", On),
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
@@ -129,7 +166,7 @@ const PLUGINS: &[Plugin] = {
         Plugin::named("ValidatingAdmissionPolicy", On),
         Plugin::named("ValidatingAdmissionWebhook", On),
         Plugin::named("ResourceQuota", On),
-        Plugin::named("AlwaysDeny", Off),
+        Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]
 };
 
@@ -184,6 +221,10 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
         let made = match plugin.make {
             Make::Plain(make) => make(config),
             Make::Configured(make) => make(config, config.configuration.of(plugin.name)?.as_deref())?,
+            Make::Gated(gate, make) => match (config.gates)(gate) {
+                true => make(config),
+                false => continue,
+            },
             Make::NotBuilt => {
                 if switches.enable(plugin) {
                     return Err(format!("the admission plugin {} is not built into this release", plugin.name));
@@ -216,6 +257,8 @@ mod tests {
     fn plugins_are_switched_by_name() {
         let config = Config {
             objects: Objects::new(),
+            authorizer: Arc::new(kubelith_auth::authz::builtin::AlwaysAllow),
+            gates: Arc::new(|_| false),
             not_ready_toleration_seconds: 300,
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),

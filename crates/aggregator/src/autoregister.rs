@@ -9,6 +9,8 @@
 //! onstart, was there before    delete, once   update, once        update, once
 //! always                       delete         update, once        update
 //! ```
+//!
+//! Nothing is deleted while some definition cannot be read: what it serves is wanted, whoever knows what that is.
 
 use crate::api_service::{ApiService, ApiServices, Managed};
 use kubelith_meta::{GroupVersion, GroupVersionResource, Status, Str, Value};
@@ -68,6 +70,13 @@ pub fn api_services_resource() -> GroupVersionResource {
     GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices")
 }
 
+/// Whether all that is wanted is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Knowledge {
+    Complete,
+    Partial,
+}
+
 /// What there should be, and what was done about it.
 pub struct AutoRegister {
     api_services: ApiServices,
@@ -78,6 +87,7 @@ pub struct AutoRegister {
     at_start: OnceLock<HashSet<Str>>,
     /// Where names go that must be looked at, once the controller runs.
     queue: OnceLock<Queue>,
+    knowledge: Mutex<Knowledge>,
 }
 
 /// What to do about one name.
@@ -98,6 +108,7 @@ impl AutoRegister {
             synced: Mutex::default(),
             at_start: OnceLock::new(),
             queue: OnceLock::new(),
+            knowledge: Mutex::new(Knowledge::Complete),
         })
     }
 
@@ -111,6 +122,14 @@ impl AutoRegister {
         let was = self.wanted.lock().expect("no panic under this lock").remove(name);
         if was.is_some() {
             self.look_at(name.into());
+        }
+    }
+
+    /// With the last of it known, everything is looked at again.
+    pub fn set_knowledge(&self, now: Knowledge) {
+        let before = std::mem::replace(&mut *self.knowledge.lock().expect("no panic under this lock"), now);
+        if (before, now) == (Knowledge::Partial, Knowledge::Complete) {
+            self.api_services.0.snapshot().objects.values().for_each(|o| self.look_at(o.name().into()));
         }
     }
 
@@ -141,6 +160,9 @@ impl AutoRegister {
         let first = !self.synced.lock().expect("no panic under this lock").contains(&name);
         let at_start = self.at_start.get().is_some_and(|names| names.contains(&name));
         let step = step(read.as_ref(), wanted.as_ref(), first, at_start);
+        if step == Step::Delete && *self.knowledge.lock().expect("no panic under this lock") == Knowledge::Partial {
+            return Ok(Next::Done);
+        }
         self.run(step, &name, current, wanted).await.map_err(|status| status.message)?;
         self.synced.lock().expect("no panic under this lock").insert(name);
         Ok(Next::Done)

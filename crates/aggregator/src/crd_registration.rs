@@ -1,7 +1,7 @@
 //! Wants an APIService for each group version that a CustomResourceDefinition serves.
 
 use crate::api_service::{Managed, group_version_of};
-use crate::autoregister::{AutoRegister, Local};
+use crate::autoregister::{AutoRegister, Knowledge, Local};
 use kubelith_codec::json;
 use kubelith_meta::{Str, Value};
 use kubelith_server::controller::{Change, Next};
@@ -25,9 +25,25 @@ struct Served {
     by_definition: HashMap<Str, BTreeSet<Str>>,
     /// How many definitions serve a name.
     counts: HashMap<Str, usize>,
+    /// Definitions that are there and cannot be read: nobody knows what they serve.
+    unread: BTreeSet<Str>,
 }
 
 impl Served {
+    /// Takes in what a definition serves, if that can be told. What it served before is kept if not.
+    fn change(&mut self, definition: Str, names: Option<BTreeSet<Str>>) -> BTreeSet<Str> {
+        match names {
+            Some(names) => {
+                self.unread.remove(&definition);
+                self.replace(definition, names)
+            }
+            None => {
+                self.unread.insert(definition);
+                BTreeSet::new()
+            }
+        }
+    }
+
     /// Names whose count may have changed.
     fn replace(&mut self, definition: Str, names: BTreeSet<Str>) -> BTreeSet<Str> {
         for name in &names {
@@ -58,9 +74,13 @@ impl CrdRegistration {
 
     /// Takes note of a change; the names of the APIServices that it concerns.
     pub fn changed(&self, change: &Change) -> Vec<Str> {
-        let names = change.new.as_deref().map(served_names).unwrap_or_default();
+        let names = change.new.as_deref().map_or(Some(BTreeSet::new()), served_names);
         let mut served = self.served.lock().expect("no panic under this lock");
-        served.replace(change.key(), names).into_iter().collect()
+        let touched = served.change(change.key(), names).into_iter().collect();
+        let all_read = served.unread.is_empty();
+        drop(served);
+        self.registrations.set_knowledge(if all_read { Knowledge::Complete } else { Knowledge::Partial });
+        touched
     }
 
     pub async fn reconcile(self: Arc<Self>, name: Str) -> Result<Next, String> {
@@ -77,15 +97,15 @@ impl CrdRegistration {
     }
 }
 
-/// The APIServices of the versions that a definition serves.
-fn served_names(crd: &CachedObject) -> BTreeSet<Str> {
+/// The APIServices of the versions that a definition serves; `None` if it cannot be read.
+fn served_names(crd: &CachedObject) -> Option<BTreeSet<Str>> {
     // Nothing of the schemas, which are almost all of it.
     let skipped = &["schema", "managedFields"];
-    let Ok(value) = json::parse_stored_without(&crd.json(), skipped) else { return BTreeSet::new() };
+    let value = json::parse_stored_without(&crd.json(), skipped).ok()?;
     let group = value.str_at(&["spec", "group"]);
     let versions = value.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]);
     let served = |v: &&Value| v.get("served").and_then(Value::as_bool).unwrap_or(false);
-    versions.iter().filter(served).map(|v| format!("{}.{group}", v.str_at(&["name"])).into()).collect()
+    Some(versions.iter().filter(served).map(|v| format!("{}.{group}", v.str_at(&["name"])).into()).collect())
 }
 
 #[cfg(test)]
@@ -103,5 +123,16 @@ mod tests {
         assert_eq!(served.replace("b".into(), set(&[])), set(&["v1.g"]));
         assert!(!served.counts.contains_key("v1.g"));
         assert_eq!(served.by_definition.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_read_takes_nothing_away() {
+        let mut served = Served::default();
+        let set = |names: &[&str]| names.iter().map(|n| Str::from(*n)).collect::<BTreeSet<_>>();
+        served.change("a".into(), Some(set(&["v1.g"])));
+        assert_eq!(served.change("a".into(), None), set(&[]));
+        assert!(served.counts.contains_key("v1.g") && served.unread.contains("a"));
+        assert_eq!(served.change("a".into(), Some(set(&[]))), set(&["v1.g"]));
+        assert!(served.counts.is_empty() && served.unread.is_empty());
     }
 }

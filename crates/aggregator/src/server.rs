@@ -19,6 +19,7 @@ use kubelith_server::controller::{Backoff, Change, Controller, Next};
 use kubelith_server::discovery::Discovery;
 use kubelith_server::egress::Route;
 use kubelith_server::health::Check;
+use kubelith_server::installation::{Awaited, Installation};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -68,6 +69,8 @@ pub struct Config {
     pub certificate: Arc<ClientCertificate>,
     /// The way to services.
     pub route: Route,
+    /// Awaits the routes of the APIServices that are there.
+    pub installation: Installation,
 }
 
 /// Everything that the hooks share.
@@ -147,12 +150,12 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         openapi_paths: Box::new(move |path| documents.backend(path)),
     });
     let hooks = next
-        .behind(|next| Arc::new(Link { proxy, next }))
+        .behind(|next| config.installation.before(Arc::new(Link { proxy, next })))
         .post_start_hook(reload_certificate(&parts))
         .post_start_hook(PostStartHook::new("start-kube-aggregator-informers", |_| async { Ok(()) }))
         .post_start_hook(local_availability(&parts))
         .post_start_hook(remote_availability(&parts))
-        .post_start_hook(registration_hook(&parts))
+        .post_start_hook(registration_hook(&parts, config.installation.awaits_one()))
         .post_start_hook(discovery_hook(&parts))
         .post_start_hook(auto_registration(&parts));
     hooks
@@ -232,8 +235,8 @@ fn users_of(routes: &Routes, matches: impl Fn(&Str) -> bool) -> Vec<Str> {
     routes.all().iter().filter(uses).map(|b| b.name.clone()).collect()
 }
 
-/// Done when every APIService that was there has its route: before that, a client could see a false 404.
-fn registration_hook(parts: &Arc<Parts>) -> PostStartHook {
+/// Done when every APIService that was there has its route: before that, nobody can say that a path leads nowhere.
+fn registration_hook(parts: &Arc<Parts>, routes: Awaited) -> PostStartHook {
     let parts = parts.clone();
     PostStartHook::new("apiservice-registration-controller", |context| async move {
         let registration = parts.registration.clone();
@@ -241,6 +244,7 @@ fn registration_hook(parts: &Arc<Parts>) -> PostStartHook {
             .watches(&parts.api_services.0, its_name)
             .start(&context.tasks);
         running.settled().await;
+        routes.done();
         Ok(())
     })
 }

@@ -40,7 +40,7 @@ impl Maker<'_> {
             Shape::Bool => Value::Bool(self.random.below(2) == 1),
             Shape::Int32 => Value::Int(i64::from(self.random.next() as i32) >> self.random.below(32)),
             Shape::Int64 => Value::Int(self.random.next() as i64 >> self.random.below(64)),
-            Shape::Float => Value::Float(self.random.below(2000) as f64 / 8.0 - 100.0),
+            Shape::Float => kubelith_codec::json::stored_form(self.random.below(2000) as f64 / 8.0 - 100.0),
             Shape::String => self.text().into(),
             Shape::Bytes => {
                 let bytes: Vec<u8> = (0..self.random.below(9)).map(|_| self.random.next() as u8).collect();

@@ -43,6 +43,17 @@ pub fn resource_of(name: &str) -> GroupResource {
     GroupResource::new(group, plural)
 }
 
+/// Where the instances of a resource are kept.
+pub fn storage_prefix(resource: &GroupResource) -> Str {
+    format!("{}/{}", resource.group, resource.resource).into()
+}
+
+/// Whether the instances of a resource would be kept where built-in objects are. Those are not ours to touch.
+pub fn overlaps_built_in(resource: &GroupResource) -> bool {
+    let prefix = storage_prefix(resource);
+    kubelith_catalog::builtin().descriptors.iter().any(|descriptor| descriptor.storage.prefix == prefix)
+}
+
 impl<'a> Definition<'a> {
     pub fn name(self) -> &'a str {
         self.0.str_at(&["metadata", "name"])

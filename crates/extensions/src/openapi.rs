@@ -3,11 +3,16 @@
 use crate::controllers::Known;
 use crate::definition::{self, Definition, VersionSpec};
 use kubelith_meta::{GroupVersion, Map, Value};
-use kubelith_server::openapi::{DeleteAnswer, Detail, Dialect, Published};
+use kubelith_server::openapi::{DeleteAnswer, Detail, Dialect, Published, Words};
 use kubelith_store::cache::CachedObject;
 use std::sync::Arc;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+/// What clients are told of the type of a resource inside of a resource.
+const EMBEDDED_VERSION: &str = "apiVersion defines the versioned schema of this representation of an object. More \
+    info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const EMBEDDED_KIND: &str = "kind is a string value representing the type of this object. In CamelCase. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const JUNCTORS: [&str; 4] = ["allOf", "anyOf", "not", "oneOf"];
 
 /// A definition as one of its group versions publishes it; `None` if it has no part in it.
@@ -20,15 +25,16 @@ pub fn published(known: &Known, gv: &GroupVersion) -> Option<Published> {
         version_index: index,
         delete_answer: DeleteAnswer::Status,
         detail: Detail::Brief,
-        written: Some(Arc::new(move |dialect| schema(&object, &version, dialect))),
+        written: Some(Arc::new(move |dialect, words: &Words| schema(&object, &version, dialect, words))),
     })
 }
 
-fn schema(object: &CachedObject, gv: &GroupVersion, dialect: Dialect) -> Value {
+fn schema(object: &CachedObject, gv: &GroupVersion, dialect: Dialect, words: &Words) -> Value {
     let Ok(object) = definition::read(object) else { return Value::from([("type", "object")]) };
     let definition = Definition(&object);
     let spec = definition.versions().find(|v| v.name() == gv.version);
-    let mut root = spec.and_then(|v| root(definition, v, dialect)).unwrap_or_else(|| [("type", "object")].into());
+    let root = spec.and_then(|v| root(definition, v, dialect, words));
+    let mut root = root.unwrap_or_else(|| [("type", "object")].into());
     let kind = [("group", gv.group.as_str()), ("kind", &definition.names().kind), ("version", &gv.version)];
     root.set_at(&["x-kubernetes-group-version-kind"], Value::Array(vec![kind.into()]));
     let fields = spec.into_iter().flat_map(VersionSpec::selectable).map(|path| {
@@ -43,13 +49,14 @@ fn schema(object: &CachedObject, gv: &GroupVersion, dialect: Dialect) -> Value {
 }
 
 /// The schema with what every object has; `None` if nothing can be said.
-fn root(definition: Definition<'_>, spec: VersionSpec<'_>, dialect: Dialect) -> Option<Value> {
+fn root(definition: Definition<'_>, spec: VersionSpec<'_>, dialect: Dialect, words: &Words) -> Option<Value> {
     let mut schema = spec.schema()?.clone();
     if dialect == Dialect::V2 && (preserves(&schema) || definition.preserves_unknown()) {
         return None;
     }
-    write(&mut schema, dialect);
-    add_type(&mut schema, dialect);
+    write(&mut schema, dialect, words);
+    let [version, kind] = ["apiVersion", "kind"].map(|field| words.of_every_object(field));
+    add_type(&mut schema, version, kind, dialect, words);
     Some(schema)
 }
 
@@ -61,21 +68,22 @@ fn preserves(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-preserve-unknown-fields")
 }
 
-fn add_type(schema: &mut Value, dialect: Dialect) {
+/// What every object has: `version` and `kind` describe its type.
+fn add_type(schema: &mut Value, version: &str, kind: &str, dialect: Dialect, words: &Words) {
     let text = |description: &str| Value::from([("description", description), ("type", "string")]);
-    schema.set_at(&["properties", "apiVersion"], text("The group and version of this object."));
-    schema.set_at(&["properties", "kind"], text("The kind of this object."));
+    schema.set_at(&["properties", "apiVersion"], text(version));
+    schema.set_at(&["properties", "kind"], text(kind));
     let reference = Value::from([("$ref", dialect.reference(OBJECT_META))]);
     let metadata = match dialect {
         Dialect::V2 => reference,
         Dialect::V3 => Value::from([("allOf", Value::Array(vec![reference]))]),
     };
     schema.set_at(&["properties", "metadata"], metadata);
-    schema.set_at(&["properties", "metadata", "description"], "The object's metadata.".into());
+    schema.set_at(&["properties", "metadata", "description"], words.of_every_object("metadata").into());
 }
 
 /// Brings a schema into the form that a dialect publishes, in place.
-fn write(schema: &mut Value, dialect: Dialect) {
+fn write(schema: &mut Value, dialect: Dialect, words: &Words) {
     let embedded = flag(schema, "x-kubernetes-embedded-resource");
     let hides = dialect == Dialect::V2 && preserves(schema);
     let Some(map) = schema.as_object_mut() else { return };
@@ -85,14 +93,14 @@ fn write(schema: &mut Value, dialect: Dialect) {
     }
     for key in ["items", "additionalProperties"] {
         if let Some(part) = map.get_mut(key) {
-            write(part, dialect);
+            write(part, dialect, words);
         }
     }
     if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.iter_mut().for_each(|(_, property)| write(property, dialect));
+        properties.iter_mut().for_each(|(_, property)| write(property, dialect, words));
     }
     if embedded && !hides {
-        add_type(schema, dialect);
+        add_type(schema, EMBEDDED_VERSION, EMBEDDED_KIND, dialect, words);
         let mut required = schema.get("required").and_then(Value::as_array).unwrap_or(&[]).to_vec();
         for key in ["kind", "apiVersion"].map(Value::from) {
             if !required.contains(&key) {

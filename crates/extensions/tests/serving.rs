@@ -5,7 +5,7 @@ mod common;
 use common::{definition, definitions, in_memory, start, things, value};
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::loopback::{PatchType, ResourceRef};
-use kubelith_store::MemoryStore;
+use kubelith_store::{Expect, MemoryStore, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,4 +298,101 @@ async fn names_are_given_once_in_a_group() {
     // When the first one goes, its names are free.
     server.client.delete(&ResourceRef::new(&resource).name("things.example.com"), None).await.unwrap();
     server.until_established("others.example.com").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_that_is_applied_is_judged() {
+    let server = in_memory().await;
+    let schema = r#"[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+        "properties":{"spec":{"type":"object","properties":{
+            "text":{"type":"string"},"default":{"type":"string","default":"x"},
+            "nullable":{"type":"string","nullable":true},"list":{"type":"array","items":{"type":"string"}},
+            "map":{"type":"object","additionalProperties":{"type":"string"}}}}}}}}]"#;
+    server.define(&definition(schema)).await;
+    let table = [
+        (
+            r#"{"text":null}"#,
+            Err("spec.text: Invalid value: \"null\": spec.text in body must be of type string: \"null\""),
+        ),
+        (r#"{"default":null}"#, Ok(r#"{"default":"x"}"#)),
+        (r#"{"nullable":null}"#, Ok(r#"{"default":"x","nullable":null}"#)),
+        (
+            r#"{"list":null}"#,
+            Err("spec.list: Invalid value: \"null\": spec.list in body must be of type array: \"null\""),
+        ),
+        (
+            r#"{"map":{"k":null}}"#,
+            Err("spec.map.k: Invalid value: \"null\": spec.map.k in body must be of type string: \"null\""),
+        ),
+    ];
+    for (spec, expected) in table {
+        let resource = things("v1");
+        let target = ResourceRef::new(&resource).namespace("default").name("a").with("fieldManager", "test");
+        let object =
+            format!(r#"{{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"a"}},"spec":{spec}}}"#);
+        let applied = server.client.patch(&target, PatchType::Apply, &value(&object)).await;
+        let found = applied.map(|object| object.get("spec").cloned()).map_err(|status| status.message);
+        match expected {
+            Ok(spec) => assert_eq!(found, Ok(Some(value(spec)))),
+            Err(why) => assert_eq!(found, Err(format!("Thing.example.com \"a\" is invalid: {why}"))),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_end_with_the_schema_they_began_with() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    let resource = things("v1");
+    let mut events = server.client.watch(&ResourceRef::new(&resource)).await.unwrap();
+    let definitions = definitions();
+    let target = ResourceRef::new(&definitions).name("things.example.com");
+    let patch = value(
+        r#"[{"op":"add","path":"/spec/versions/0/additionalPrinterColumns",
+        "value":[{"name":"N","type":"integer","jsonPath":".spec.n"}]}]"#,
+    );
+    server.client.patch(&target, PatchType::Json, &patch).await.unwrap();
+    // Whoever comes next has the new schema, and with that the old one is over.
+    assert_eq!(server.get("v1", "a").await.unwrap_err().code, 404);
+    let last = tokio::time::timeout(Duration::from_secs(20), events.next()).await.expect("the watch ends in time");
+    assert!(last.is_none(), "without an error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_shows_the_defaults_of_the_version_that_is_stored() {
+    let server = in_memory().await;
+    let version = |name: &str, storage: bool, default: &str| {
+        format!(
+            r#"{{"name":"{name}","served":true,"storage":{storage},"schema":{{"openAPIV3Schema":{{"type":"object",
+                "properties":{{"spec":{{"type":"object","properties":{{
+                    "a":{{"type":"string"{default}}},"b":{{"type":"string"}}}}}}}}}}}}}}"#
+        )
+    };
+    let versions = format!("[{},{}]", version("v1", true, r#","default":"stored""#), version("v2", false, ""));
+    server.define(&definition(&versions)).await;
+    let object = r#"{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"a","resourceVersion":"none"},
+                     "spec":{"b":"x"}}"#;
+    let created = server.create("v2", object).await.unwrap();
+    assert_eq!(created.get("spec"), Some(&value(r#"{"a":"stored","b":"x"}"#)));
+    assert_eq!(server.get("v2", "a").await.unwrap().get("spec"), created.get("spec"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_metadata_in_the_store_is_dropped_and_the_rest_read() {
+    let store = Arc::new(MemoryStore::default());
+    let server = start(store.clone()).await;
+    let schema = r#"[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",
+        "properties":{"embedded":{"type":"object","x-kubernetes-embedded-resource":true,
+            "x-kubernetes-preserve-unknown-fields":true}}}}}]"#;
+    server.define(&definition(schema)).await;
+    let stored = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a","namespace":"default",
+        "uid":"u","labels":{"bad":1},"annotations":{"good":"x"},"finalizers":"no","unknown":true},
+        "embedded":{"apiVersion":"v1","kind":1,"metadata":{"name":"e","labels":[],"generation":2,"unknown":1}}}"#;
+    let key = bytes::Bytes::from_static(b"/registry/example.com/things/default/a");
+    store.put(key, bytes::Bytes::from_static(stored.as_bytes()), Expect::Absent, None).await.unwrap();
+    let read = server.get("v1", "a").await.unwrap();
+    let metadata = read.get("metadata").unwrap();
+    assert_eq!((metadata.get("labels"), metadata.get("finalizers"), metadata.get("unknown")), (None, None, None));
+    assert_eq!(metadata.str_at(&["annotations", "good"]), "x");
+    assert_eq!(read.get("embedded"), Some(&value(r#"{"apiVersion":"v1","metadata":{"name":"e","generation":2}}"#)));
 }

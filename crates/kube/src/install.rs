@@ -17,8 +17,9 @@ use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Type
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
+use kubelith_server::features::FeatureGates;
 use kubelith_server::handlers::fields::ResourceFields;
-use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
+use kubelith_server::handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, Limits, ListItems};
 use kubelith_server::metrics::prometheus::Registry;
@@ -85,7 +86,7 @@ impl Install {
             runtime_config: RuntimeConfig::default(),
             emulation: Emulation::default(),
             strategies: HashMap::new(),
-            gates: Arc::new(|_| false),
+            gates: Arc::new(|gate| FeatureGates::default().enabled(gate)),
         }
     }
 
@@ -169,11 +170,11 @@ async fn resource(
 ) -> Result<Arc<Resource>, StoreError> {
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
-        ("", "services") => strategies::of_services(services),
+        ("", "services") => strategies::of_services(services, &*config.gates),
         ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
-            strategies::of_claims(plural, &config.objects)
+            strategies::of_claims(plural, &config.objects, &*config.gates)
         }
-        (group, plural) => strategies::of(group, plural),
+        (group, plural) => strategies::of(group, plural, &*config.gates),
     });
     let working = match strategy.working_version() {
         Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
@@ -202,7 +203,8 @@ async fn resource(
 fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let access = &config.access;
     let (group, plural) = (&descriptor.group, &descriptor.plural);
-    crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission)
+    let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
+    crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
 fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {
@@ -237,7 +239,7 @@ fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(St
         facet: Some(Arc::new(scale)),
         kind: kind.clone(),
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
-        fields: Some(Arc::new(ScaleFields { schema })),
+        fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),
         ..endpoint(config, resource, index)
     };
     Some(("scale".into(), Arc::new(endpoint)))

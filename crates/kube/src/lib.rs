@@ -11,8 +11,10 @@ pub mod connect;
 pub mod defaults;
 mod emulation;
 mod escalation;
+mod gated;
 mod install;
 pub mod services;
+mod signers;
 pub mod strategies;
 
 pub use emulation::Emulation;

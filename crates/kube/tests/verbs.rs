@@ -310,3 +310,67 @@ async fn each_version_has_forms_of_its_own() {
 fn body_at(body: &[u8], text: &str) -> usize {
     String::from_utf8_lossy(body).find(text).unwrap_or(usize::MAX)
 }
+
+#[tokio::test]
+async fn the_old_paths_of_watches_begin_with_what_there_is() {
+    let server = Server::start().await;
+    for name in ["a", "b"] {
+        let (code, made) = server.send(Method::POST, MAPS, &format!(r#"{{"metadata":{{"name":"{name}"}}}}"#)).await;
+        assert_eq!(code, 201, "{made:?}");
+    }
+    let (code, _) = server.send(Method::POST, "/api/v1/namespaces", r#"{"metadata":{"name":"a"}}"#).await;
+    assert_eq!(code, 201);
+    // Any state will do with a version of 0; now it is the newest.
+    server.send(Method::GET, MAPS, "").await;
+    let cases: [(&str, &[&str]); 6] = [
+        ("/api/v1/watch/configmaps", &["a", "b"]),
+        ("/api/v1/watch/namespaces/default/configmaps", &["a", "b"]),
+        ("/api/v1/watch/namespaces/other/configmaps", &[]),
+        ("/api/v1/watch/namespaces/default/configmaps/b", &["b"]),
+        ("/api/v1/watch/namespaces", &["a"]),
+        ("/api/v1/watch/namespaces/a", &["a"]),
+    ];
+    for (path, names) in cases {
+        // Nobody hears that these were all.
+        for query in ["", "?resourceVersion=0", "?resourceVersion=&allowWatchBookmarks=true", "?watch=false"] {
+            let mut events = server.watch(&format!("{path}{query}")).await;
+            let got = events.ready();
+            let got: Vec<_> = got.iter().map(|(kind, o)| (kind.as_str(), o.str_at(&["metadata", "name"]))).collect();
+            let want: Vec<_> = names.iter().map(|name| ("ADDED", *name)).collect();
+            assert_eq!(got, want, "{path}{query}");
+        }
+        let mut events = server.watch(&format!("{path}?resourceVersion=1")).await;
+        assert_eq!(events.ready().len(), names.len(), "{path} from a version");
+    }
+}
+
+/// A client may know more than the cache that it asks.
+#[tokio::test]
+async fn a_watch_does_not_repeat_what_its_client_has_seen() {
+    let server = Server::start().await;
+    for (n, path) in [MAPS, "/api/v1/watch/configmaps"].into_iter().enumerate() {
+        let (_, list) = server.send(Method::GET, MAPS, "").await;
+        let next = list.str_at(&["metadata", "resourceVersion"]).parse::<i64>().unwrap() + 1;
+        let mut events = server.watch(&format!("{path}?watch=1&resourceVersion={next}")).await;
+        for name in ["seen", "new"] {
+            server.send(Method::POST, MAPS, &format!(r#"{{"metadata":{{"name":"{name}{n}"}}}}"#)).await;
+        }
+        server.send(Method::GET, MAPS, "").await;
+        let got: Vec<_> = events.ready().iter().map(|(_, o)| o.str_at(&["metadata", "name"]).to_owned()).collect();
+        assert_eq!(got, [format!("new{n}")], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn watches_that_cannot_be_shown_as_asked_are_refused_or_end() {
+    let server = Server::start().await;
+    server.send(Method::POST, MAPS, r#"{"metadata":{"name":"a"}}"#).await;
+    let watch = format!("{MAPS}?watch=1&timeoutSeconds=1");
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let (code, body) = server.read_as(&format!("{watch}&includeObject=All"), table).await;
+    let want = r#"Unable to convert to Table as requested: includeObject: Invalid value: \"All\": must be 'Metadata', 'Object', 'None', or empty"#;
+    let body = String::from_utf8_lossy(&body).into_owned();
+    assert!(code == 400 && body.contains(want), "{code} {body}");
+    let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    assert_eq!(server.read_as(&watch, list).await, (200, Default::default()));
+}

@@ -92,8 +92,8 @@ impl Resource {
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let key = self.key(&call.namespace, &name)?;
-        // A dry run does not get as far as the store, which is what minds.
-        if !call.dry_run() && resource_version_of(&object)? != 0 {
+        // A dry run does not get as far as the store, which is what minds. What is no revision at all does not count.
+        if !call.dry_run() && resource_version_of(&object).unwrap_or(0) != 0 {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let encoded = self.encode(&mut object, EventKind::Added).await?;
@@ -140,9 +140,6 @@ impl Resource {
         let meta = object.make_object().entry_or_null("metadata").make_object();
         meta.insert("creationTimestamp", self.clock.now().rfc3339());
         meta.insert("uid", random::uid(random::random_bits));
-        for gone in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            meta.remove(gone);
-        }
         let empty =
             |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
         if !empty("generateName", meta) {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error;
 use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, set_resource_version};
-use crate::strategy::{DeleteStep, GarbageCollection};
+use crate::strategy::{DeleteStep, Deletion, GarbageCollection};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
@@ -37,6 +37,8 @@ pub enum DeleteOutcome {
 pub enum DeleteBy<'a> {
     /// A client's, with the options object of its request: admission judges it.
     Client(&'a Value),
+    /// The same, for one of a collection that is deleted.
+    Collector(&'a Value),
     /// The server's own.
     Server,
 }
@@ -54,8 +56,10 @@ enum Plan {
 impl Resource {
     pub async fn delete(&self, call: &Call, options: &DeleteOptions, by: DeleteBy<'_>) -> Result<DeleteResult, Status> {
         let key = self.key(&call.namespace, &call.name)?;
-        if let DeleteBy::Client(_) = by {
-            self.strategy.before_delete(call, options)?;
+        match by {
+            DeleteBy::Client(_) => self.strategy.before_delete(call, options, Deletion::OfOne)?,
+            DeleteBy::Collector(_) => self.strategy.before_delete(call, options, Deletion::OfCollection)?,
+            DeleteBy::Server => {}
         }
         if options.ignore_read_error {
             return self.delete_unreadable(call, &key).await;
@@ -66,7 +70,9 @@ impl Resource {
             let mut options = options.clone();
             let mut object = found.object.clone();
             let plan = self.plan(call, &mut object, &mut options)?;
-            if let (DeleteBy::Client(options), false) = (by, matches!(plan, Plan::Already)) {
+            if let (DeleteBy::Client(options) | DeleteBy::Collector(options), false) =
+                (by, matches!(plan, Plan::Already))
+            {
                 // Admission judges the stored object, once for each attempt.
                 let request =
                     Request { call, operation: Operation::Delete, old: Some(&found.object), options: Some(options) };

@@ -218,7 +218,9 @@ impl Resource {
         if working == self.descriptor.storage.kind || self.working != Working::Request {
             return Ok(object);
         }
-        let stored = self.convert(object, &self.descriptor.storage.kind).await?;
+        let mut stored = self.convert(object, &self.descriptor.storage.kind).await?;
+        // Readers get the defaults of the version that it is stored in.
+        self.strategy.default_object(&self.descriptor.storage.kind.version, &mut stored);
         self.convert(stored, &working).await
     }
 

@@ -51,6 +51,14 @@ pub trait Reservation: Send {
 
 pub type Begun = Option<Box<dyn Reservation>>;
 
+/// What a client asked to delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    OfOne,
+    /// All objects that a selection matches; this is one of them.
+    OfCollection,
+}
+
 pub trait Strategy: Send + Sync + 'static {
     /// The version in which objects are cached and all hooks see them, if it is not the one they are stored in.
     fn working_version(&self) -> Option<&'static str> {
@@ -59,6 +67,10 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Fills in what the client left out, at the version it speaks. Also runs on objects read in that version.
     fn default_object(&self, _version: &str, _object: &mut Value) {}
+
+    /// Completes what an earlier release stored. Runs on objects as they are read from the store, after their defaults were
+    /// filled in; on what is written today it changes nothing.
+    fn complete_read(&self, _object: &mut Value) {}
 
     /// Clears what clients may not set and sets what the server knows. Runs after mutating admission.
     fn prepare_for_create(&self, _call: &Call, _object: &mut Value) {}
@@ -112,7 +124,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// May refuse a client's delete or warn about it, before the object is read.
-    fn before_delete(&self, _call: &Call, _options: &DeleteOptions) -> Result<(), Status> {
+    fn before_delete(&self, _call: &Call, _options: &DeleteOptions, _by: Deletion) -> Result<(), Status> {
         Ok(())
     }
 
@@ -156,6 +168,9 @@ pub trait Strategy: Send + Sync + 'static {
     fn owns_status(&self, has_status_subresource: bool) -> bool {
         has_status_subresource
     }
+
+    /// Puts into an object with nothing in it what the kind shows even then: bookmarks carry such objects.
+    fn complete_blank(&self, _object: &mut Value) {}
 
     /// A create may bring a status of its own, although updates may not: nodes report theirs with their creation.
     fn keeps_status_on_create(&self) -> bool {

@@ -75,6 +75,7 @@ impl TypedCodec {
         };
         let mut object = self.to_working_version(object)?;
         self.strategy.default_object(&self.working.version, &mut object);
+        self.strategy.complete_read(&mut object);
         let empties = match self.encoding {
             Encoding::Protobuf => Empties::Absent,
             Encoding::Json => Empties::Distinct,

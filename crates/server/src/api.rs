@@ -104,6 +104,10 @@ impl ActionCall {
         if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
             kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
         }
+        // A list of nothing is still a list.
+        if object.get("items").is_some_and(Value::is_null) {
+            object.set_at(&["items"], Value::Array(Vec::new()));
+        }
         let body = output::encode(negotiated.format, &object, false)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
         Ok(crate::respond::with_type(code, media_type, body))
@@ -293,7 +297,7 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
     let namespaced = served.descriptor.scope == Scope::Namespaced;
     let in_namespace = !info.namespace.is_empty();
     // A namespace path for a cluster resource, but for `/namespaces/x` itself, leads nowhere.
-    if !namespaced && in_namespace && served.descriptor.plural != "namespaces" {
+    if !namespaced && in_namespace && (served.descriptor.plural != "namespaces" || is_below_namespace(info)) {
         return Err(no_such_resource());
     }
     let named = info.parts.len() > 1;
@@ -334,6 +338,11 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
     }
     let endpoint = served.endpoint.clone().ok_or_else(no_such_method)?;
     Ok(Route::Verb(endpoint, verb))
+}
+
+/// Whether `/namespaces/x` stands before the resource in the path: what comes before is `api/v1`, and a `watch` at most.
+fn is_below_namespace(info: &RequestInfo) -> bool {
+    info.path.trim_matches('/').split('/').count() > info.parts.len() + 3
 }
 
 fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {

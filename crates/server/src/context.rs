@@ -61,6 +61,8 @@ pub struct Carried {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Its record in the audit log, if it is kept.
     pub audit: Option<Arc<AuditContext>>,
+    /// It came before all paths led somewhere.
+    pub early: bool,
 }
 
 impl Request {

@@ -10,8 +10,9 @@
 
 use crate::health::Check;
 use crate::http::BoxHandler;
+use crate::installation;
 use crate::lifecycle::{PostStartHook, PreShutdownHook};
-use crate::routes::{self, ListedPaths};
+use crate::routes::ListedPaths;
 use std::sync::Arc;
 
 pub struct Delegate {
@@ -32,9 +33,9 @@ pub(crate) enum Start {
 }
 
 impl Delegate {
-    /// The end of the chain: 404.
+    /// The end of the chain: 404, or 503 while paths are still being installed.
     pub fn end() -> Delegate {
-        Delegate::from(routes::not_found())
+        Delegate::from(installation::nobody())
     }
 
     /// A server in front of this one. `serve` is given the handler to pass on to.

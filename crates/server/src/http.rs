@@ -1,6 +1,7 @@
 //! The types that flow through the chains: requests, responses, handlers, bodies.
 
 use crate::context::Carried;
+use crate::upload::Upload;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
@@ -81,7 +82,7 @@ where
 /// What a client sends: a connection's stream, or bytes from the loopback client.
 #[derive(Debug)]
 pub enum RequestBody {
-    Incoming(hyper::body::Incoming),
+    Incoming(Upload),
     Full(Option<Bytes>),
 }
 

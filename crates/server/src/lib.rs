@@ -21,6 +21,7 @@ pub mod handlers;
 pub mod health;
 pub mod http;
 pub mod identity;
+pub mod installation;
 pub mod lifecycle;
 pub mod listen;
 pub mod logging;
@@ -40,6 +41,7 @@ pub mod table;
 pub mod testing;
 pub mod tls;
 pub mod upgrade;
+pub mod upload;
 
 #[cfg(test)]
 mod server_tests;

@@ -4,6 +4,7 @@ use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
 use crate::health::{Check, HealthChecks, health_routes};
 use crate::http::BoxHandler;
+use crate::installation;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
 use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
@@ -76,7 +77,7 @@ impl ServerBuilder {
             post_start: Vec::new(),
             pre_shutdown: Vec::new(),
             at_end: Vec::new(),
-            delegate: routes::not_found(),
+            delegate: installation::nobody(),
             loopback: LoopbackClient::unconnected(),
         }
     }
@@ -173,8 +174,12 @@ impl ServerBuilder {
         let selection = Arc::new(self.config.metrics.clone());
         self.metrics.describe_selection(&selection);
         let everything = Arc::new(Selection::default());
-        self.routes.exact("/metrics", Listing::Listed, metrics_route(self.metrics.registry.clone(), selection));
-        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything));
+        self.routes.exact(
+            "/metrics",
+            Listing::Listed,
+            metrics_route(self.metrics.registry.clone(), selection, Some(self.metrics.requests.clone())),
+        );
+        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything, None));
         routes::install_version(&mut self.routes, &self.config.version);
         if self.config.statusz {
             routes::install_statusz(&mut self.routes, &self.config.version);

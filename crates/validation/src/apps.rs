@@ -5,6 +5,7 @@ use crate::common::{
 };
 use crate::core::pod::{self, Owner, PodName};
 use crate::core::volume::check_claim;
+use crate::internal;
 use crate::{Request, Rules};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_percent, name_is_dns_label, name_is_dns_subdomain};
@@ -47,7 +48,8 @@ pub fn rules(plural: &str) -> Option<Rules> {
             },
             update: |_, new, old| {
                 let mut errors = meta_update(new, old);
-                revision(new, &mut errors);
+                errors.extend(meta(new, Namespacing::Required, name_is_dns_subdomain));
+                not_negative(new.number("revision"), &Path::new("revision"), &mut errors);
                 immutable_member(new, old, "data", &Path::ROOT, &mut errors);
                 errors
             },
@@ -77,7 +79,8 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value, rule: SpecRule, cou
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     rule(spec, &mut errors);
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    let [new, old] = [spec, before].map(|spec| spec.get("selector"));
+    internal::immutable("*LabelSelector", new, old, &SPEC.child("selector"), &mut errors);
     errors
 }
 
@@ -196,7 +199,8 @@ pub fn check_always(spec: &Value, what: &str, errors: &mut ErrorList) {
 fn invalid_selector(spec: &Value, errors: &mut ErrorList) -> bool {
     let is_invalid = LabelSelector::from_object(spec.some("selector")).is_err();
     if is_invalid {
-        errors.push(Error::invalid(&SPEC.child("selector"), member(spec, "selector"), "invalid label selector"));
+        let shown = internal::shown("LabelSelector", spec.get("selector"));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, "invalid label selector"));
     }
     is_invalid
 }
@@ -429,7 +433,8 @@ fn check_stateful_set(spec: &Value, before: Option<&Value>, errors: &mut ErrorLi
     }
     check_selector(spec, "statefulset", errors);
     if LabelSelector::from_object(spec.some("selector")).is_err() {
-        errors.push(Error::invalid(&SPEC.child("selector"), member(spec, "selector"), ""));
+        let shown = internal::shown("LabelSelector", spec.get("selector"));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, ""));
     } else {
         check_match(spec, &SPEC, WhenEmpty::Anything, errors);
         let was_wrong = before.is_some_and(|before| {
@@ -464,11 +469,16 @@ fn with_claims(spec: &Value) -> Value {
     if claims.is_empty() {
         return own;
     }
-    let names: Vec<&str> = claims.iter().map(|c| c.meta().name()).collect();
+    let mut names: Vec<&str> = Vec::with_capacity(claims.len());
+    for name in claims.iter().map(|claim| claim.meta().name()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let mut volumes: Vec<Value> = names
         .iter()
         .map(|name| {
-            let claim = Value::from([("claimName", Value::from(format!("_{name}")))]);
+            let claim = Value::from([("claimName", Value::from(*name))]);
             Value::from([("name", Value::from(*name)), ("persistentVolumeClaim", claim)])
         })
         .collect();
@@ -507,12 +517,12 @@ fn check_stateful_strategy(strategy: &Value, errors: &mut ErrorList) {
 }
 
 fn revision(object: &Value, errors: &mut ErrorList) {
+    not_negative(object.number("revision"), &Path::new("revision"), errors);
     if !object.has("data") {
         errors.push(Error::required(&Path::new("data"), "data is mandatory"));
     } else if object.get("data").is_some_and(|d| d.as_object().is_none()) {
-        errors.push(Error::invalid(&Path::new("data"), "<value omitted>", "data must be a valid JSON object"));
+        errors.push(Error::required(&Path::new("data"), "data must be a valid JSON object"));
     }
-    not_negative(object.number("revision"), &Path::new("revision"), errors);
 }
 
 pub fn positive_int_or_percent(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {

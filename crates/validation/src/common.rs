@@ -3,7 +3,8 @@
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, Messages, NameRule, NameUse};
 use kubelith_meta::object::{
-    Namespacing, validate_immutable, validate_kube_finalizers, validate_object_meta, validate_object_meta_update,
+    Namespacing, validate_finalizer_name, validate_immutable, validate_kube_finalizers, validate_object_meta,
+    validate_object_meta_update,
 };
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Value};
@@ -82,7 +83,7 @@ pub fn member<'a>(value: &'a Value, key: &str) -> &'a Value {
 }
 
 /// Metadata of a new object of a built-in kind.
-pub fn meta(object: &Value, namespaced: Namespacing, rule: NameRule) -> ErrorList {
+pub fn meta(object: &Value, namespaced: Namespacing, rule: impl Fn(&str, NameUse) -> Messages) -> ErrorList {
     let mut errors = validate_object_meta(object.meta(), namespaced, rule, &METADATA);
     errors.extend(validate_kube_finalizers(object.meta(), &METADATA.child("finalizers")));
     errors
@@ -93,6 +94,27 @@ pub fn meta_update(new: &Value, old: &Value) -> ErrorList {
     let mut errors = validate_object_meta_update(new.meta(), old.meta(), &METADATA);
     errors.extend(validate_kube_finalizers(new.meta(), &METADATA.child("finalizers")));
     errors
+}
+
+/// Names of kinds whose rule is declared with their type: other words for the length, and nothing is asked of a prefix.
+pub fn declared_long_name(name: &str, name_use: NameUse) -> Messages {
+    if name_use == NameUse::Prefix {
+        return Messages::new();
+    }
+    let mut messages = names::is_dns1123_subdomain(name);
+    for message in messages.iter_mut().filter(|message| message.starts_with("must be no more than")) {
+        *message = message.replace("characters", "bytes");
+    }
+    messages
+}
+
+/// A finalizer in a namespace's spec.
+pub fn finalizer_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    errors.extend(validate_finalizer_name(name, path));
+    if !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(Error::invalid(path, name, detail));
+    }
 }
 
 /// `messages` about `value`, each an error.

@@ -70,7 +70,8 @@ fn flow_schema(schema: &Value) -> ErrorList {
         && !["ByNamespace", "ByUser"].contains(&method.text("type"))
     {
         let path = SPEC.child("distinguisherMethod");
-        errors.push(Error::not_supported(&path.child("type"), method, ["ByNamespace", "ByUser"]));
+        let shown = internal::shown("FlowDistinguisherMethod", Some(method));
+        errors.push(Error::not_supported(&path.child("type"), shown, ["ByNamespace", "ByUser"]));
     }
     let level = spec.get("priorityLevelConfiguration").map_or("", |l| l.text("name"));
     let reference = SPEC.child("priorityLevelConfiguration");
@@ -82,8 +83,47 @@ fn flow_schema(schema: &Value) -> ErrorList {
     for (i, rule) in spec.list("rules").iter().enumerate() {
         check_rules(rule, &SPEC.item("rules", i), &mut errors);
     }
+    if let Some(fixed) = mandatory_schema(name)
+        && !internal::same("FlowSchemaSpec", Some(spec), Some(&fixed))
+    {
+        let shown = internal::shown("FlowSchemaSpec", Some(spec));
+        errors.push(Error::invalid(&SPEC, shown, format!("spec of '{name}' must equal the fixed value")));
+    }
     errors.extend(status(schema));
     errors
+}
+
+/// The schemas that the server cannot do without have a fixed form.
+fn mandatory_schema(name: &str) -> Option<Value> {
+    let (precedence, groups, method) = match name {
+        "exempt" => (1, &["system:masters"][..], None),
+        "catch-all" => (MAX_PRECEDENCE, &["system:unauthenticated", "system:authenticated"][..], Some("ByUser")),
+        _ => return None,
+    };
+    let all = || Value::Array(vec!["*".into()]);
+    let subject = |group: &&str| Value::from([("kind", "Group".into()), ("group", Value::from([("name", *group)]))]);
+    let resources = Value::from([
+        ("verbs", all()),
+        ("apiGroups", all()),
+        ("resources", all()),
+        ("clusterScope", Value::Bool(true)),
+        ("namespaces", all()),
+    ]);
+    let paths = Value::from([("verbs", all()), ("nonResourceURLs", all())]);
+    let rule = Value::from([
+        ("subjects", Value::Array(groups.iter().map(subject).collect())),
+        ("resourceRules", Value::Array(vec![resources])),
+        ("nonResourceRules", Value::Array(vec![paths])),
+    ]);
+    let mut spec = Value::from([
+        ("priorityLevelConfiguration", Value::from([("name", name)])),
+        ("matchingPrecedence", Value::Int(precedence)),
+        ("rules", Value::Array(vec![rule])),
+    ]);
+    if let Some(method) = method {
+        spec.set_at(&["distinguisherMethod"], Value::from([("type", method)]));
+    }
+    Some(spec)
 }
 
 fn check_rules(rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {
@@ -368,4 +408,23 @@ fn check_queuing(queuing: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 /// How much randomness dealing a hand takes.
 fn entropy_bits(deck: i64, hand: i64) -> u32 {
     (f64::log2(deck as f64) * hand as f64).ceil() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mandatory_schemas_keep_their_form() {
+        for name in ["exempt", "catch-all"] {
+            let mut schema = Value::from([("metadata", Value::from([("name", name)]))]);
+            schema.set_at(&["spec"], mandatory_schema(name).unwrap());
+            assert_eq!(flow_schema(&schema).len(), 0, "{name}");
+            schema.set_at(&["spec", "priorityLevelConfiguration", "name"], "global-default".into());
+            let errors = flow_schema(&schema);
+            let want = format!("spec of '{name}' must equal the fixed value");
+            assert!(errors.iter().any(|e| e.to_string().ends_with(&want)), "{name}");
+        }
+        assert!(mandatory_schema("probes").is_none());
+    }
 }

@@ -6,6 +6,7 @@ mod apps;
 mod autoscaling;
 mod batch;
 mod capabilities;
+mod certificates;
 mod common;
 mod coordination;
 mod core;
@@ -20,8 +21,11 @@ mod rbac;
 mod resource;
 mod scheduling;
 mod seen;
+mod semver;
 mod storage;
+mod storage_version;
 pub mod webhook;
+pub mod x509;
 
 pub use capabilities::allow_privileged;
 pub use core::pod::qos_class;
@@ -64,6 +68,7 @@ pub fn rules(group: &str, plural: &str) -> Rules {
         "apps" => apps::rules(plural),
         "autoscaling" => autoscaling::rules(plural),
         "batch" => batch::rules(plural),
+        "certificates.k8s.io" => certificates::rules(plural),
         "coordination.k8s.io" => coordination::rules(plural),
         "discovery.k8s.io" => discovery::rules(plural),
         "flowcontrol.apiserver.k8s.io" => flowcontrol::rules(plural),
@@ -74,6 +79,7 @@ pub fn rules(group: &str, plural: &str) -> Rules {
         "resource.k8s.io" => resource::rules(plural),
         "scheduling.k8s.io" => scheduling::rules(plural),
         "storage.k8s.io" => storage::rules(plural),
+        "internal.apiserver.k8s.io" | "storagemigration.k8s.io" => storage_version::rules(plural),
         _ => None,
     };
     rules.unwrap_or(Rules::NONE)

@@ -1,20 +1,20 @@
 //! RuntimeClasses.
 
 use crate::Rules;
-use crate::common::{Fields, immutable_member, invalid_all, member, meta, meta_update};
+use crate::common::{Fields, METADATA, immutable_member, invalid_all, member};
 use crate::core::pod::{requirements, tolerations};
 use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, name_is_dns_label, name_is_dns_subdomain};
-use kubelith_meta::object::Namespacing;
+use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
 use kubelith_meta::selector::validate_labels;
 
 pub fn rules(plural: &str) -> Option<Rules> {
     (plural == "runtimeclasses").then_some(Rules {
         create: |_, class| check(class),
         update: |_, new, old| {
-            let mut errors = meta_update(new, old);
+            let mut errors = validate_object_meta_update(new.meta(), old.meta(), &METADATA);
             immutable_member(new, old, "handler", &Path::ROOT, &mut errors);
             errors
         },
@@ -22,7 +22,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
 }
 
 fn check(class: &Value) -> ErrorList {
-    let mut errors = meta(class, Namespacing::Forbidden, name_is_dns_subdomain);
+    let mut errors = validate_object_meta(class.meta(), Namespacing::Forbidden, name_is_dns_subdomain, &METADATA);
     let handler = class.text("handler");
     if handler.is_empty() {
         errors.push(Error::required(&Path::new("handler"), ""));

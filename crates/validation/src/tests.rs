@@ -16,3 +16,17 @@ pub fn value(json: &str) -> Value {
     }
     convert(serde_json::from_str(json).expect("a test's JSON"))
 }
+
+/// What is wrong with a new object, as messages.
+pub fn check_create(group: &str, plural: &str, object: &str) -> Vec<String> {
+    let request = crate::Request { group, version: "v1", subresource: "" };
+    let errors = (crate::rules(group, plural).create)(request, &value(object));
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// What is wrong with a change, as messages.
+pub fn check_update(group: &str, plural: &str, subresource: &str, new: &str, old: &str) -> Vec<String> {
+    let request = crate::Request { group, version: "v1", subresource };
+    let errors = (crate::rules(group, plural).update)(request, &value(new), &value(old));
+    errors.iter().map(ToString::to_string).collect()
+}

@@ -37,9 +37,9 @@ pub fn validate_url(url: &str, path: &Path<'_>) -> ErrorList {
 
 pub fn validate_service(service: &Value, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::default();
-    // The reference mixes the two up, which shows only in their order.
-    for key in ["name", "namespace"] {
-        if service.str_at(&[key]).is_empty() {
+    // The reference mixes the two up.
+    for (key, at) in [("name", "namespace"), ("namespace", "name")] {
+        if service.str_at(&[at]).is_empty() {
             errors.push(Error::required(&path.child(key), ""));
         }
     }

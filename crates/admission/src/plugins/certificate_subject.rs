@@ -22,9 +22,9 @@ impl Plugin for CertificateSubjectRestriction {
         if !applies {
             return Verdict::PASSED;
         }
-        Verdict::Ready(match organizations(asked.str_at(&["spec", "request"])) {
+        Verdict::Ready(match CertificateRequest::parse(asked.str_at(&["spec", "request"])) {
             Err(why) => Err(request.forbidden(asked, format!("failed to parse CSR: {why}"))),
-            Ok(groups) if groups.iter().any(|group| group == GROUP_MASTERS) => {
+            Ok(parsed) if parsed.organizations.iter().any(|group| group == GROUP_MASTERS) => {
                 let why = format!("use of {SIGNER} signer with {GROUP_MASTERS} group is not allowed");
                 Err(request.forbidden(asked, why))
             }
@@ -33,15 +33,35 @@ impl Plugin for CertificateSubjectRestriction {
     }
 }
 
-/// The groups that a request in PEM, as an object has it, asks for.
-fn organizations(request: &str) -> Result<Vec<String>, String> {
-    const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
-    let bytes = base64::decode(request).map_err(|e| e.to_string())?;
-    let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NO_REQUEST.to_owned())?;
-    if pem.label != "CERTIFICATE REQUEST" {
-        return Err(NO_REQUEST.into());
+/// Whose certificate is asked for.
+pub(super) struct CertificateRequest {
+    pub common_name: String,
+    /// The groups.
+    pub organizations: Vec<String>,
+}
+
+impl CertificateRequest {
+    /// Reads a request in PEM, as an object has it.
+    pub(super) fn parse(request: &str) -> Result<CertificateRequest, String> {
+        const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
+        let bytes = base64::decode(request).map_err(|e| e.to_string())?;
+        let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NO_REQUEST.to_owned())?;
+        if pem.label != "CERTIFICATE REQUEST" {
+            return Err(NO_REQUEST.into());
+        }
+        let (_, parsed) = X509CertificationRequest::from_der(&pem.contents).map_err(|e| e.to_string())?;
+        let subject = &parsed.certification_request_info.subject;
+        let names = |parts: Vec<Result<&str, _>>| -> Vec<String> {
+            parts
+                .into_iter()
+                .filter_map(|part: Result<&str, x509_parser::error::X509Error>| part.ok())
+                .map(str::to_owned)
+                .collect()
+        };
+        Ok(CertificateRequest {
+            // The last one counts, as in Go.
+            common_name: names(subject.iter_common_name().map(|n| n.as_str()).collect()).pop().unwrap_or_default(),
+            organizations: names(subject.iter_organization().map(|n| n.as_str()).collect()),
+        })
     }
-    let (_, parsed) = X509CertificationRequest::from_der(&pem.contents).map_err(|e| e.to_string())?;
-    let subject = &parsed.certification_request_info.subject;
-    Ok(subject.iter_organization().filter_map(|group| group.as_str().ok().map(str::to_owned)).collect())
 }

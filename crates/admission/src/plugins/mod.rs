@@ -1,11 +1,18 @@
 //! The built-in plugins, by name.
 
+mod always;
+mod always_pull_images;
+mod anti_affinity;
 mod certificate_subject;
+mod certificates;
 mod claim_resize;
 mod default_class;
 mod default_toleration_seconds;
+mod deny_external_ips;
 mod limit_ranger;
+mod namespace_exists;
 mod namespace_lifecycle;
+mod node_restriction;
 mod pod_resize;
 mod pod_security;
 mod priority;
@@ -15,12 +22,19 @@ mod storage_protection;
 mod taint_nodes;
 mod topology_labels;
 
+pub use always::{AlwaysAdmit, AlwaysDeny};
+pub use always_pull_images::AlwaysPullImages;
+pub use anti_affinity::LimitPodHardAntiAffinityTopology;
 pub use certificate_subject::CertificateSubjectRestriction;
+pub use certificates::{CertificateApproval, CertificateSigning, ClusterTrustBundleAttest, Signers};
 pub use claim_resize::PersistentVolumeClaimResize;
 pub use default_class::{DefaultIngressClass, DefaultStorageClass};
 pub use default_toleration_seconds::DefaultTolerationSeconds;
+pub use deny_external_ips::DenyServiceExternalIPs;
 pub use limit_ranger::LimitRanger;
+pub use namespace_exists::NamespaceExists;
 pub use namespace_lifecycle::NamespaceLifecycle;
+pub use node_restriction::{Gates as NodeGates, NodeRestriction};
 pub use pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
 pub use pod_security::PodSecurity;
 pub use priority::Priority;

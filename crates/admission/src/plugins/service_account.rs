@@ -81,6 +81,13 @@ fn is_pod_create(request: Request<'_>) -> bool {
     request.operation == Operation::Create && request.is_for("", "pods")
 }
 
+/// Debuggers are added to pods that exist, and may not bring secrets that the pod could not have had.
+fn is_for_ephemeral_containers(request: Request<'_>) -> bool {
+    request.operation == Operation::Update
+        && request.call.subresource == "ephemeralcontainers"
+        && request.is_for_any_part("", "pods")
+}
+
 impl Plugin for ServiceAccount {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !is_pod_create(request) {
@@ -102,10 +109,12 @@ impl Plugin for ServiceAccount {
     }
 
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
-        if !is_pod_create(request) {
-            return Verdict::PASSED;
-        }
-        if pod.meta().annotation(MIRROR).is_some() {
+        let limit = match is_for_ephemeral_containers(request) {
+            true => limit_ephemeral_secrets,
+            false if is_pod_create(request) => limit_secrets,
+            false => return Verdict::PASSED,
+        };
+        if is_pod_create(request) && pod.meta().annotation(MIRROR).is_some() {
             return Verdict::Ready(check_mirror(request, pod));
         }
         if pod.str_at(&NAME).is_empty() {
@@ -114,11 +123,11 @@ impl Plugin for ServiceAccount {
             return Verdict::Ready(Err(request.forbidden(pod, why)));
         }
         if let Some(account) = self.cached(request, pod) {
-            return Verdict::Ready(limit_secrets(request, &account, pod));
+            return Verdict::Ready(limit(request, &account, pod));
         }
         Verdict::pending(async move {
             let account = self.look_up(request, pod).await?;
-            limit_secrets(request, &account, pod)
+            limit(request, &account, pod)
         })
     }
 }
@@ -138,6 +147,14 @@ fn complete(request: Request<'_>, account: &Value, pod: &mut Value) -> Result<()
 fn limit_secrets(request: Request<'_>, account: &Value, pod: &Value) -> Result<(), Status> {
     if enforces_mountable_secrets(account) {
         secrets::limit(account, pod).map_err(|why| request.forbidden(pod, why))?;
+    }
+    Ok(())
+}
+
+fn limit_ephemeral_secrets(_: Request<'_>, account: &Value, pod: &Value) -> Result<(), Status> {
+    if enforces_mountable_secrets(account) {
+        // The reference has no kind of refusal for these: clients see an error of the server.
+        secrets::limit_ephemeral(account, pod).map_err(Status::unknown)?;
     }
     Ok(())
 }
@@ -212,7 +229,7 @@ fn token_volume() -> Value {
 }
 
 /// Which secrets a pod refers to.
-mod secrets {
+pub(super) mod secrets {
     use super::{PULL_SECRETS, VOLUMES, list};
     use kubelith_meta::Value;
 
@@ -264,17 +281,7 @@ mod secrets {
             }
         }
         for (word, key) in CONTAINERS {
-            for container in list(pod, &["spec", key]) {
-                container_secrets(container, |name, how| {
-                    if lists("secrets", name) {
-                        return Ok(());
-                    }
-                    let of = container.str_at(&["name"]);
-                    Err(format!(
-                        "{word} {of} with {how} referencing secret.secretName=\"{name}\" is not allowed because service account {owner} does not reference that secret"
-                    ))
-                })?;
-            }
+            limit_containers(account, word, list(pod, &["spec", key]))?;
         }
         for (i, secret) in list(pod, &PULL_SECRETS).iter().enumerate() {
             let name = secret.str_at(&["name"]);
@@ -283,6 +290,27 @@ mod secrets {
                     "imagePullSecrets[{i}].name=\"{name}\" is not allowed because service account {owner} does not reference that imagePullSecret"
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// The same for the containers that are added to a running pod.
+    pub fn limit_ephemeral(account: &Value, pod: &Value) -> Result<(), String> {
+        limit_containers(account, "ephemeral container", list(pod, &["spec", "ephemeralContainers"]))
+    }
+
+    fn limit_containers(account: &Value, word: &str, containers: &[Value]) -> Result<(), String> {
+        let owner = account.meta().name();
+        for container in containers {
+            container_secrets(container, |name, how| {
+                if list(account, &["secrets"]).iter().any(|secret| secret.str_at(&["name"]) == name) {
+                    return Ok(());
+                }
+                let of = container.str_at(&["name"]);
+                Err(format!(
+                    "{word} {of} with {how} referencing secret.secretName=\"{name}\" is not allowed because service account {owner} does not reference that secret"
+                ))
+            })?;
         }
         Ok(())
     }
@@ -302,5 +330,37 @@ mod secrets {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        kubelith_codec::json::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn debuggers_bring_no_secrets_of_others() {
+        let account = value(r#"{"metadata":{"name":"a"},"secrets":[{"name":"mine"}]}"#);
+        let refused = |how: &str| {
+            format!(
+                "ephemeral container d with {how} referencing secret.secretName=\"theirs\" is not allowed because service \
+                 account a does not reference that secret"
+            )
+        };
+        let cases = [
+            (r#"{"name":"d","envFrom":[{"secretRef":{"name":"mine"}}]}"#, Ok(())),
+            (r#"{"name":"d","envFrom":[{"secretRef":{"name":"theirs"}}]}"#, Err(refused("envFrom"))),
+            (
+                r#"{"name":"d","env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"theirs"}}}]}"#,
+                Err(refused("envVar E")),
+            ),
+        ];
+        for (container, expected) in cases {
+            let pod = value(&format!(r#"{{"spec":{{"ephemeralContainers":[{container}]}}}}"#));
+            assert_eq!(secrets::limit_ephemeral(&account, &pod), expected, "{container}");
+        }
     }
 }

@@ -17,6 +17,7 @@ use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::egress::Route;
+use kubelith_server::installation::Installation;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi, Subject};
@@ -235,6 +236,7 @@ impl Apis {
             identity: Identity::WithUid,
             certificate,
             route: Route::Direct,
+            installation: Installation::default(),
         };
         kubelith_aggregator::serve(config, next)
     }

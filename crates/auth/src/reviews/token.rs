@@ -30,7 +30,7 @@ pub async fn evaluate(
     status.insert("user", Value::object());
     match result {
         Ok(None) => {}
-        Err(e) => drop(status.insert("error", e.to_string())),
+        Err(e) => drop(status.insert("error", with_own_tokens(&e.to_string()))),
         Ok(Some(response)) => {
             if !audiences.is_empty() && intersect(&audiences, &response.audiences).is_empty() {
                 return Err(Status::internal_error("error validating audiences"));
@@ -46,10 +46,38 @@ pub async fn evaluate(
     Ok(())
 }
 
+/// The tokens of the server itself are looked at first, and do not know the token either. The reference lists every
+/// reason once.
+fn with_own_tokens(why: &str) -> String {
+    let reasons = why.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(why);
+    match reasons == INVALID_TOKEN || reasons.starts_with(&format!("{INVALID_TOKEN}, ")) {
+        true => why.to_owned(),
+        false => format!("[{INVALID_TOKEN}, {reasons}]"),
+    }
+}
+
 async fn authenticate(token: &str, audiences: &[Str], authenticator: &dyn Authenticator) -> Authentication {
     let header = format!("Bearer {token}");
     let header = HeaderValue::from_str(header.trim()).map_err(|_| AuthError::new(INVALID_TOKEN))?;
     let headers = HeaderMap::from_iter([(AUTHORIZATION, header)]);
     let request = AuthRequest { headers: &headers, peer_certificates: &[], path: "", audiences };
     authenticator.authenticate(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_listed_once() {
+        let table = [
+            ("invalid bearer token", "invalid bearer token"),
+            ("token issuer x is invalid", "[invalid bearer token, token issuer x is invalid]"),
+            ("[a, b]", "[invalid bearer token, a, b]"),
+            ("[invalid bearer token, a]", "[invalid bearer token, a]"),
+        ];
+        for (why, want) in table {
+            assert_eq!(with_own_tokens(why), want);
+        }
+    }
 }

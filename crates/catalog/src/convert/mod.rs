@@ -75,6 +75,8 @@ static SPOKES: &[Spoke] = &[
         custom_resource_definition::from_v1,
     ),
     spoke("apps", "v1beta1", "Deployment", removed::rollback_to_annotation, removed::rollback_from_annotation),
+    spoke("extensions", "v1beta1", "Deployment", removed::rollback_to_annotation, removed::rollback_from_annotation),
+    spoke("extensions", "v1beta1", "Ingress", removed::ingress_to_v1, removed::ingress_from_v1),
     spoke("authorization.k8s.io", "v1beta1", "SubjectAccessReview", removed::group_to_groups, removed::groups_to_group),
     spoke(
         "authorization.k8s.io",
@@ -141,12 +143,21 @@ pub fn convert(mut value: Value, from: &GroupVersionKind, to: &GroupVersionKind)
     Ok(value)
 }
 
-/// Whether `from` and `to` are versions of one kind. Events are in two groups.
+/// Whether `from` and `to` are versions of one kind.
 pub fn is_same_kind(catalog: &Catalog, from: &GroupVersionKind, to: &GroupVersionKind) -> bool {
-    let is_event = |k: &GroupVersionKind| k.group == "events.k8s.io" || k.group.is_empty() && k.version == "v1";
-    let events = item_kind(&from.kind) == "Event" && is_event(from) && is_event(to);
     let known = catalog.kind_type(from).is_some() && catalog.kind_type(to).is_some();
-    known && from.kind == to.kind && (from.group == to.group || events)
+    known && from.kind == to.kind && home(from) == home(to)
+}
+
+/// The group that a kind belongs to: some kinds are or were in several.
+fn home(gvk: &GroupVersionKind) -> &str {
+    match (gvk.group.as_str(), item_kind(&gvk.kind)) {
+        ("events.k8s.io", "Event") => "",
+        ("extensions", "DaemonSet" | "Deployment" | "DeploymentRollback" | "ReplicaSet") => "apps",
+        ("extensions", "Ingress" | "NetworkPolicy") => "networking.k8s.io",
+        ("extensions" | "apps", "Scale") => "autoscaling",
+        (group, _) => group,
+    }
 }
 
 fn reshape(value: &mut Value, from: &GroupVersionKind, to: &GroupVersionKind) {

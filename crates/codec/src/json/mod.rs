@@ -22,8 +22,10 @@ pub(crate) use strict::StrictErrors;
 pub use crate::error::DecodeError;
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use lexer::MAX_DEPTH;
-pub use number::{write_float, write_int};
-pub use parse::{Decoded, parse, parse_document, parse_stored, parse_stored_without, parse_strict, validate};
+pub use number::{stored_form, write_float, write_int};
+pub use parse::{
+    Decoded, PatchText, parse, parse_document, parse_patch, parse_stored, parse_stored_without, parse_strict, validate,
+};
 pub use skip::{RawMember, members_from};
 pub use strict::{MAX_STRICT_ERRORS, StrictError, Strictness};
 pub use type_meta::{TypeMeta, type_meta};

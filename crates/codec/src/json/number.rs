@@ -26,6 +26,13 @@ pub(crate) fn double(number: Number<'_>) -> Option<f64> {
     number.text.parse().ok().filter(|f: &f64| f.is_finite())
 }
 
+/// A double as it reads once it was written: whole ones are written without a point and are integers then. What is
+/// compared with something stored must have the same form.
+pub fn stored_form(f: f64) -> Value {
+    let whole = f.fract() == 0.0 && f.abs() < 9_223_372_036_854_775_808.0 && !(f == 0.0 && f.is_sign_negative());
+    if whole { Value::Int(f as i64) } else { Value::Float(f) }
+}
+
 /// Writes a double as `encoding/json` does: shortest digits, an exponent below 1e-6 and from 1e21 on.
 /// JSON has no infinities; they cannot come from a decoder and are written as null.
 pub fn write_float(out: &mut Vec<u8>, f: f64) {
@@ -43,6 +50,14 @@ pub fn write_float(out: &mut Vec<u8>, f: f64) {
     } else {
         write!(out, "{f}").expect("writing to a Vec cannot fail");
     }
+}
+
+/// Whether a fraction is printed as it was written: `1.5` is, `3.0` and `1e40` are not.
+pub(crate) fn is_written_as(value: &Value, text: &str) -> bool {
+    let Value::Float(f) = value else { return false };
+    let mut printed = Vec::new();
+    write_float(&mut printed, *f);
+    f.fract() != 0.0 && printed == text.as_bytes()
 }
 
 pub fn write_int(out: &mut Vec<u8>, i: i64) {

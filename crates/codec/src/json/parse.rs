@@ -58,6 +58,30 @@ pub fn parse_document(data: &[u8], strictness: Strictness) -> Result<Decoded, De
     }
 }
 
+/// A patch as it was written: who applies it passes numbers on by their text.
+#[derive(Debug, Default)]
+pub struct PatchText {
+    /// Numbers that would be printed in another way than they were written, and those that no double can hold, are
+    /// [`Value::Raw`].
+    pub value: Value,
+    pub strict: Vec<StrictError>,
+    /// Whether there are such numbers.
+    pub has_raw_numbers: bool,
+    /// The first number that no double can hold.
+    pub bad_number: Option<String>,
+}
+
+/// Reads one JSON document with its numbers as they are written.
+pub fn parse_patch(data: &[u8], strictness: Strictness) -> Result<PatchText, DecodeError> {
+    let mut lexer = Lexer::new(data);
+    let mut parser = Parser::new(strictness);
+    parser.numbers = Numbers::AsWritten;
+    let value = parser.value(&mut lexer, 0)?;
+    lexer.end()?;
+    let Parser { strict, bad_number, has_raw_numbers, .. } = parser;
+    Ok(PatchText { value, strict: strict.into_vec(), has_raw_numbers, bad_number })
+}
+
 /// Checks that `data` is one JSON document.
 pub fn validate(data: &[u8]) -> Result<(), SyntaxError> {
     let mut lexer = Lexer::new(data);
@@ -73,6 +97,8 @@ pub(crate) struct Parser {
     members: Vec<(Key, Value)>,
     strictness: Strictness,
     fields: Fields,
+    numbers: Numbers,
+    has_raw_numbers: bool,
     /// Members that are left out.
     skipped: &'static [&'static str],
     pub strict: StrictErrors,
@@ -85,6 +111,13 @@ pub(crate) struct Parser {
 enum Fields {
     Tree,
     Raw,
+}
+
+/// What becomes of numbers that are printed in another way than they were written.
+#[derive(Clone, Copy, PartialEq)]
+enum Numbers {
+    Values,
+    AsWritten,
 }
 
 enum Open {
@@ -100,6 +133,8 @@ impl Parser {
             members: Vec::new(),
             strictness,
             fields: Fields::Tree,
+            numbers: Numbers::Values,
+            has_raw_numbers: false,
             skipped: &[],
             strict: StrictErrors::default(),
             bad_number: None,
@@ -129,10 +164,10 @@ impl Parser {
                 Token::Null => Value::Null,
                 Token::Bool(b) => Value::Bool(b),
                 Token::String(s) => Value::String(Str::from(s)),
-                Token::Number(n) => number::untyped(n).unwrap_or_else(|| {
-                    self.bad_number.get_or_insert_with(|| n.text.to_owned());
-                    Value::Null
-                }),
+                Token::Number(n) => match number::untyped(n) {
+                    Some(value @ Value::Int(_)) => value,
+                    value => self.odd_number(n.text, value),
+                },
                 Token::BeginArray if lexer.empty_array()? => Value::Array(Vec::new()),
                 Token::BeginArray => {
                     self.open.push(Open::Array { start: self.elements.len() });
@@ -161,6 +196,19 @@ impl Parser {
                 return Ok(value);
             }
         }
+    }
+
+    /// A number that is not an integer, or none that can be held.
+    #[cold]
+    fn odd_number(&mut self, text: &str, value: Option<Value>) -> Value {
+        if value.is_none() {
+            self.bad_number.get_or_insert_with(|| text.to_owned());
+        }
+        if self.numbers == Numbers::AsWritten && !value.as_ref().is_some_and(|v| number::is_written_as(v, text)) {
+            self.has_raw_numbers = true;
+            return Value::Raw(text.into());
+        }
+        value.unwrap_or_default()
     }
 
     fn is_at_fields(&self) -> bool {

@@ -232,3 +232,19 @@ fn members_are_left_out_wherever_they_are() {
         assert!(parse_stored_without(bad.as_bytes(), &["x"]).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn patches_keep_numbers_as_they_are_written() {
+    let table = [
+        (r#"{"a":[1,-5,1.5]}"#, false, None),
+        (r#"{"a":3.0}"#, true, None),
+        (r#"{"a":1e2}"#, true, None),
+        (r#"{"a":99999999999999999999}"#, true, None),
+        (r#"{"a":1e400}"#, true, Some("1e400")),
+    ];
+    for (text, raw, bad) in table {
+        let parsed = parse_patch(text.as_bytes(), Strictness::Report).unwrap();
+        assert_eq!((parsed.has_raw_numbers, parsed.bad_number.as_deref()), (raw, bad), "{text}");
+        assert_eq!(to_string(&parsed.value), text);
+    }
+}

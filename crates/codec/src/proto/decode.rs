@@ -228,7 +228,7 @@ impl<'s> Decoder<'s> {
         match &schema.shape {
             Shape::Bool => Ok(Value::Bool(false)),
             Shape::Int32 | Shape::Int64 => Ok(Value::Int(0)),
-            Shape::Float => Ok(Value::Float(0.0)),
+            Shape::Float => Ok(Value::Int(0)),
             Shape::String => Ok("".into()),
             Shape::Bytes => Ok(Value::Null),
             // The zero of everything else is what an empty message reads as.
@@ -240,7 +240,7 @@ impl<'s> Decoder<'s> {
     fn value(&mut self, r: &mut Reader<'_>, schema: &'s Schema) -> Result<Value> {
         match &schema.shape {
             shape @ (Shape::Bool | Shape::Int32 | Shape::Int64) => Ok(number(shape, r.varint()?)),
-            Shape::Float => Ok(Value::Float(f64::from_bits(r.fixed64()?))),
+            Shape::Float => Ok(json::stored_form(f64::from_bits(r.fixed64()?))),
             Shape::String => Ok(Value::String(text(r.bytes()?))),
             Shape::Bytes => Ok(base64::encode(r.bytes()?).into()),
             Shape::Time => Ok(timestamp(r.bytes()?)?.map_or(Value::Null, |(seconds, _)| {

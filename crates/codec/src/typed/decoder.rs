@@ -176,7 +176,7 @@ impl<'s, 'd> Decoder<'s, 'd> {
             Shape::Int64 => self.integer(|_| true),
             Shape::Float => self.scalar(|d, token| match token {
                 Token::Number(n) => match number::double(*n) {
-                    Some(f) => Some(Value::Float(f)),
+                    Some(f) => Some(number::stored_form(f)),
                     None => d.wrong(&format!("number {}", n.text)),
                 },
                 other => d.wrong(other.kind()),

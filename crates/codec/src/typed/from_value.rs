@@ -178,10 +178,10 @@ impl Walk<'_> {
                 return Ok(());
             }
             (Shape::Int32, Value::Int(i)) => Value::Int(i64::from(*i as i32)),
-            (Shape::Float, Value::Float(_)) => return Ok(()),
-            (Shape::Float, Value::Int(i)) => Value::Float(*i as f64),
-            (Shape::Int32, Value::Float(f)) if f.fract() == 0.0 => Value::Int(i64::from(*f as i32)),
-            (Shape::Int64, Value::Float(f)) if f.fract() == 0.0 => Value::Int(*f as i64),
+            (Shape::Float, Value::Float(f)) => json::stored_form(*f),
+            (Shape::Float, Value::Int(i)) => json::stored_form(*i as f64),
+            (Shape::Int32, Value::Float(f)) if f.fract() == 0.0 => Value::Int(i64::from(go_int(*f) as i32)),
+            (Shape::Int64, Value::Float(f)) if f.fract() == 0.0 => Value::Int(go_int(*f)),
             (shape, found) => {
                 let expected = match go_type {
                     Some(name) => name.to_owned(),
@@ -256,6 +256,13 @@ fn bytes(value: &mut Value) -> Result<(), String> {
         other => return Err(format!("cannot restore slice from {}", go_kind(other))),
     };
     Ok(())
+}
+
+/// A double as an integer, as the processor converts it that the reference runs on: all that is out of range is the
+/// lowest integer.
+fn go_int(f: f64) -> i64 {
+    const RANGE: std::ops::Range<f64> = i64::MIN as f64..-(i64::MIN as f64);
+    if RANGE.contains(&f) { f as i64 } else { i64::MIN }
 }
 
 fn go_kind(value: &Value) -> &'static str {

@@ -145,8 +145,7 @@ pub(super) fn zero(table: &TypeTable, place: Place<'_>) -> Value {
     }
     match schema.shape {
         Shape::Bool => Value::Bool(false),
-        Shape::Int32 | Shape::Int64 | Shape::IntOrString => Value::Int(0),
-        Shape::Float => Value::Float(0.0),
+        Shape::Int32 | Shape::Int64 | Shape::Float | Shape::IntOrString => Value::Int(0),
         Shape::String => "".into(),
         Shape::Quantity => "0".into(),
         Shape::Duration => "0s".into(),

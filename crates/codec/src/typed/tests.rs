@@ -1,5 +1,6 @@
 use super::*;
 use crate::json;
+use kubelith_meta::Value;
 use kubelith_schema::{Field, Presence, Schema, Shape, StructType, TypeId, TypeTable};
 use std::sync::Arc;
 
@@ -324,4 +325,15 @@ fn deep_input_costs_no_stack() {
     assert_eq!(e, "invalid character '{' exceeded max depth");
     let unknown = format!("{{\"x\":{}{}}}", "[".repeat(9_999), "]".repeat(9_999));
     assert!(read(&unknown).is_ok());
+}
+
+#[test]
+fn whole_doubles_have_the_form_in_which_they_are_stored() {
+    let table = [("1", Value::Int(1)), ("1.0", Value::Int(1)), ("1e3", Value::Int(1000)), ("0.5", Value::Float(0.5))];
+    for (text, expected) in table {
+        let body = format!(r#"{{"spec":{{"ratio":{text}}}}}"#);
+        let decoded = read(&body).unwrap().value;
+        assert_eq!(decoded.at(&["spec", "ratio"]), Some(&expected), "{text}");
+        assert_eq!(crate::json::parse_stored(&crate::json::to_vec(&decoded)).unwrap(), decoded, "{text}");
+    }
 }

@@ -62,8 +62,11 @@ pub fn settled(object: &Value, taken: &Taken, now: Time) -> Option<Value> {
     }
     // The reference first says "Installing" and waits; whoever asks here is served by what is stored by then.
     if Definition(&new).is("NamesAccepted") && !Definition(&new).is("Established") {
-        let message = "the initial names have been accepted";
-        set(&mut new, &Condition::new("Established", "True", "InitialNamesAccepted", message), now);
+        let established = match has_bad_ca_bundle(definition) {
+            false => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+            true => ("False", "InvalidCABundle", "The conversion webhook CABundle is invalid"),
+        };
+        set(&mut new, &Condition::new("Established", established.0, established.1, established.2), now);
     }
     if let Some(condition) = approval(definition).filter(|c| !has(definition, c)) {
         set(&mut new, &condition, now);
@@ -79,6 +82,12 @@ pub fn settled(object: &Value, taken: &Taken, now: Time) -> Option<Value> {
     }
     let status = new.remove_at(&["status"]);
     if status.as_ref() == object.get("status") { None } else { status }
+}
+
+/// Whether objects are to be converted by a webhook that cannot be trusted. Without a bundle the system's is meant.
+fn has_bad_ca_bundle(definition: Definition<'_>) -> bool {
+    let bundle = definition.0.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"]);
+    !bundle.is_empty() && !crate::validation::is_ca_bundle(bundle)
 }
 
 fn has(definition: Definition<'_>, wanted: &Condition) -> bool {
@@ -251,6 +260,21 @@ mod tests {
         assert_eq!(reasons(&settled_once), expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
         let later = Time::parse("2026-01-02T00:00:00Z").unwrap();
         assert_eq!(settled(&settled_once, &Taken::default(), later), None);
+    }
+
+    #[test]
+    fn a_webhook_that_cannot_be_trusted_establishes_nothing() {
+        let names = r#"{"plural":"as","singular":"a","kind":"A","listKind":"AList"}"#;
+        let now = Time::parse("2026-01-01T00:00:00Z").unwrap();
+        let bundle = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+        let mut object = definition(names);
+        object.set_at(&bundle, "Z2FyYmFnZQ==".into());
+        let mut refused = settled(&object, &Taken::default(), now).unwrap();
+        assert_eq!(reasons(&refused)[1], ("Established".to_owned(), "InvalidCABundle".to_owned()));
+        assert!(!Definition(&refused).is("Established"));
+        assert_eq!(settled(&refused, &Taken::default(), now), None);
+        refused.remove_at(&bundle);
+        assert!(Definition(&settled(&refused, &Taken::default(), now).unwrap()).is("Established"));
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl Finalizer {
         );
         set(&mut object, &begun, self.config.clock.now());
         let Some(mut object) = self.write(name, &object).await? else { return Ok(Next::Done) };
-        let outcome = if Definition(&object).is("Established") {
+        let outcome = if definition::overlaps_built_in(&definition::resource_of(name)) {
+            let why = "instances overlap with built-in resources in storage";
+            Ok(Condition::new("Terminating", "False", "OverlappingBuiltInResource", why))
+        } else if Definition(&object).is("Established") {
             self.delete_instances(name).await
         } else {
             Ok(Condition::new("Terminating", "False", "NeverEstablished", "resource was never established"))

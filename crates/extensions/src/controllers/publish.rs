@@ -38,6 +38,10 @@ impl Publisher {
             }
         }
         self.discovery.update(Source::CustomResources, entries, &gone);
+        // The documents of built-in group versions are not ours to replace or to take away.
+        let is_built_in = |gv: &GroupVersion| self.discovery.has(Source::BuiltIn, gv);
+        subjects.retain(|subject| !matches!(subject, Subject::Version(gv, _) if is_built_in(gv)));
+        gone.retain(|gv| !is_built_in(gv));
         self.openapi.put(subjects);
         let paths: Vec<String> = gone.into_iter().map(|gv| Subject::Version(gv, Vec::new()).path()).collect();
         self.openapi.remove(paths.iter().map(String::as_str));

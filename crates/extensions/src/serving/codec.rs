@@ -1,6 +1,6 @@
 //! Bytes of custom resources: bodies of requests, and JSON in the store.
 
-use super::schemas::{Schemas, unknown_field};
+use super::schemas::{Nulls, Schemas, unknown_field};
 use bytes::Bytes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
@@ -65,13 +65,23 @@ impl Decoder for CustomDecoder {
         Ok(Decoded { strict, ..taken })
     }
 
+    fn decode_patched(&self, text: &[u8], strictness: Strictness) -> Result<Decoded, String> {
+        self.decode(text, Format::Json, strictness).map_err(|status| decode_reason(&status))
+    }
+
     fn take(&self, mut object: Value, strictness: Strictness) -> Result<Decoded, String> {
-        let unknown = self.schemas.coerce(&mut object, strictness)?;
+        let unknown = self.schemas.coerce(&mut object, strictness, Nulls::Drop)?;
         let strict = match strictness {
             Strictness::Lenient => Vec::new(),
             Strictness::Report => unknown.iter().map(|path| unknown_field(path)).collect(),
         };
         Ok(Decoded { object, strict, form: Form::Sent })
+    }
+
+    /// Whoever applies a null means it: where null is no value, validation says so.
+    fn take_applied(&self, mut object: Value) -> Result<Decoded, String> {
+        self.schemas.coerce(&mut object, Strictness::Lenient, Nulls::Keep)?;
+        Ok(Decoded { object, strict: Vec::new(), form: Form::Sent })
     }
 
     fn check(&self, object: &Value) -> Result<(), Status> {
@@ -82,6 +92,14 @@ impl Decoder for CustomDecoder {
         Err(Status::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({wanted})"
         )))
+    }
+}
+
+/// What went wrong in decoding, without the words that decoding a body puts around it.
+fn decode_reason(status: &Status) -> String {
+    match status.message.split_once("cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_, why)) => why.to_owned(),
+        None => status.message.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The descriptor of a custom resource: the same type that the catalogue's resources have.
 
-use crate::definition::{Definition, VersionSpec};
+use crate::definition::{Definition, VersionSpec, storage_prefix};
 use kubelith_meta::gvk::compare_versions;
 use kubelith_meta::{GroupResource, GroupVersionKind, Str, Value};
 use kubelith_schema::structural::{Structural, object_schema};
@@ -37,11 +37,12 @@ pub fn descriptor(definition: Definition<'_>, schema_of: &dyn Fn(&str) -> Arc<St
     });
     let mut versions: Vec<Version> = versions.collect();
     versions.sort_by(|a, b| compare_versions(&b.name, &a.name));
+    let resource = GroupResource::new(group.clone(), names.plural.clone());
     Arc::new(Descriptor {
         storage: Storage {
             kind: GroupVersionKind::new(group.clone(), storage, names.kind.clone()),
-            resource: GroupResource::new(group.clone(), names.plural.clone()),
-            prefix: format!("{group}/{}", names.plural).into(),
+            prefix: storage_prefix(&resource),
+            resource,
             encoding: Encoding::Json,
         },
         group,

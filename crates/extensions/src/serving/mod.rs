@@ -25,7 +25,7 @@ use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{Conversion, Resource, Strategy, Working};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_server::handlers::fields::{ConvertNow, ResourceFields};
-use kubelith_server::handlers::scale::{Scale, ScaleFields, scale_kind};
+use kubelith_server::handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;
 use kubelith_server::handlers::{Endpoint, ListItems};
 use kubelith_server::table::NoCells;
@@ -79,7 +79,11 @@ enum Cached {
 
 async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> Result<Built, StoreError> {
     let schemas = Arc::new(Schemas::new(definition));
-    let schema_of = |version: &str| schemas.of(version).cloned().unwrap_or_default();
+    let schema_of = |version: &str| {
+        let schema = schemas.of(version).cloned().unwrap_or_default();
+        // Fields that no schema has can be owned, too, where nothing is pruned.
+        if definition.preserves_unknown() { Arc::new(schema.preserving()) } else { schema }
+    };
     let descriptor = descriptor::descriptor(definition, &schema_of);
     let selectable = descriptor.versions.first().map(|v| v.selectable.clone()).unwrap_or_default();
     let api_version = descriptor.storage.kind.api_version().to_string();
@@ -187,7 +191,7 @@ fn scale(parent: &Endpoint) -> Option<Endpoint> {
         formats: BUILT_IN,
         items: ListItems::WithoutType,
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
-        fields: Some(Arc::new(ScaleFields { schema })),
+        fields: Some(Arc::new(ScaleFields { schema, parent: Parent::Custom })),
         strategic: false,
         cells: parent.cells.clone(),
         limits: parent.limits,

@@ -32,6 +32,13 @@ pub enum Malformed {
     Drop,
 }
 
+/// What to do with nulls where null is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nulls {
+    Drop,
+    Keep,
+}
+
 impl Schemas {
     pub fn new(definition: Definition<'_>) -> Schemas {
         let parse = |schema: Option<&Value>| Arc::new(schema.map(prepared).unwrap_or_default());
@@ -63,6 +70,10 @@ impl Schemas {
 
     /// Prunes and tidies an object; its metadata was read already. Answers the paths of unknown fields.
     pub fn tidy(&self, object: &mut Value, strictness: Strictness) -> Vec<String> {
+        self.prune(object, strictness, Nulls::Drop)
+    }
+
+    fn prune(&self, object: &mut Value, strictness: Strictness, nulls: Nulls) -> Vec<String> {
         let Some(schema) = self.of_object(object) else { return Vec::new() };
         if !self.prunes {
             return Vec::new();
@@ -76,17 +87,19 @@ impl Schemas {
             }
             Strictness::Report => structural::prune_reporting(schema, object),
         };
-        structural::drop_nulls(schema, object);
+        if nulls == Nulls::Drop {
+            structural::drop_nulls(schema, object);
+        }
         unknown
     }
 
     /// All that decoding does to an object. Answers the paths of unknown fields, or why the object cannot be read.
-    pub fn coerce(&self, object: &mut Value, strictness: Strictness) -> Result<Vec<String>, String> {
+    pub fn coerce(&self, object: &mut Value, strictness: Strictness, nulls: Nulls) -> Result<Vec<String>, String> {
         let mut unknown = match object.get_mut("metadata") {
             Some(metadata) => read_metadata(metadata, strictness, "metadata")?,
             None => Vec::new(),
         };
-        unknown.extend(self.tidy(object, strictness));
+        unknown.extend(self.prune(object, strictness, nulls));
         if let Some(Some(schema)) = self.of_object(object) {
             let mut found = Vec::new();
             let embedded = Embedded { malformed: Malformed::Refuse, strictness };
@@ -100,6 +113,10 @@ impl Schemas {
     /// What reading from the store does to an object: whatever was written once can be read.
     pub fn restore(&self, object: &mut Value) {
         if let Some(metadata) = object.get_mut("metadata") {
+            // Nearly all of it was checked when it was written. Whatever else is there must not make it unreadable.
+            if !is_plain(metadata) && metadata.as_object().is_some() {
+                read_what_can_be(metadata);
+            }
             canonicalize(&METADATA.table, &METADATA.root, metadata, Empties::Distinct);
             if metadata.get("generation").is_none_or(Value::is_empty) {
                 metadata.set_at(&["generation"], Value::Int(1));
@@ -120,6 +137,51 @@ fn prepared(schema: &Value) -> Structural {
     let mut schema = Structural::parse(schema);
     schema.prune_defaults();
     schema
+}
+
+/// Whether metadata has the form in which we write it, by a glance: then it can be read, and need not be.
+fn is_plain(metadata: &Value) -> bool {
+    let text = |v: &Value| v.as_str().is_some();
+    let time = |v: &Value| v.as_str().is_some_and(|t| t.len() == "2006-01-02T15:04:05Z".len() && t.ends_with('Z'));
+    let texts = |v: &Value| v.as_object().is_some_and(|m| m.iter().all(|(_, v)| text(v)));
+    let owner = |v: &Value| {
+        v.as_object().is_some_and(|m| {
+            m.iter().all(|(key, v)| match key {
+                "apiVersion" | "kind" | "name" | "uid" => text(v),
+                "controller" | "blockOwnerDeletion" => v.as_bool().is_some(),
+                _ => false,
+            })
+        })
+    };
+    let list = |v: &Value, of: &dyn Fn(&Value) -> bool| v.as_array().is_some_and(|items| items.iter().all(of));
+    metadata.as_object().is_some_and(|map| {
+        map.iter().all(|(key, value)| match key {
+            "name" | "namespace" | "uid" | "generateName" | "resourceVersion" => text(value),
+            "creationTimestamp" | "deletionTimestamp" => time(value),
+            "generation" | "deletionGracePeriodSeconds" => value.as_i64().is_some(),
+            "labels" | "annotations" => texts(value),
+            "finalizers" => list(value, &text),
+            "ownerReferences" => list(value, &owner),
+            "managedFields" => list(value, &|v| v.as_object().is_some()),
+            _ => false,
+        })
+    })
+}
+
+/// Reads a metadata as Go does, in place. If that cannot be, field by field, and what fails goes.
+fn read_what_can_be(metadata: &mut Value) {
+    let mut whole = metadata.clone();
+    if read_metadata(&mut whole, Strictness::Lenient, "").is_ok() {
+        *metadata = whole;
+        return;
+    }
+    let Some(map) = metadata.as_object_mut() else { return };
+    map.retain(|key, value| {
+        let mut alone = Value::from([(key, value.clone())]);
+        let read = read_metadata(&mut alone, Strictness::Lenient, "").is_ok();
+        *value = alone.remove_at(&[key]).unwrap_or_default();
+        read && !value.is_null()
+    });
 }
 
 /// Reads a metadata as Go does, in place.
@@ -195,7 +257,7 @@ impl Embedded {
                     Err(why) if self.malformed == Malformed::Refuse => {
                         return Err(Error::invalid(path, &*value, why));
                     }
-                    Err(_) => {}
+                    Err(_) => read_what_can_be(value),
                 }
                 Ok(true)
             }

@@ -108,6 +108,9 @@ impl Table {
             None => Arc::new(definition::read(cached).map_err(Status::internal_error)?),
         };
         let definition = Definition(&object);
+        if definition::overlaps_built_in(resource) {
+            return Ok(None);
+        }
         if !definition.is("NamesAccepted") && !definition.is("Established") {
             return Ok(None);
         }

@@ -86,7 +86,7 @@ pub fn has_bad_ca_bundle(object: &Value) -> bool {
 }
 
 /// Base64 of PEM with at least one certificate.
-fn is_ca_bundle(base64: &str) -> bool {
+pub fn is_ca_bundle(base64: &str) -> bool {
     let Ok(bytes) = kubelith_codec::base64::decode(base64) else { return false };
     String::from_utf8_lossy(&bytes).contains("-----BEGIN CERTIFICATE-----")
 }

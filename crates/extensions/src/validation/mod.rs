@@ -15,6 +15,7 @@ mod spec;
 mod structural;
 mod walk;
 
+pub use conversion::is_ca_bundle;
 pub use leniency::Leniency;
 pub use schema::unrecognized_formats;
 

@@ -13,10 +13,10 @@ use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::handlers::Limits;
 use kubelith_server::lifecycle::PostStartHook;
-use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef, WatchKind};
 use kubelith_server::metrics::Metrics;
-use kubelith_server::openapi::{Library, OpenApi};
-use kubelith_server::testing::TestServer;
+use kubelith_server::openapi::{Library, OpenApi, Subject};
+use kubelith_server::testing::{ADMIN_TOKEN, TestServer};
 use kubelith_store::cache::Hub;
 use kubelith_store::{MemoryStore, Store};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Server {
     /// Serves for as long as it is kept.
-    pub _frame: TestServer,
+    pub frame: TestServer,
     pub client: LoopbackClient,
     #[allow(dead_code, reason = "only one of the test programs asks")]
     pub discovery: Arc<Discovery>,
@@ -45,7 +45,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
 /// The same with another time for conversion webhooks to answer in.
 pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
     let installed = install(Install {
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
         ..Install::unguarded(hub.clone())
@@ -68,18 +68,20 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         webhook_timeout,
         rules: kubelith_extensions::unchecked_rules,
     };
-    let extensions = Extensions::new(config, discovery.clone(), OpenApi::new(library));
+    let openapi = OpenApi::new(library);
+    openapi.put(Subject::of_routes(&installed.routes));
+    let extensions = Extensions::new(config, discovery.clone(), openapi.clone());
     let served = extensions.clone();
     let chain = Delegate::end()
         .behind(|next| served.before(next))
         .behind(|next| Api::new(installed.routes, next))
-        .behind(|next| discovery.before(next))
+        .behind(|next| openapi.before(discovery.before(next)))
         .post_start_hook(PostStartHook::new("controllers", move |context| async move {
             extensions.start(&context.client, &context.tasks);
             Ok(())
         }));
     let frame = TestServer::start(|builder| builder.delegate(chain)).await;
-    Server { client: frame.loopback.clone(), _frame: frame, discovery, metrics, counts }
+    Server { client: frame.loopback.clone(), frame, discovery, metrics, counts }
 }
 
 pub async fn in_memory() -> Server {
@@ -146,6 +148,35 @@ impl Server {
     pub async fn create(&self, version: &str, object: &str) -> Result<Value, Status> {
         let resource = things(version);
         self.client.create(&ResourceRef::new(&resource).namespace("default"), &value(object)).await
+    }
+
+    /// The body of an answer to an administrator.
+    pub async fn document(&self, path: &str) -> Value {
+        let answer = self.frame.get(path, ADMIN_TOKEN).await;
+        assert_eq!(answer.status, 200, "{path}");
+        value(answer.text())
+    }
+
+    /// Deletes a definition that somebody keeps by a finalizer, lets it go, and waits for that; its last state.
+    pub async fn undefine(&self, name: &str) -> Value {
+        let resource = definitions();
+        let collection = ResourceRef::new(&resource).with("resourceVersion", "0");
+        let mut events = self.client.watch(&collection).await.expect("definitions can be watched");
+        let target = ResourceRef::new(&resource).name(name);
+        self.client.delete(&target, None).await.expect("it is there");
+        let last = self.until("Terminating", "False").await;
+        let patch = value(r#"{"metadata":{"finalizers":null}}"#);
+        self.client.patch(&target, PatchType::Merge, &patch).await.expect("it is still there");
+        let gone = async {
+            loop {
+                let event = events.next().await.expect("the watch goes on").expect("and does not fail");
+                if event.kind == WatchKind::Deleted {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.unwrap_or_else(|_| panic!("{name} never goes"));
+        last
     }
 
     pub async fn get(&self, version: &str, name: &str) -> Result<Value, Status> {

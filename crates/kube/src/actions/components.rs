@@ -3,9 +3,11 @@
 
 use futures::future::BoxFuture;
 use http::StatusCode;
-use kubelith_meta::{GroupResource, Status, Value};
+use kubelith_meta::{GroupResource, Map, Status, Str, Value};
+use kubelith_schema::Unselectable;
 use kubelith_server::Response;
 use kubelith_server::api::{Action, ActionCall};
+use kubelith_server::handlers::options::ListOptions;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,8 +37,11 @@ impl Action for ComponentsAction {
                 let resource = GroupResource::new("", "componentstatuses");
                 return Err(Status::method_not_supported(&resource, "watch"));
             }
-            if call.info.name.is_empty() {
-                let items = futures::future::join_all(COMPONENTS.map(|(name, port)| status(&hub, name, port))).await;
+            // A list of one name is still a list.
+            if call.info.parts.len() < 2 {
+                let chosen = chosen(&ListOptions::parse(&call.query)?)?;
+                let items = chosen.into_iter().map(|(name, port)| status(&hub, name, port));
+                let items = futures::future::join_all(items).await;
                 let mut list = Value::from([("apiVersion", "v1"), ("kind", "ComponentStatusList")]);
                 list.set_at(&["metadata"], Value::object());
                 list.set_at(&["items"], Value::Array(items));
@@ -52,6 +57,18 @@ impl Action for ComponentsAction {
             call.answer(StatusCode::OK, object)
         })
     }
+}
+
+/// The components that a list asks for. They have names and no labels.
+fn chosen(options: &ListOptions) -> Result<Vec<(&'static str, Option<u16>)>, Status> {
+    let fields = options.fields.clone().transform(|field: Str, value: Str| match field.as_str() {
+        "metadata.name" | "metadata.namespace" => Ok((field, value)),
+        _ => Err(Status::bad_request(Unselectable::default().message_for(&field))),
+    })?;
+    let is_chosen = |(name, _): &(&str, Option<u16>)| {
+        options.labels.matches(&Map::new()) && fields.matches(&[("metadata.name", *name)][..])
+    };
+    Ok(COMPONENTS.into_iter().filter(is_chosen).collect())
 }
 
 async fn status(hub: &Hub, name: &str, port: Option<u16>) -> Value {

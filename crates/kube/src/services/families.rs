@@ -2,8 +2,8 @@
 
 use super::Addresses;
 use super::view::{
-    CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK, SINGLE_STACK,
-    family_of, is_headless_without_selector, list, other_family, text, texts,
+    CLUSTER_IP, EXTERNAL_NAME, IPV4, LOAD_BALANCER, NODE_PORT, NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK,
+    SINGLE_STACK, family_of, is_headless_without_selector, list, other_family, text, texts,
 };
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{IpRules, parse_ip_sloppy, validate_ip_of_legacy_field};
@@ -69,6 +69,29 @@ pub fn init(call: &Call, addresses: &Addresses, service: &mut Value, old: Option
         add_other_family(service);
     }
     Ok(())
+}
+
+/// The families of a service that was stored before there were any: they follow from its addresses.
+pub fn complete_read(addresses: &Addresses, service: &mut Value) {
+    if text(service, "type") == EXTERNAL_NAME || !list(service, "ipFamilies").is_empty() {
+        return;
+    }
+    let primary = addresses.families()[0];
+    let families: Vec<&str> = if is_headless_without_selector(service) {
+        vec![primary, other_family(primary)]
+    } else if text(service, "clusterIP") == NONE {
+        vec![primary]
+    } else {
+        let parsed = texts(service, "clusterIPs").into_iter().map(parse_ip_sloppy);
+        parsed.map(|address| address.map_or(IPV4, family_of)).collect()
+    };
+    let policy = match families.len() {
+        1 => SINGLE_STACK,
+        2 => REQUIRE_DUAL_STACK,
+        _ => return,
+    };
+    service.set_at(&["spec", "ipFamilyPolicy"], policy.into());
+    service.set_at(&["spec", "ipFamilies"], families.into_iter().map(Str::from).collect::<Vec<_>>().into());
 }
 
 /// Nothing about addresses changes in a service that prefers dual stack and gets what it can.

@@ -19,12 +19,7 @@ pub const SERVICE: Kind = Kind {
             drop_type_dependent(service, old);
         }
     },
-    // A name elsewhere has no traffic inside the cluster. The reference stores the policy and never shows it.
-    canonicalize: |service| {
-        if text(service, "type") == EXTERNAL_NAME {
-            unset(service, "internalTrafficPolicy");
-        }
-    },
+    canonicalize: drop_traffic_inside,
     warnings_on_create: |_, service| warnings(service),
     warnings_on_update: |_, part, service, _| match part {
         Part::Main => warnings(service),
@@ -32,6 +27,13 @@ pub const SERVICE: Kind = Kind {
     },
     ..Kind::PLAIN
 };
+
+/// A name elsewhere has no traffic inside the cluster. The reference stores the policy and never shows it.
+pub fn drop_traffic_inside(service: &mut Value) {
+    if text(service, "type") == EXTERNAL_NAME {
+        unset(service, "internalTrafficPolicy");
+    }
+}
 
 /// Clients may know clusterIP alone, or clusterIPs as well: what they left is filled from what they changed.
 pub fn normalize_cluster_ips(service: &mut Value, old: Option<&Value>) {

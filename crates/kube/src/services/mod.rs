@@ -95,6 +95,13 @@ impl Services {
         transaction.begun(allocated).await
     }
 
+    /// Services that were written before they could have two addresses are shown as if they were new.
+    pub(crate) fn complete_read(&self, service: &mut Value) {
+        fields::normalize_cluster_ips(service, None);
+        families::complete_read(&self.addresses, service);
+        fields::drop_traffic_inside(service);
+    }
+
     /// Gives back what the service had, and removes the Endpoints that go with it.
     pub(crate) async fn after_delete(&self, service: &Value) {
         let meta = service.meta();

@@ -22,6 +22,7 @@ pub const DAEMON_SET: Kind = Kind {
         let changed = template_generation(set) != template_generation(old);
         if part == Part::Main && changed { template_warnings(set, Some(old)) } else { Vec::new() }
     },
+    complete_blank: |set| set_template_generation(set, 0),
     ..Kind::PLAIN
 };
 
@@ -40,6 +41,7 @@ pub const DEPLOYMENT: Kind = Kind {
     },
     warnings_on_create: |_, deployment| named_template_warnings(deployment),
     warnings_on_update: template_update_warnings,
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
@@ -47,17 +49,12 @@ pub const REPLICA_SET: Kind = Kind {
     generation: Generation::Spec,
     warnings_on_create: |_, set| named_template_warnings(set),
     warnings_on_update: template_update_warnings,
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
 pub const STATEFUL_SET: Kind = Kind {
     generation: Generation::Spec,
-    prepare_for_create: |_, set| drop_max_unavailable(set, None),
-    prepare_for_update: |_, part, set, old| {
-        if part == Part::Main {
-            drop_max_unavailable(set, Some(old));
-        }
-    },
     warnings_on_create: |_, set| {
         let mut warnings = template_warnings(set, None);
         stateful_set_warnings(set, |path| path, &mut warnings);
@@ -72,15 +69,13 @@ pub const STATEFUL_SET: Kind = Kind {
         stateful_set_warnings(set, |path| format!("{path}.Spec"), &mut warnings);
         warnings
     },
+    complete_blank: no_replicas,
     ..Kind::PLAIN
 };
 
-/// How many pods of a set may be down at a time is a feature that is off; who has used it keeps it.
-fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
-    const PATH: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
-    if old.is_none_or(|old| old.at(&PATH).is_none()) {
-        set.remove_at(&PATH);
-    }
+/// The number of replicas is optional in what clients send, and never absent in what the reference works with.
+fn no_replicas(object: &mut Value) {
+    object.set_at(&["spec", "replicas"], Value::Int(0));
 }
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];

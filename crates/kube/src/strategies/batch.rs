@@ -9,7 +9,7 @@ use kubelith_registry::{Call, GarbageCollection, Generation, Part};
 pub const JOB: Kind = Kind {
     generation: Generation::Spec,
     garbage_collection: GarbageCollection::OrphanDependents,
-    before_delete: |call, options| {
+    before_delete: |call, options, _| {
         if options.propagation.is_none() && options.orphan_dependents.is_none() {
             call.warn(
                 "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
@@ -19,8 +19,13 @@ pub const JOB: Kind = Kind {
         Ok(())
     },
     prepare_for_create: |_, job| {
+        // Defaults have made them the same by now; who gave both the same gets the same.
+        let follows = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
         if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) != Some(true) {
             generate_selector(job);
+        }
+        if follows {
+            follow_template(job);
         }
     },
     warnings_on_create: |_, job| {
@@ -68,6 +73,12 @@ fn generate_selector(job: &mut Value) {
         set_absent(job, &["spec", "template", "metadata", "labels", key], value);
     }
     set_absent(job, &["spec", "selector", "matchLabels", CONTROLLER_UID], &uid);
+}
+
+/// The labels of a job that has none of its own are its template's, also those that are made here.
+fn follow_template(job: &mut Value) {
+    let labels = job.at(&["spec", "template", "metadata", "labels"]).cloned();
+    job.put_at(&["metadata", "labels"], labels);
 }
 
 fn set_absent(object: &mut Value, path: &[&str], value: &str) {

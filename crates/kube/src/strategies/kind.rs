@@ -2,13 +2,14 @@
 
 use super::devices;
 use crate::defaults::{self, DefaultFn};
+use crate::gated::Gated;
 use crate::services::Services;
 use futures::future::BoxFuture;
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{
-    Begun, Call, DeleteOptions, DeleteStep, GarbageCollection, Generation, Objects, Part, Strategy,
+    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
 };
 use kubelith_validation::{Request, Rules};
 use std::ops::Deref;
@@ -24,6 +25,7 @@ pub struct Kind {
     pub delete_returns_object: bool,
     pub garbage_collection: GarbageCollection,
     pub default: DefaultFn,
+    pub complete_read: fn(&mut Value),
     pub prepare_for_create: fn(&Call, &mut Value),
     pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
     /// The rules for objects of this kind, of the crate that knows them all.
@@ -38,7 +40,7 @@ pub struct Kind {
     pub canonicalize: fn(&mut Value),
     /// `None`: deletion is never graceful.
     pub graceful_delete: Option<fn(&Value, &mut DeleteOptions) -> bool>,
-    pub before_delete: fn(&Call, &DeleteOptions) -> Result<(), Status>,
+    pub before_delete: fn(&Call, &DeleteOptions, Deletion) -> Result<(), Status>,
     pub delete_step: fn(&mut Value, &DeleteOptions, Time) -> DeleteStep,
     pub may_vanish: fn(&Value) -> bool,
     pub time_to_live: fn(&Value) -> Option<Duration>,
@@ -48,6 +50,7 @@ pub struct Kind {
     pub owns_status: bool,
     /// A create may bring a status.
     pub keeps_status_on_create: bool,
+    pub complete_blank: fn(&mut Value),
 }
 
 impl Kind {
@@ -58,6 +61,7 @@ impl Kind {
         delete_returns_object: false,
         garbage_collection: GarbageCollection::DeleteDependents,
         default: defaults::NOTHING,
+        complete_read: |_| {},
         prepare_for_create: |_, _| {},
         prepare_for_update: |_, _, _, _| {},
         rules: Rules::NONE,
@@ -68,7 +72,7 @@ impl Kind {
         warnings_on_update: |_, _, _, _| Vec::new(),
         canonicalize: |_| {},
         graceful_delete: None,
-        before_delete: |_, _| Ok(()),
+        before_delete: |_, _, _| Ok(()),
         delete_step: |_, _, _| DeleteStep::Generic,
         may_vanish: |_| true,
         time_to_live: |_| None,
@@ -79,6 +83,7 @@ impl Kind {
         },
         owns_status: true,
         keeps_status_on_create: false,
+        complete_blank: |_| {},
     };
 
     /// Counts changes of spec in metadata.generation.
@@ -128,6 +133,8 @@ fn request_of(call: &Call) -> Request<'_> {
 /// A kind with what its behaviour needs of the server.
 pub struct Bound {
     pub kind: Kind,
+    /// What is dropped because its gate is off.
+    pub gated: Gated,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
     /// Of claims on devices only: where their namespaces are.
@@ -147,7 +154,15 @@ impl Strategy for Bound {
         (self.default)(version, object);
     }
 
+    fn complete_read(&self, object: &mut Value) {
+        (self.complete_read)(object);
+        if let Some(services) = &self.services {
+            services.complete_read(object);
+        }
+    }
+
     fn prepare_for_create(&self, call: &Call, object: &mut Value) {
+        self.gated.drop_from(object, None);
         (self.prepare_for_create)(call, object);
     }
 
@@ -170,6 +185,7 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_update(&self, call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
+        self.gated.drop_from(object, Some(old));
         (self.prepare_for_update)(call, part, object, old);
     }
 
@@ -189,6 +205,10 @@ impl Strategy for Bound {
 
     fn canonicalize(&self, object: &mut Value) {
         (self.canonicalize)(object);
+    }
+
+    fn complete_blank(&self, object: &mut Value) {
+        (self.complete_blank)(object);
     }
 
     fn generation(&self) -> Generation {
@@ -219,8 +239,8 @@ impl Strategy for Bound {
         self.graceful_delete.is_some()
     }
 
-    fn before_delete(&self, call: &Call, options: &DeleteOptions) -> Result<(), Status> {
-        (self.before_delete)(call, options)
+    fn before_delete(&self, call: &Call, options: &DeleteOptions, by: Deletion) -> Result<(), Status> {
+        (self.before_delete)(call, options, by)
     }
 
     fn delete_step(&self, object: &mut Value, options: &DeleteOptions, now: Time) -> DeleteStep {

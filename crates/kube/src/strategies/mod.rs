@@ -12,24 +12,28 @@ mod pod_warnings;
 
 pub use kind::{Bound, Kind};
 
+use crate::gated::{Gated, Gates};
 use crate::services::Services;
 use kubelith_registry::{GarbageCollection, Generation, Objects, Strategy};
 use std::sync::Arc;
 
-/// The strategy of a built-in resource.
-pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete(group, plural), services: None, namespaces: None })
+/// The strategy of a built-in resource, with these gates.
+pub fn of(group: &str, plural: &str, gates: Gates<'_>) -> Arc<dyn Strategy> {
+    let gated = Gated::of(group, plural, gates);
+    Arc::new(Bound { kind: complete(group, plural), gated, services: None, namespaces: None })
 }
 
 /// The strategy of claims on devices and their templates, which ask their namespaces.
-pub fn of_claims(plural: &str, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
+pub fn of_claims(plural: &str, objects: &Arc<Objects>, gates: Gates<'_>) -> Arc<dyn Strategy> {
     let kind = complete("resource.k8s.io", plural);
-    Arc::new(Bound { kind, services: None, namespaces: Some(objects.clone()) })
+    let gated = Gated::of("resource.k8s.io", plural, gates);
+    Arc::new(Bound { kind, gated, services: None, namespaces: Some(objects.clone()) })
 }
 
 /// The strategy of services, which get their addresses and ports from these pools.
-pub fn of_services(services: &Arc<Services>) -> Arc<dyn Strategy> {
-    Arc::new(Bound { kind: complete("", "services"), services: Some(services.clone()), namespaces: None })
+pub fn of_services(services: &Arc<Services>, gates: Gates<'_>) -> Arc<dyn Strategy> {
+    let gated = Gated::of("", "services", gates);
+    Arc::new(Bound { kind: complete("", "services"), gated, services: Some(services.clone()), namespaces: None })
 }
 
 fn complete(group: &str, plural: &str) -> Kind {
@@ -38,7 +42,7 @@ fn complete(group: &str, plural: &str) -> Kind {
 
 /// What sets a kind apart.
 fn kind(group: &str, plural: &str) -> Kind {
-    use Generation::{Member, Spec, SpecChanges};
+    use Generation::{Member, Spec};
     use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
     match (group, plural) {
@@ -63,7 +67,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("batch", "jobs") => batch::JOB,
         ("batch", "cronjobs") => batch::CRON_JOB,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::signing_request::SIGNING_REQUEST,
-        ("certificates.k8s.io", "podcertificaterequests") => other::sealed(P.guarded()),
+        ("certificates.k8s.io", "podcertificaterequests") => other::POD_CERTIFICATE_REQUEST,
         ("certificates.k8s.io", "clustertrustbundles") => P.guarded(),
         ("coordination.k8s.io", _) => P.upserts().guarded(),
         ("rbac.authorization.k8s.io", _) => P.upserts(),
@@ -73,7 +77,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("networking.k8s.io", "servicecidrs") => other::sealed(P),
         ("policy", "poddisruptionbudgets") => P.generation(Spec).guarded(),
         ("discovery.k8s.io", "endpointslices") => other::ENDPOINT_SLICE,
-        ("flowcontrol.apiserver.k8s.io", _) => P.generation(Spec),
+        ("flowcontrol.apiserver.k8s.io", _) => other::status_only(P.generation(Spec)),
         ("scheduling.k8s.io", "priorityclasses") => other::PRIORITY_CLASS,
         ("scheduling.k8s.io", "podgroups") => other::sealed(P),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
@@ -84,12 +88,14 @@ fn kind(group: &str, plural: &str) -> Kind {
         }
         ("admissionregistration.k8s.io", _) => other::unlike_static(P.generation(Spec).guarded()),
         ("resource.k8s.io", "devicetaintrules") => other::sealed(P.generation(Spec).returned()),
-        ("resource.k8s.io", "deviceclasses" | "resourceslices") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "deviceclasses") => P.generation(Spec).returned(),
+        ("resource.k8s.io", "resourceslices") => other::RESOURCE_SLICE,
         ("resource.k8s.io", "resourceclaims") => devices::CLAIM,
+        ("resource.k8s.io", "resourcepoolstatusrequests") => other::sealed(P.guarded().returned()),
         ("resource.k8s.io", _) => P.returned(),
         ("storage.k8s.io", "storageclasses") => other::STORAGE_CLASS,
         ("storage.k8s.io", "volumeattributesclasses") => P.returned(),
-        ("storage.k8s.io", "csidrivers") => P.generation(SpecChanges).guarded().returned(),
+        ("storage.k8s.io", "csidrivers") => other::CSI_DRIVER,
         ("storage.k8s.io", "csinodes") => P.guarded().returned(),
         ("storage.k8s.io", "volumeattachments") => other::sealed(P.guarded().returned()),
         ("storage.k8s.io", "csistoragecapacities") => other::CSI_STORAGE_CAPACITY,

@@ -5,12 +5,14 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
-use kubelith_registry::{Call, Generation, Part};
+use kubelith_registry::{Call, Deletion, Generation, Part};
 
 /// The classes that the server itself makes cannot go.
 pub const PRIORITY_CLASS: Kind = Kind {
     generation: Generation::One,
-    before_delete: |call, _| match call.name.as_str() {
+    // Who deletes all of them is not held up.
+    before_delete: |call, _, by| match call.name.as_str() {
+        _ if by == Deletion::OfCollection => Ok(()),
         "system-node-critical" | "system-cluster-critical" => {
             let why = "this is a system priority class and cannot be deleted";
             Err(Status::forbidden(&call.resource, &call.name, why))
@@ -63,6 +65,15 @@ pub const STORAGE_CLASS: Kind = Kind {
     ..Kind::PLAIN
 };
 
+pub const CSI_DRIVER: Kind = Kind {
+    generation: Generation::SpecChanges,
+    updates_unconditionally: false,
+    delete_returns_object: true,
+    warnings_on_create: |_, driver| token_warnings(driver, None),
+    warnings_on_update: |_, _, driver, old| token_warnings(driver, Some(old)),
+    ..Kind::PLAIN
+};
+
 pub const CSI_STORAGE_CAPACITY: Kind = Kind {
     updates_unconditionally: false,
     warnings_on_create: |_, capacity| capacity_warnings(capacity),
@@ -77,6 +88,23 @@ pub const RUNTIME_CLASS: Kind = Kind {
     warnings_on_update: |_, _, class, _| runtime_class_warnings(class),
     ..Kind::PLAIN
 };
+
+pub const RESOURCE_SLICE: Kind = Kind {
+    generation: Generation::Spec,
+    delete_returns_object: true,
+    warnings_on_create: |_, slice| slice_warnings(slice),
+    warnings_on_update: |_, _, slice, _| slice_warnings(slice),
+    ..Kind::PLAIN
+};
+
+fn slice_warnings(slice: &Value) -> Vec<String> {
+    let driver = slice.str_at(&["spec", "driver"]);
+    if driver == driver.to_lowercase() {
+        return Vec::new();
+    }
+    let name = Quoted(driver);
+    vec![format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters")]
+}
 
 /// Updates of /status leave metadata alone.
 pub const fn sealed(mut kind: Kind) -> Kind {
@@ -111,6 +139,29 @@ fn static_name_warnings(object: &Value) -> Vec<String> {
         Quoted(SUFFIX)
     )]
 }
+/// As [`sealed`], and not even the name of the object is looked at: all metadata is the stored object's, but for who owns
+/// what in its status.
+pub const fn status_only(kind: Kind) -> Kind {
+    let mut kind = sealed(kind);
+    kind.prepare_for_update = |_, part, object, old| {
+        if part == Part::Status {
+            let managed = object.remove_at(&["metadata", "managedFields"]);
+            object.copy_at(&["metadata"], old);
+            object.put_at(&["metadata", "managedFields"], managed);
+        }
+    };
+    kind
+}
+
+/// As [`sealed`], though the fields that cannot be changed by way of the status are owned by whoever tries.
+pub const POD_CERTIFICATE_REQUEST: Kind = {
+    let mut kind = sealed(Kind::PLAIN.guarded());
+    kind.reset_fields = |part| match part {
+        Part::Status => &[&["spec"]],
+        Part::Main | Part::Other(_) => &[],
+    };
+    kind
+};
 
 pub fn keep_metadata(object: &mut Value, old: &Value) {
     let kept =
@@ -170,6 +221,21 @@ fn storage_class_warnings(class: &Value) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Tokens that are not among the secrets of a volume are among its attributes, which end up in logs.
+fn token_warnings(driver: &Value, old: Option<&Value>) -> Vec<String> {
+    const TOKENS: [&str; 2] = ["spec", "tokenRequests"];
+    let tokens = driver.at(&TOKENS).filter(|tokens| !tokens.is_empty());
+    let is_same = old.is_some_and(|old| old.at(&TOKENS) == tokens);
+    if tokens.is_none() || is_same || driver.at(&["spec", "serviceAccountTokenInSecrets"]).is_some() {
+        return Vec::new();
+    }
+    vec![
+        "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible \
+         logging of tokens in volume attributes"
+            .into(),
+    ]
 }
 
 fn capacity_warnings(capacity: &Value) -> Vec<String> {

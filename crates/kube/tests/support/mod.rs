@@ -11,8 +11,8 @@ use kubelith_meta::Value;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::http::{Body, BoxHandler, Request, RequestBody, Response};
+use kubelith_server::installation;
 use kubelith_server::request_info::RequestInfo;
-use kubelith_server::routes;
 use kubelith_store::cache::Hub;
 use kubelith_store::{MemoryStore, Store};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Server {
     pub async fn with(store: Arc<dyn Store>, change: impl FnOnce(Install) -> Install) -> Server {
         let hub = Hub::start(store, "/registry/").await.unwrap();
         let installed = install(change(Install::unguarded(hub.clone()))).await.unwrap();
-        let api = Api::new(installed.routes, routes::not_found());
+        let api = Api::new(installed.routes, installation::nobody());
         let discovery = Discovery::new("127.0.0.1:6443");
         discovery.set(Source::BuiltIn, installed.discovery);
         Server { handler: discovery.before(api), hub }

@@ -42,6 +42,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
             false => Identity::WithoutUid,
         },
         route: shared.options.egress.cluster.clone(),
+        installation: shared.installation.clone(),
         certificate: match &options.client_certificate {
             Some(files) => ClientCertificate::load(files.cert.clone(), files.key.clone())?,
             None => ClientCertificate::none(),

@@ -18,7 +18,7 @@ const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// What definitions do in the life cycles, with their place in the table of strategies.
 pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 
@@ -38,6 +38,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
+    let documents = shared.installation.awaits_one();
     let (controllers, (settled, wait)) = (extensions.clone(), tokio::sync::oneshot::channel());
     next.behind(|next| extensions.before(next))
         .post_start_hook(PostStartHook::new("start-apiextensions-informers", |_| async { Ok(()) }))
@@ -50,6 +51,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
             if let Ok(running) = wait.await {
                 running.settled().await;
             }
+            documents.done();
             Ok(())
         }))
 }

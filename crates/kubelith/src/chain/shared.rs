@@ -15,6 +15,7 @@ use kubelith_registry::admission::Admission;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::handlers::Limits;
 use kubelith_server::identity::ServerIdentity;
+use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
@@ -57,6 +58,8 @@ pub struct Shared<'a> {
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
     pub limits: Limits,
+    /// Awaits those servers whose paths are not there at once.
+    pub installation: Installation,
 }
 
 impl<'a> Shared<'a> {
@@ -71,6 +74,11 @@ impl<'a> Shared<'a> {
         let objects = Objects::new();
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
+            authorizer: access.authorizer.clone(),
+            gates: Arc::new({
+                let features = options.features.clone();
+                move |gate: &str| features.enabled(gate)
+            }),
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
@@ -118,19 +126,22 @@ impl<'a> Shared<'a> {
         let Installed { routes, discovery: entries, resources, services } =
             installed.await.map_err(|e| e.to_string())?;
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
+        let discovery = Discovery::new(address.to_string());
+        frame.metrics.requests.count_what_is_served(discovery.clone());
         let shared = Shared {
             options,
             frame,
             hub,
             resources: Arc::new(resources),
             services,
-            discovery: Discovery::new(address.to_string()),
+            discovery,
             openapi: OpenApi::new(library()),
             admission,
             access,
             authentication,
             clock,
             limits,
+            installation: Installation::default(),
         };
         Ok((shared, Builtin { routes, entries }))
     }

@@ -186,7 +186,7 @@ fn an_emulated_release_moves_the_oldest_compatible_one() {
 
 #[test]
 fn admission_and_storage() {
-    let o = options("--admission-control=Priority,RuntimeClass").unwrap();
+    let o = options("--admission-control=Priority,AlwaysAdmit").unwrap();
     assert_eq!(o.admission.switches.enabled, ["Priority", "AlwaysAdmit"]);
     assert!(o.admission.switches.disabled.iter().any(|name| name == "NamespaceLifecycle"));
     assert!(!o.admission.switches.disabled.iter().any(|name| name == "Priority"));

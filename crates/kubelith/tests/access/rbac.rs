@@ -46,3 +46,24 @@ pub fn nodes_see_what_their_pods_need(server: &Server) {
     assert_eq!(as_node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"), 200);
     assert_eq!(as_node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2"), 403);
 }
+
+/// Whoever closed discovery to strangers before the server knew the other binding has not opened that one.
+#[test]
+fn a_binding_that_was_split_off_keeps_the_subjects() {
+    let mut server = Server::start(&["--storage-backend=embedded"]);
+    let path = |name: &str| format!("{RBAC}/clusterrolebindings/{name}");
+    let get = |server: &Server, name: &str| server.as_admin("GET", &path(name), "").json();
+    let mut old = get(&server, "system:discovery");
+    old["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] = "false".into();
+    old["subjects"] =
+        serde_json::json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "friends"}]);
+    assert_eq!(server.as_admin("PUT", &path("system:discovery"), &old.to_string()).status, 200);
+    assert_eq!(server.as_admin("DELETE", &path("system:public-info-viewer"), "").status, 200);
+    server.signal("TERM");
+    server.restart(&["--storage-backend=embedded"]);
+    let new = get(&server, "system:public-info-viewer");
+    assert_eq!(
+        (&new["subjects"], new["roleRef"]["name"].as_str()),
+        (&old["subjects"], Some("system:public-info-viewer"))
+    );
+}

@@ -44,6 +44,20 @@ fn two_servers_on_one_etcd_see_each_other_at_once() {
 }
 
 #[test]
+fn an_etcd_that_is_late_is_waited_for() {
+    let mut etcd = Cluster::start(1, &[]);
+    etcd.kill(0);
+    let site = site(&etcd);
+    let server = site.spawn();
+    wait_until("the server looks for etcd", || server.log().contains("the store does not answer"));
+    assert!(server.log().lines().next().is_some_and(|line| line.contains("Version: v1.36.")), "{}", server.log());
+    etcd.restart(0);
+    let mut api = server.client();
+    wait_until("the server is ready", || api.try_send("GET", "/readyz", None).is_ok_and(|(code, _)| code == 200));
+    assert_eq!(server.client().get(CONFIG_MAPS).0, 200);
+}
+
+#[test]
 fn a_lost_leader_costs_no_write_and_no_event() {
     let mut etcd = Cluster::start(3, &[]);
     let (writing, watching) = (site(&etcd), site(&etcd));

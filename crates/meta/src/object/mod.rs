@@ -6,8 +6,9 @@ mod validate;
 pub use set::ObjectMetaMut;
 pub use validate::{
     ANNOTATIONS_MAX_BYTES, Namespacing, validate_annotations, validate_conditions, validate_field_manager,
-    validate_finalizer_name, validate_finalizers, validate_immutable, validate_kube_finalizers,
-    validate_managed_fields, validate_object_meta, validate_object_meta_update, validate_owner_references,
+    validate_finalizer_name, validate_finalizers, validate_immutable, validate_kube_finalizer,
+    validate_kube_finalizers, validate_managed_fields, validate_object_meta, validate_object_meta_update,
+    validate_owner_references,
 };
 
 use crate::{GroupVersion, GroupVersionKind, Map, Time, Value};

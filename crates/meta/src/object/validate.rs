@@ -256,13 +256,15 @@ pub fn validate_finalizers(meta: ObjectMeta<'_>, path: &Path<'_>) -> ErrorList {
 
 /// What built-in resources ask of finalizers on top: those without a domain must be well-known.
 pub fn validate_kube_finalizers(meta: ObjectMeta<'_>, path: &Path<'_>) -> ErrorList {
+    meta.finalizers().enumerate().filter_map(|(i, name)| validate_kube_finalizer(name, &path.index(i))).collect()
+}
+
+/// What is wrong with one finalizer of a built-in resource besides its form.
+pub fn validate_kube_finalizer(name: &str, path: &Path<'_>) -> Option<Error> {
     const KNOWN: [&str; 3] = [FINALIZER_KUBERNETES, FINALIZER_ORPHAN, FINALIZER_FOREGROUND];
-    let detail = "name is neither a standard finalizer name nor is it fully qualified";
-    let finalizers = meta.finalizers().enumerate();
-    finalizers
-        .filter(|(_, name)| !name.contains('/') && !KNOWN.contains(name))
-        .map(|(i, name)| Error::invalid(&path.index(i), name, detail))
-        .collect()
+    let is_fine = name.contains('/') || KNOWN.contains(&name);
+    (!is_fine)
+        .then(|| Error::invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
 }
 
 /// What is wrong with a field manager's name: its length, and characters that cannot be printed.

@@ -119,6 +119,11 @@ impl Status {
         Status::failure(503, Reason::ServiceUnavailable, message)
     }
 
+    /// Unavailable for some seconds.
+    pub fn service_unavailable_for(message: impl Into<String>, retry_after_seconds: i32) -> Status {
+        Status::service_unavailable(message).with(retry_after(retry_after_seconds))
+    }
+
     pub fn method_not_supported(resource: &GroupResource, action: &str) -> Status {
         let message = format!("{action} is not supported on resources of kind \"{resource}\"");
         Status::failure(405, Reason::MethodNotAllowed, message).with(about(resource, ""))

@@ -175,6 +175,25 @@ impl Structural {
         }
     }
 
+    /// The same with unknown fields preserved in all objects.
+    pub fn preserving(&self) -> Structural {
+        let mut copy = self.clone();
+        copy.preserve();
+        copy
+    }
+
+    fn preserve(&mut self) {
+        let is_object = matches!(self.kind, None | Some(Type::Object));
+        self.preserve_unknown |= is_object;
+        self.properties.iter_mut().for_each(|(_, property)| property.preserve());
+        if let Some(items) = &mut self.items {
+            items.preserve();
+        }
+        if let Some(Additional::Of(schema)) = self.additional.as_deref_mut() {
+            schema.preserve();
+        }
+    }
+
     /// Whether there are rules in CEL anywhere in this schema.
     pub fn has_cel(&self) -> bool {
         let nested = |rules: &Rules| {

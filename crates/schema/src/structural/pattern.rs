@@ -1,8 +1,7 @@
 //! A `pattern`, compiled when it is first needed: most of what a definition says is never used.
 
-use crate::go_regexp;
+use crate::go_regexp::Matcher;
 use kubelith_meta::Str;
-use regex::Regex;
 use std::sync::OnceLock;
 
 #[derive(Debug, Clone)]
@@ -11,7 +10,7 @@ pub struct Pattern(Box<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     text: Str,
-    compiled: OnceLock<Result<Regex, String>>,
+    compiled: OnceLock<Result<Matcher, String>>,
 }
 
 impl Pattern {
@@ -23,9 +22,9 @@ impl Pattern {
         &self.0.text
     }
 
-    /// Whether a text matches anywhere; the error says why the pattern is none.
-    pub fn matches(&self, text: &str) -> Result<bool, &str> {
-        let compiled = self.0.compiled.get_or_init(|| go_regexp::compile(&self.0.text));
-        compiled.as_ref().map(|regex| regex.is_match(text)).map_err(String::as_str)
+    /// Whether a text matches anywhere; the error says why the pattern is none, or why nobody can tell.
+    pub fn matches(&self, text: &str) -> Result<bool, String> {
+        let compiled = self.0.compiled.get_or_init(|| Matcher::new(&self.0.text));
+        compiled.as_ref().map_err(String::clone)?.is_match(text)
     }
 }

@@ -9,18 +9,18 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
-use kubelith_codec::negotiate::{self, Endpoint, Format, Output};
+use kubelith_codec::negotiate::{self, Endpoint, Format, Output, RouteError};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Who adds groups.
+/// Who adds groups. Of those that have the same group version, the first one here is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
+    Aggregated,
     BuiltIn,
     CustomResources,
-    Aggregated,
 }
 
 /// A group version with its place among the others.
@@ -54,6 +54,8 @@ type Listed = Box<dyn Fn() -> Arc<Vec<Group>> + Send + Sync>;
 #[derive(Default)]
 struct Merged {
     groups: Vec<Group>,
+    /// Versions that definitions add to built-in groups: they are listed, but no path leads to them.
+    unreachable: BTreeSet<GroupVersion>,
     aggregated: [OnceLock<Aggregated>; 2],
 }
 
@@ -102,10 +104,20 @@ impl Discovery {
         }
         // Kept under the lock, so that no change is overwritten by an older state.
         let sources = self.sources.lock().expect("no panic under this lock");
-        let groups = merge(sources.values().flat_map(BTreeMap::values).cloned().collect());
-        let merged = Arc::new(Merged { groups, ..Merged::default() });
+        let mut known = BTreeMap::new();
+        for (gv, entry) in sources.values().flatten() {
+            known.entry(gv).or_insert(entry);
+        }
+        let groups = merge(known.into_values().cloned().collect());
+        let merged = Arc::new(Merged { groups, unreachable: unreachable(&sources), ..Merged::default() });
         self.merged.store(Some(merged.clone()));
         merged
+    }
+
+    /// Whether a source has this group version.
+    pub fn has(&self, source: Source, gv: &GroupVersion) -> bool {
+        let sources = self.sources.lock().expect("no panic under this lock");
+        sources.get(&source).is_some_and(|known| known.contains_key(gv))
     }
 
     /// `/apis` without resources lists what `list` says, and `/apis/<group>` describes such a group so.
@@ -116,6 +128,25 @@ impl Discovery {
     pub fn groups(&self) -> Vec<Group> {
         self.merged().groups.clone()
     }
+
+    /// Who in this server serves a resource, or a subresource if one is named. Other servers are not asked.
+    pub fn server_of(&self, gv: &GroupVersion, plural: &str, subresource: &str) -> Option<Source> {
+        let sources = self.sources.lock().expect("no panic under this lock");
+        [Source::BuiltIn, Source::CustomResources].into_iter().find(|source| {
+            let resources = sources.get(source).and_then(|known| known.get(gv)).map(|e| &e.version.resources);
+            let resource = resources.and_then(|all| all.iter().find(|r| r.plural == plural));
+            resource.is_some_and(|r| subresource.is_empty() || r.subresources.iter().any(|s| s.name == subresource))
+        })
+    }
+}
+
+/// Everything below a built-in group is answered by the built-in server, which does not know the versions that
+/// definitions add to it.
+fn unreachable(sources: &BTreeMap<Source, BTreeMap<GroupVersion, Entry>>) -> BTreeSet<GroupVersion> {
+    let of = |source: Source| sources.get(&source).into_iter().flat_map(BTreeMap::keys);
+    let groups: BTreeSet<&Str> = of(Source::BuiltIn).map(|gv| &gv.group).collect();
+    let is_known = |gv: &&GroupVersion| of(Source::BuiltIn).chain(of(Source::Aggregated)).any(|known| known == *gv);
+    of(Source::CustomResources).filter(|gv| groups.contains(&gv.group) && !is_known(gv)).cloned().collect()
 }
 
 /// Groups by the highest priority of their versions, then by name; versions by priority, then as Kubernetes sorts them.
@@ -133,15 +164,7 @@ fn merge(mut entries: Vec<Entry>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for e in entries {
         match groups.last_mut() {
-            Some(group) if group.name == e.group => {
-                // Two sources may serve one version: their resources are listed together.
-                match group.versions.iter_mut().find(|v| v.name == e.version.name) {
-                    Some(known) => {
-                        known.resources = known.resources.iter().chain(e.version.resources.iter()).cloned().collect();
-                    }
-                    None => group.versions.push(e.version),
-                }
-            }
+            Some(group) if group.name == e.group => group.versions.push(e.version),
             _ => groups.push(Group { name: e.group, versions: vec![e.version] }),
         }
     }
@@ -177,6 +200,7 @@ impl Handler for Link {
                 let listed = listed.as_ref().and_then(|groups| groups.iter().find(|g| g.name == name));
                 listed.or_else(|| group(name)).map(|g| Document::Value(documents::group(g)))
             }
+            Parts::Version(name, number) if merged.unreachable.contains(&GroupVersion::new(name, number)) => None,
             Parts::Version(name, number) => version(name, number),
         };
         let Some(document) = found else { return self.next.handle(request) };
@@ -187,6 +211,10 @@ impl Handler for Link {
             return Reply::Ready(output::status(request.headers(), false, &status));
         }
         let response = match document {
+            // Paths of the core group and of versions are routes, which have media types of their own.
+            _ if minds && let Err(e) = route_accepts(&request) => {
+                output::status(request.headers(), pretty(&request), &crate::api::route_error(e))
+            }
             Document::Value(value) => plain(&request, &value),
             Document::Legacy => aggregatable(&request, &merged, 0, || {
                 documents::legacy_versions(&merged.groups, &self.discovery.address)
@@ -234,16 +262,9 @@ enum Document {
 struct AggregatedEndpoint;
 
 impl Endpoint for AggregatedEndpoint {
-    fn allows_transform(&self, format: Format, target: Option<&GroupVersionKind>) -> bool {
-        match target {
-            None => true,
-            Some(t) => {
-                format != Format::Yaml
-                    && t.group == "apidiscovery.k8s.io"
-                    && t.version == "v2"
-                    && t.kind == "APIGroupDiscoveryList"
-            }
-        }
+    fn allows_transform(&self, _: Format, target: Option<&GroupVersionKind>) -> bool {
+        target
+            .is_some_and(|t| t.group == "apidiscovery.k8s.io" && t.version == "v2" && t.kind == "APIGroupDiscoveryList")
     }
 }
 
@@ -252,11 +273,12 @@ fn pretty(request: &Request) -> bool {
     negotiate::wants_pretty(crate::query::first(request.uri().query(), "pretty").as_deref(), agent)
 }
 
+fn route_accepts(request: &Request) -> Result<(), RouteError> {
+    negotiate::route_accepts(&accept_of(request.headers()), &negotiate::media_types(negotiate::BUILT_IN))
+}
+
 fn plain(request: &Request, value: &Value) -> Response {
     let accept = accept_of(request.headers());
-    if let Err(e) = negotiate::route_accepts(&accept, &negotiate::media_types(negotiate::BUILT_IN)) {
-        return output::status(request.headers(), pretty(request), &crate::api::route_error(e));
-    }
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
         Ok(output) => output,
         Err(e) => {
@@ -275,18 +297,13 @@ fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
     }
 }
 
-/// `/api` and `/apis`: the old document, or the aggregated one if the client asks for it.
+/// `/api` and `/apis`: the aggregated document if the client takes that, however much it likes others, else the old one.
 fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOnce() -> Value) -> Response {
     let accept = accept_of(request.headers());
-    let output = match negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint) {
-        Ok(output) => output,
-        Err(e) => {
-            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
-        }
+    let output = negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint);
+    let Some(output) = output.ok().filter(|output| output.convert.is_some()) else {
+        return plain(request, &old());
     };
-    if output.convert.is_none() {
-        return encoded(request, &output, &old());
-    }
     let mut response = match aggregated_response(request, merged, which, &output) {
         Ok(response) => response,
         Err(status) => output::status(request.headers(), pretty(request), &status),

@@ -322,7 +322,7 @@ async fn dumps_show_levels_queues_and_requests() {
     frame.waiting("devs", 1).await;
     let mut routes = crate::routes::Routes::default();
     install_dumps(&frame.fairness, &mut routes);
-    let routes = crate::filters::request_info::layer().wrap(routes.before(crate::routes::not_found()));
+    let routes = crate::filters::request_info::layer().wrap(routes.before(crate::installation::nobody()));
     let dump = |path: &str| {
         let path = format!("/debug/api_priority_and_fairness/{path}");
         let request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());

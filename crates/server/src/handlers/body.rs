@@ -22,8 +22,17 @@ pub trait Decoder: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Decodes what a patch made: also in another version than the endpoint's, which is converted. The error is the bare
+    /// reason.
+    fn decode_patched(&self, text: &[u8], strictness: Strictness) -> Result<Decoded, String>;
+
     /// Takes what a patch made as an object. The error is the bare reason.
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
+
+    /// The same for what server-side apply made.
+    fn take_applied(&self, value: Value) -> Result<Decoded, String> {
+        self.take(value, Strictness::Lenient)
+    }
 }
 
 pub struct Decoded {

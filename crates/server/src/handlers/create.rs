@@ -78,38 +78,59 @@ async fn create_object(
     let mut object = resource.convert(object, &resource.working_kind(call)).await?;
     let request = Request { call, operation: Operation::Create, old: None, options: Some(options) };
     resource.admission.admit(request, &mut object).await?;
+    dedup_owners(cx, &mut object, Owners::AsAdmitted);
     resource.create(call, object, Some(options), wanted).await
 }
 
 /// The namespace of the object is the request's.
 fn check_metadata(cx: &Context, call: &Call, object: &mut Value) -> Result<(), Status> {
     let resource = &cx.endpoint.resource;
+    wipe_system_metadata(object);
     resource.ensure_namespace(call, object)?;
-    dedup_owners(cx, object);
+    dedup_owners(cx, object, Owners::AsSent);
     Ok(())
 }
 
+/// What the server alone says of an object is no part of what a client creates, and not owned by it.
+fn wipe_system_metadata(object: &mut Value) {
+    let Some(Value::Object(meta)) = object.make_object().get_mut("metadata") else { return };
+    for name in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        meta.remove(name);
+    }
+}
+
+/// When owner references are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owners {
+    AsSent,
+    /// By mutating admission; also what a patch made, which is looked at then only.
+    AsAdmitted,
+}
+
 /// Owner references that occur twice are kept once, with a warning.
-pub fn dedup_owners(cx: &Context, object: &mut Value) {
-    let Some(owners) = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_array_mut) else { return };
-    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+pub fn dedup_owners(cx: &Context, object: &mut Value, owners: Owners) {
+    let Some(list) = object.at_mut(&["metadata", "ownerReferences"]).and_then(Value::as_array_mut) else { return };
+    let is_unique = |(i, owner): (usize, &Value)| !list[..i].contains(owner);
+    if list.iter().enumerate().all(is_unique) {
+        return;
+    }
+    let mut kept: Vec<Value> = Vec::with_capacity(list.len());
     let mut repeated: Vec<Str> = Vec::new();
-    for owner in owners.drain(..) {
+    for owner in list.drain(..) {
         if kept.contains(&owner) {
-            let uid = Str::from(owner.str_at(&["uid"]));
-            if !repeated.contains(&uid) {
-                repeated.push(uid);
-            }
+            repeated.push(Str::from(owner.str_at(&["uid"])));
         } else {
             kept.push(owner);
         }
     }
-    *owners = kept;
-    if !repeated.is_empty() {
-        cx.warnings.add(format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
-             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-            repeated.join(", ")
-        ));
-    }
+    *list = kept;
+    let when = match owners {
+        Owners::AsSent => "",
+        Owners::AsAdmitted => " after mutating admission happens",
+    };
+    cx.warnings.add(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        repeated.join(", ")
+    ));
 }

@@ -113,7 +113,7 @@ async fn delete_one(
     let resource = &cx.endpoint.resource;
     let namespace = if resource.namespaced() { Str::from(cached.namespace()) } else { call.namespace.clone() };
     let call = Call { name: cached.name().into(), namespace, ..call.clone() };
-    match resource.delete(&call, options, DeleteBy::Client(object)).await {
+    match resource.delete(&call, options, DeleteBy::Collector(object)).await {
         Err(status) if !status.is_not_found() => Err(status),
         _ => Ok(value),
     }

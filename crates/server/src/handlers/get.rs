@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 pub async fn get(cx: Arc<Context>) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
+    if cx.query.bool("export") == Some(true) {
+        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+    }
     let at = options::read_at(cx.query.get("resourceVersion").unwrap_or(""))?;
     let call = cx.call(Mode::Real);
     let found = cx.endpoint.resource.get(&call, at).await?;

@@ -109,7 +109,8 @@ fn resolve(options: &ListOptions) -> Result<(ReadAt, Option<String>), Status> {
         "" => ReadAt::Latest,
         "0" => ReadAt::AnyAge,
         version => {
-            let revision = parse_revision(version).map_err(Status::bad_request)?;
+            let invalid = |why| Status::bad_request(format!("invalid resource version: {why}"));
+            let revision = parse_revision(version).map_err(invalid)?;
             match options.version_match {
                 VersionMatch::Exact => ReadAt::Exact(revision),
                 VersionMatch::NotOlderThan => ReadAt::NotOlderThan(revision),

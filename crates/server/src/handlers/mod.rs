@@ -18,6 +18,7 @@ mod selection;
 mod to_end;
 pub mod typed;
 mod update;
+mod versions;
 pub mod views;
 pub mod watch;
 pub mod websocket;

@@ -28,7 +28,7 @@ impl Query {
     }
 
     /// Anything but `false` and `0` is true, the empty value included.
-    fn bool(&self, key: &str) -> Option<bool> {
+    pub fn bool(&self, key: &str) -> Option<bool> {
         self.get(key).map(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 

@@ -106,7 +106,9 @@ fn json_text(compact: Vec<u8>, pretty: bool) -> Bytes {
 }
 
 fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
-    let version = kubelith_meta::GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default();
+    // The core group's discovery documents do not say their version.
+    let version = Some(object.str_at(&["apiVersion"])).filter(|v| !v.is_empty()).unwrap_or("v1");
+    let version = kubelith_meta::GroupVersion::parse(version).unwrap_or_default();
     version.with_kind(object.str_at(&["kind"]))
 }
 

@@ -3,18 +3,17 @@
 
 use super::body;
 use super::context::Context;
-use super::create::dedup_owners;
+use super::create::{Owners, dedup_owners};
 use super::endpoint::Endpoint;
 use super::fields::Ownership;
 use super::options::{FieldValidation, Write, WriteOptions};
-use super::update::code_of;
+use super::update::{check_name, code_of};
 use super::{output, views};
 use crate::http::{RequestBody, Response};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
-use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::negotiate::Format;
+use kubelith_codec::json::{self, PatchText, Strictness};
 use kubelith_codec::yaml;
 use kubelith_merge::apply::Force;
 use kubelith_merge::json_patch::{self, Checking, JsonPatch};
@@ -109,6 +108,15 @@ pub fn patch_types(endpoint: &Endpoint) -> Vec<&'static str> {
     types
 }
 
+/// An object with a patch.
+struct Patched {
+    object: Value,
+    /// What is dubious about the patch.
+    strict: Vec<String>,
+    /// The object can be decoded from text only.
+    has_raw_numbers: bool,
+}
+
 struct Patch<'a> {
     cx: &'a Context,
     call: &'a Call,
@@ -133,7 +141,7 @@ impl Change for Patch<'_> {
             };
             self.check_identity(existing, &mut object)?;
             let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
-            dedup_owners(self.cx, &mut object);
+            dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
             self.ownership.settle(&mut object);
             Ok(object)
         })
@@ -160,9 +168,9 @@ impl Patch<'_> {
     /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
     /// as text, which errors speak of.
     fn generic(&self, live: &Value) -> Result<Value, Status> {
-        let (mut patched, strict) = self.patched(live)?;
+        let Patched { object: mut patched, strict, has_raw_numbers } = self.patched(live)?;
         let same = |key: &str| patched.get(key) == live.get(key);
-        if strict.is_empty() && same("apiVersion") && same("kind") {
+        if strict.is_empty() && !has_raw_numbers && same("apiVersion") && same("kind") {
             let aside = self.set_aside(&mut patched, live);
             if let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
                 && taken.strict.is_empty()
@@ -170,11 +178,11 @@ impl Patch<'_> {
                 return self.finish(live, taken.object, aside);
             }
         }
-        let (patched, mut strict) = self.patched(live)?;
+        let Patched { object: patched, mut strict, .. } = self.patched(live)?;
         let text = views::object_json(&patched);
-        let decoded = self.cx.endpoint.decoder.decode(&text, Format::Json, self.strictness());
+        let decoded = self.cx.endpoint.decoder.decode_patched(&text, self.strictness());
         let shown = || String::from_utf8_lossy(&text).into_owned();
-        let decoded = decoded.map_err(|status| invalid_patch(&shown(), decode_reason(&status)))?;
+        let decoded = decoded.map_err(|why| invalid_patch(&shown(), why))?;
         strict.extend(decoded.strict);
         self.report(&strict, shown)?;
         self.finish(live, decoded.object, Vec::new())
@@ -194,10 +202,9 @@ impl Patch<'_> {
         stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind
     }
 
-    /// The object with the patch, and what is dubious about the patch.
-    fn patched(&self, live: &Value) -> Result<(Value, Vec<String>), Status> {
+    fn patched(&self, live: &Value) -> Result<Patched, Status> {
         let mut strict = Vec::new();
-        let body = self.parse_patch(&mut strict)?;
+        let PatchText { value: body, has_raw_numbers, .. } = self.parse_patch(&mut strict)?;
         let mut patched = live.clone();
         // Paths and tests may reach into them. The patch is looked at as we would write it, for it may have escapes.
         if memchr::memmem::find(&json::to_vec(&body), b"managedFields").is_some() {
@@ -211,26 +218,32 @@ impl Patch<'_> {
         } else {
             merge_patch::apply(&mut patched, body).map_err(patch_status)?;
         }
-        Ok((patched, strict))
+        Ok(Patched { object: patched, strict, has_raw_numbers })
     }
 
-    fn parse_patch(&self, strict: &mut Vec<String>) -> Result<Value, Status> {
-        if self.checked() {
-            let decoded = json::parse_strict(&self.bytes)
-                .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
-            strict.extend(decoded.strict.iter().map(ToString::to_string));
-            if self.kind == Kind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
-                let kind = json_kind(&decoded.value);
-                return Err(Status::bad_request(format!(
-                    "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-                )));
-            }
-            return Ok(decoded.value);
+    fn parse_patch(&self, strict: &mut Vec<String>) -> Result<PatchText, Status> {
+        if !self.checked() {
+            return json::parse_patch(&self.bytes, Strictness::Lenient).map_err(|_| match self.kind {
+                Kind::Merge => Status::bad_request("Invalid JSON Patch"),
+                _ => Status::bad_request("error decoding patch"),
+            });
         }
-        json::parse(&self.bytes).map_err(|_| match self.kind {
-            Kind::Merge => Status::bad_request("Invalid JSON Patch"),
-            _ => Status::bad_request("error decoding patch"),
-        })
+        let decoded = json::parse_patch(&self.bytes, Strictness::Report)
+            .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+        strict.extend(decoded.strict.iter().map(ToString::to_string));
+        if self.kind == Kind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
+            let kind = json_kind(&decoded.value);
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            )));
+        }
+        if let Some(number) = &decoded.bad_number {
+            let place = if self.kind == Kind::Json { "struct field jsonPatchOp.value" } else { "value" };
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal number {number} into Go {place} of type float64"
+            )));
+        }
+        Ok(decoded)
     }
 
     fn strategic(&self, live: &Value) -> Result<Value, Status> {
@@ -314,16 +327,14 @@ impl Patch<'_> {
         let by = self.cx.by(&self.options.field_manager);
         let mut merged = fields.apply(&by, live, &patch, force)?;
         let aside = live.map(|live| self.set_aside(&mut merged, live)).unwrap_or_default();
-        // The merged object is decoded like any body: nulls go, types are checked.
-        let taken = self.cx.endpoint.decoder.take(merged, Strictness::Lenient);
+        // The merged object is decoded like any body, or nearly so: types are checked.
+        let taken = self.cx.endpoint.decoder.take_applied(merged);
         let mut object = taken
             .map_err(|why| {
                 let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
                 Status::unknown(format!(
                     "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
-                     {}, Kind={}: {why}",
-                    kind.group_version(),
-                    kind.kind
+                     {kind}: {why}"
                 ))
             })?
             .object;
@@ -353,20 +364,7 @@ impl Patch<'_> {
             ));
         }
         self.cx.endpoint.resource.ensure_namespace(self.call, object)?;
-        let name = object.str_at(&["metadata", "name"]);
-        if name.is_empty() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                self.call.name
-            )));
-        }
-        if name != self.call.name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.call.name
-            )));
-        }
-        Ok(())
+        check_name(self.call, object)
     }
 }
 
@@ -397,14 +395,6 @@ fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
     problems.extend(repeated);
     problems.sort_by_key(operation);
     problems
-}
-
-/// What went wrong in decoding, without the words that decoding a body puts around it.
-fn decode_reason(status: &Status) -> String {
-    match status.message.split_once("cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": ")) {
-        Some((_, why)) => why.to_owned(),
-        None => status.message.clone(),
-    }
 }
 
 fn invalid_patch(shown: &str, why: String) -> Status {

@@ -310,6 +310,14 @@ fn wrong_type(path: &[Str], value: &Value, wanted: &str) -> Status {
 /// Field ownership of scales, which exist in one version only.
 pub struct ScaleFields {
     pub schema: TypedSchema,
+    pub parent: Parent,
+}
+
+/// What is scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parent {
+    BuiltIn,
+    Custom,
 }
 
 impl Versions for ScaleFields {
@@ -334,6 +342,13 @@ impl FieldTracker for ScaleFields {
     }
 
     fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status> {
+        // The reference cannot: it asks the converter of the custom resource for a Scale.
+        if self.parent == Parent::Custom && patch.is_of(&scale_kind()) {
+            return Err(Status::unknown(
+                "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
+                 Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+            ));
+        }
         let applied = self.manager(by).apply(live, patch, by.manager, force, by.now);
         applied.map(|outcome| outcome.object).map_err(|e: ApplyError| e.into())
     }

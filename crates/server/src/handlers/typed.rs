@@ -1,7 +1,7 @@
 //! Decoding by built-in types.
 
 use super::body::{Decoded, Decoder, summarize};
-use kubelith_codec::DecodeError;
+use super::versions::{self, INTERNAL};
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::typed::{self, Form};
@@ -22,6 +22,25 @@ impl Decoder for TypedDecoder {
             _ => None,
         }
         .map_or_else(|| decode(body, format, strictness, &self.kind, &self.schema), Ok)
+    }
+
+    fn check(&self, object: &Value) -> Result<(), Status> {
+        check_version(object, &self.kind)
+    }
+
+    fn decode_patched(&self, text: &[u8], strictness: Strictness) -> Result<Decoded, String> {
+        let meta = json::type_meta(text).map_err(|e| e.to_string())?;
+        // Nothing says here which version it is if the patch took that away: it is the internal one then.
+        let default = GroupVersionKind { version: INTERNAL.into(), ..self.kind.clone() };
+        let given = meta.with_defaults(&default).map_err(|e| e.to_string())?;
+        let mut decoded = decode_json(text, strictness, &given, &self.kind, &self.schema)?;
+        if given != self.kind && given.version != INTERNAL {
+            versions::complete(&given, &mut decoded.object);
+            let converted = kubelith_catalog::convert(decoded.object, &given, &self.kind);
+            decoded.object = converted.map_err(|e| e.to_string())?;
+        }
+        decoded.object = typed_object(decoded.object, &self.kind);
+        Ok(decoded)
     }
 
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
@@ -50,7 +69,9 @@ pub fn decode_builtin(
 ) -> Result<Decoded, Status> {
     let schema = kubelith_catalog::builtin().kind_schema(kind);
     let schema = schema.ok_or_else(|| Status::internal_error(format!("no such kind: {kind}")))?;
-    decode(body, format, strictness, kind, &schema)
+    let decoded = decode(body, format, strictness, kind, &schema)?;
+    check_version(&decoded.object, kind)?;
+    Ok(decoded)
 }
 
 /// Decodes a body that may be of any of `kinds`; the first is what it is if it does not say.
@@ -70,6 +91,7 @@ pub fn decode_any(
     decode_builtin(body, format, strictness, kind)
 }
 
+/// Decodes a body of the kind, in whichever of its versions.
 fn decode(
     body: &[u8],
     format: Format,
@@ -82,6 +104,12 @@ fn decode(
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): {why} ({summary})",
             kind.kind
+        ))
+    };
+    let cannot_handle = |given: &GroupVersionKind, why: String| {
+        Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {why}",
+            given.kind, given.version, kind.kind
         ))
     };
     let mut strict = Vec::new();
@@ -99,16 +127,32 @@ fn decode(
         Format::Protobuf => {
             let found = proto::Envelope::read(body).map_err(|e| unrecognized(&e))?;
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
-            check_kind(&given, kind)?;
-            let object = proto::decode(found.raw, schema).map_err(|e| cannot_handle(&given, kind, &e))?;
-            return Ok(Decoded { object: typed_object(object, kind), strict, form: Form::Sent });
+            let schema = versions::schema(&given, kind, schema).map_err(|why| cannot_handle(&given, why))?;
+            let object = proto::decode(found.raw, &schema).map_err(|e| cannot_handle(&given, e.to_string()))?;
+            return Ok(Decoded { object: typed_object(object, &given), strict, form: Form::Sent });
         }
     };
     let given = json::type_meta(text).and_then(|m| m.with_defaults(kind)).map_err(|e| unrecognized(&e))?;
-    check_kind(&given, kind)?;
-    let decoded = typed::decode(text, schema, strictness).map_err(|e| cannot_handle(&given, kind, &e))?;
-    strict.extend(decoded.strict.iter().map(ToString::to_string));
-    Ok(Decoded { object: typed_object(decoded.value, kind), strict, form: Form::Sent })
+    let mut decoded = decode_json(text, strictness, &given, kind, schema).map_err(|why| cannot_handle(&given, why))?;
+    strict.append(&mut decoded.strict);
+    Ok(Decoded { strict, ..decoded })
+}
+
+/// Decodes an object that says to be of the kind `given`, which is `kind` or another version of it.
+fn decode_json(
+    text: &[u8],
+    strictness: Strictness,
+    given: &GroupVersionKind,
+    kind: &GroupVersionKind,
+    schema: &TypedSchema,
+) -> Result<Decoded, String> {
+    if given.version == INTERNAL && versions::is_internal(given, kind) {
+        return versions::as_internal(text, given, strictness);
+    }
+    let schema = versions::schema(given, kind, schema)?;
+    let decoded = typed::decode(text, &schema, strictness).map_err(|e| e.to_string())?;
+    let strict = decoded.strict.iter().map(ToString::to_string).collect();
+    Ok(Decoded { object: typed_object(decoded.value, given), strict, form: Form::Sent })
 }
 
 /// apiVersion and kind as the endpoint says them, whatever the client left out.
@@ -119,42 +163,15 @@ fn typed_object(mut object: Value, kind: &GroupVersionKind) -> Value {
     object
 }
 
-fn cannot_handle(given: &GroupVersionKind, kind: &GroupVersionKind, why: &DecodeError) -> Status {
-    Status::bad_request(format!(
-        "{} in version \"{}\" cannot be handled as a {}: {why}",
-        given.kind, given.version, kind.kind
-    ))
-}
-
-/// The body must be of the endpoint's kind, in its group; another version of it that we know is fine where it converts.
-fn check_kind(given: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), Status> {
-    if given == kind {
+/// A body in another version than the endpoint's is understood, and refused.
+fn check_version(object: &Value, kind: &GroupVersionKind) -> Result<(), Status> {
+    let (given, wanted) = (object.str_at(&["apiVersion"]), kind.group_version());
+    if object.is_of(kind) {
         return Ok(());
     }
-    let catalog = kubelith_catalog::builtin();
-    let why = match catalog.kind_schema(given) {
-        None => {
-            let version = given.group_version();
-            // The reference names the file of its scheme.
-            format!(
-                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                given.kind
-            )
-        }
-        Some(_) => {
-            let (from, to) = (go_package(given), internal_package(kind));
-            format!("converting ({from}.{}) to ({to}.{}): unknown conversion", given.kind, kind.kind)
-        }
-    };
     Err(Status::bad_request(format!(
-        "{} in version \"{}\" cannot be handled as a {}: {why}",
-        given.kind, given.version, kind.kind
+        "the API version in the data ({given}) does not match the expected API version ({wanted})"
     )))
-}
-
-/// Go's package of a versioned type is named after the version.
-fn go_package(kind: &GroupVersionKind) -> &str {
-    &kind.version
 }
 
 /// Go's package of the internal type is named after the first word of the group.

@@ -2,7 +2,7 @@
 
 use super::body;
 use super::context::Context;
-use super::create::dedup_owners;
+use super::create::{Owners, dedup_owners};
 use super::fields::Ownership;
 use super::options::{Write, WriteOptions};
 use super::output;
@@ -20,8 +20,8 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let options = WriteOptions::parse(&cx.query, Write::Update)?;
     let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
     let call = cx.call(options.mode);
-    check_name(&call, &mut object)?;
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
+    check_name(&call, &object)?;
     cx.default_object(&mut object);
     if form == Form::Sent {
         cx.canonicalize_sent(&mut object);
@@ -54,11 +54,14 @@ pub fn code_of(outcome: Outcome) -> StatusCode {
     }
 }
 
-/// The name in the body is the name in the URL, which is also taken where the body has none.
-fn check_name(call: &Call, object: &mut Value) -> Result<(), Status> {
+/// The name in the body is the name in the URL.
+pub fn check_name(call: &Call, object: &Value) -> Result<(), Status> {
     let name = object.str_at(&["metadata", "name"]);
     if name.is_empty() {
-        return Err(Status::bad_request("name must be provided"));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
     }
     if name != call.name {
         return Err(Status::bad_request(format!(
@@ -87,7 +90,7 @@ impl Change for Replace<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let mut object = self.object.clone();
-            dedup_owners(self.cx, &mut object);
+            dedup_owners(self.cx, &mut object, Owners::AsSent);
             let met = match existing {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
@@ -97,7 +100,9 @@ impl Change for Replace<'_> {
                 None => self.cx.track_create(object, self.options),
             };
             self.ownership.settle(&mut object);
-            self.cx.admit(self.call, object, existing, met, &self.options.object).await
+            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
+            dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
+            Ok(object)
         })
     }
 

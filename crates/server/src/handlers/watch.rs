@@ -40,6 +40,9 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let timeout = timeout(&cx, &options);
     let resource = cx.endpoint.resource.clone();
     let negotiated = cx.negotiate_stream()?;
+    if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
+        table::check_options(&cx)?;
+    }
     let scope = selection.scope(indexed_field(&cx));
 
     let now = Instant::now();
@@ -47,6 +50,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         negotiated,
         selection,
         watcher: None,
+        loads: cx.endpoint.resource.cache.loads(),
         pieces: Pieces::default(),
         events: Vec::new(),
         bookmark_at: None,
@@ -54,6 +58,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
         revision: 0,
+        after: 0,
         ended: false,
         cx,
     });
@@ -62,22 +67,24 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     }
     let mut first_events = None;
     match start {
-        Start::Initial(at) => {
+        Start::Initial(at, end) => {
             let began = Instant::now();
             // Waits for the state that was asked for; list and watch are then taken together.
-            resource.snapshot(at).await?;
+            let reached = resource.snapshot(at).await?.revision;
             let (snapshot, watcher) = resource.cache.list_and_watch(scope);
-            state.revision = snapshot.revision.max(resource.hub.applied());
+            state.revision = snapshot.revision.max(reached);
             state.watcher = Some(watcher);
             let initial: Vec<_> =
                 snapshot.range(&state.selection.prefix, None).filter(|o| state.selection.matches(o)).cloned().collect();
             for object in initial {
                 state.push(EventKind::Added, &object).await;
             }
-            if options.bookmarks {
-                state.push_bookmark(Mark::InitialEventsEnd).await;
+            if end == InitialEnd::Told {
+                if options.bookmarks {
+                    state.push_bookmark(Mark::InitialEventsEnd).await;
+                }
+                first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
             }
-            first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
         }
         Start::Now => {
             resource.snapshot(ReadAt::Latest).await?;
@@ -87,7 +94,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         }
         Start::After(revision) => match resource.cache.watch(scope, revision) {
             Ok(watcher) => {
-                state.revision = revision;
+                (state.revision, state.after) = (revision, revision);
                 state.watcher = Some(watcher);
             }
             Err(_) => state.push_error(&too_old(revision, &resource)),
@@ -108,9 +115,17 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     Ok(response)
 }
 
+/// Whether a watch says that its initial events are all there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InitialEnd {
+    Told,
+    /// The old paths with `watch` in them know nothing of it.
+    Untold,
+}
+
 enum Start {
     /// All objects as ADDED, in a state as new as this, then the changes.
-    Initial(ReadAt),
+    Initial(ReadAt, InitialEnd),
     /// The changes from now on.
     Now,
     /// The changes after a revision.
@@ -125,10 +140,13 @@ impl Start {
             text => parse_revision(text).map_err(Status::unknown)?,
         };
         Ok(match (options.send_initial_events, version) {
-            (Some(true), "") => Start::Initial(ReadAt::Latest),
-            (Some(true), "0") => Start::Initial(ReadAt::AnyAge),
-            (Some(true), _) => Start::Initial(ReadAt::NotOlderThan(revision)),
-            (_, "" | "0") => Start::Now,
+            (Some(true), "") => Start::Initial(ReadAt::Latest, InitialEnd::Told),
+            (Some(true), "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Told),
+            (Some(true), _) => Start::Initial(ReadAt::NotOlderThan(revision), InitialEnd::Told),
+            // A path with `watch` in it, and no such parameter.
+            (None, "") => Start::Initial(ReadAt::Latest, InitialEnd::Untold),
+            (None, "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Untold),
+            (Some(false), "" | "0") => Start::Now,
             _ => Start::After(revision),
         })
     }
@@ -180,6 +198,8 @@ struct State {
     negotiated: Output,
     selection: Selection,
     watcher: Option<Watcher>,
+    /// How often the cache was filled anew before.
+    loads: u64,
     pieces: Pieces,
     events: Vec<Arc<Event>>,
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
@@ -190,6 +210,8 @@ struct State {
     columns: Columns,
     /// How far this watch has come.
     revision: i64,
+    /// What the client has seen already. The cache may get there later than the client.
+    after: i64,
     ended: bool,
 }
 
@@ -226,9 +248,7 @@ impl State {
             biased;
             next = watcher.next(&mut self.events) => match next {
                 Ok(()) => self.push_events().await,
-                Err(_) => {
-                    self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
-                }
+                Err(_) => self.lose(),
             },
             () = self.timer.as_mut() => {
                 if due >= self.deadline {
@@ -249,11 +269,21 @@ impl State {
         while let Some(watcher) = &mut self.watcher {
             match watcher.next(&mut self.events).now_or_never() {
                 Some(Ok(())) => self.push_events().await,
-                Some(Err(_)) => return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource)),
+                Some(Err(_)) => return self.lose(),
                 None => break,
             }
         }
         self.revision = self.revision.max(applied);
+    }
+
+    /// The watcher has nothing more to bring. If the cache was filled anew, as when the schema of a custom resource
+    /// changes, the stream just ends: clients go on from where they are.
+    fn lose(&mut self) {
+        if self.cx.endpoint.resource.cache.loads() == self.loads {
+            return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
+        }
+        self.watcher = None;
+        self.ended = true;
     }
 
     /// Takes over what the watcher has brought.
@@ -269,6 +299,9 @@ impl State {
     }
 
     async fn push_event(&mut self, event: &Event) {
+        if event.revision <= self.after {
+            return;
+        }
         self.revision = event.revision;
         let everything = self.selection.is_everything() && self.selection.prefix.is_empty();
         if everything {
@@ -316,7 +349,11 @@ impl State {
     }
 
     fn push_value(&mut self, kind: &str, object: Value) {
-        let encoded = self.event_value(object).and_then(|object| match self.negotiated.format {
+        let Some(object) = self.event_value(object).transpose() else {
+            self.watcher = None;
+            return;
+        };
+        let encoded = object.and_then(|object| match self.negotiated.format {
             Format::Protobuf => {
                 let object = match self.negotiated.convert {
                     None => views::protobuf_value(&self.cx, &object)?,
@@ -332,19 +369,19 @@ impl State {
         }
     }
 
-    /// The object as the kind the client asked for.
-    fn event_value(&mut self, object: Value) -> Result<Value, Status> {
-        let Some(target) = &self.negotiated.convert else { return Ok(object) };
+    /// The object as the kind the client asked for; `None` if an object cannot be that, which ends the watch.
+    fn event_value(&mut self, object: Value) -> Result<Option<Value>, Status> {
+        let Some(target) = &self.negotiated.convert else { return Ok(Some(object)) };
         match target.kind.as_str() {
             "Table" => {
                 let mut table = table::of_object(&self.cx, &object, &target.version)?;
                 if std::mem::replace(&mut self.columns, Columns::Sent) == Columns::Sent {
                     table.set_at(&["columnDefinitions"], Value::Null);
                 }
-                Ok(table)
+                Ok(Some(table))
             }
-            "PartialObjectMetadata" => Ok(views::partial_metadata(&self.cx, &object, &target.version)),
-            other => Err(Status::not_acceptable_conversion(other, &[])),
+            "PartialObjectMetadata" => Ok(Some(views::partial_metadata(&self.cx, &object, &target.version))),
+            _ => Ok(None),
         }
     }
 
@@ -356,6 +393,7 @@ impl State {
         if mark == Mark::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());
         }
+        self.cx.endpoint.resource.strategy.complete_blank(&mut object);
         self.cx.canonicalize(&mut object);
         self.push_value("BOOKMARK", object);
     }

@@ -2,7 +2,9 @@
 
 use crate::filters::request_info;
 use crate::http::{Body, BoxHandler, RequestBody};
-use crate::routes::{self, Routes};
+use crate::installation;
+use crate::routes::Routes;
+use crate::upload::{Unread, Upload};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,7 +30,7 @@ pub fn debug_socket(path: &Path, routes: Routes) -> io::Result<impl Future<Outpu
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    let handler = request_info::layer().wrap(routes.before(routes::not_found()));
+    let handler = request_info::layer().wrap(routes.before(installation::nobody()));
     Ok(serve(listener, handler))
 }
 
@@ -52,7 +54,8 @@ async fn serve(listener: UnixListener, handler: BoxHandler) {
 
 async fn serve_one(stream: UnixStream, handler: BoxHandler) {
     let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let response = handler.handle(request.map(RequestBody::Incoming).into());
+        let response =
+            handler.handle(request.map(|body| RequestBody::Incoming(Upload::new(body, Unread::Left))).into());
         async move { Ok::<http::Response<Body>, Infallible>(response.await) }
     });
     let served = http1::Builder::new()
@@ -76,7 +79,7 @@ mod tests {
         let path = dir.path().join("debug.sock");
         drop(UnixListener::bind(&path).unwrap());
         let mut routes = Routes::default();
-        routes::install_debug(&mut routes);
+        crate::routes::install_debug(&mut routes);
         let serving = tokio::spawn(debug_socket(&path, routes).unwrap());
         for (asked, want) in
             [("/debug/flags/v", "HTTP/1.1 406"), ("/debug/flags", "HTTP/1.1 200"), ("/api", "HTTP/1.1 404")]

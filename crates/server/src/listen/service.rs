@@ -9,8 +9,9 @@ use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
 use crate::tls::PeerCertificates;
 use crate::upgrade::UpgradeSlot;
+use crate::upload::{Unread, Upload};
 use bytes::Bytes;
-use http::header::{CONNECTION, DATE, UPGRADE};
+use http::header::{CONNECTION, DATE, EXPECT, UPGRADE};
 use http::{HeaderValue, Method, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
@@ -83,7 +84,8 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
             return Answer::Ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))).into_future();
         }
         let connection = self.connection.clone();
-        let mut request = Request::from(request.map(RequestBody::Incoming));
+        let unread = if request.headers().contains_key(EXPECT) { Unread::Left } else { Unread::Taken };
+        let mut request = Request::from(request.map(|body| RequestBody::Incoming(Upload::new(body, unread))));
         request.carried_mut().connection = Some(connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;

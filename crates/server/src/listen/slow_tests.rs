@@ -67,7 +67,8 @@ async fn a_body_that_trickles() {
     let _ = slow.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 504 ") || answer.is_empty(), "{answer}");
-    assert!(begin.elapsed() < Duration::from_secs(120), "{answer}");
+    // As long as a request may take, and then as long as a connection may be silent.
+    assert!(begin.elapsed() < Duration::from_secs(180), "{:?} {answer}", begin.elapsed());
 }
 
 #[tokio::test]

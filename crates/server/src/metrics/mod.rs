@@ -1,7 +1,7 @@
 //! What the server counts, under the reference's names, and its text form for Prometheus.
 //!
-//! Each part of the server registers its own metrics in the shared registry; labels that clients could grow
-//! without bound are cut at [`MAX_SERIES`].
+//! Each part of the server registers its own metrics in the shared registry. Labels that come from a request are those of
+//! what is served; custom resources, of which there can be any number, are cut at [`MAX_SERIES`].
 
 pub mod audit;
 pub mod auth;
@@ -10,6 +10,8 @@ pub mod process;
 pub mod pulled;
 pub mod reads;
 pub mod requests;
+#[cfg(test)]
+mod requests_tests;
 pub mod rest_client;
 pub mod route;
 pub mod selection;
@@ -32,7 +34,7 @@ use pulled::PulledCounter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Label sets of one metric. Beyond it, new ones are not counted.
+/// Resources that are counted. Beyond it, further custom resources are not.
 pub const MAX_SERIES: usize = 10_000;
 
 #[derive(Clone)]

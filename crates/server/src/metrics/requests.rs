@@ -4,18 +4,19 @@ use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
 use crate::context::Latency;
+use crate::discovery::{Discovery, Source};
 use crate::http::Request;
 use crate::query;
 use crate::request_info::{RequestInfo, is_true};
 use kubelith_auth::User;
 use kubelith_auth::user::API_SERVER;
-use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
+use kubelith_meta::{GroupVersion, Str};
 use prometheus::{
     Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
 };
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 const COMPONENT: &str = "apiserver";
@@ -51,8 +52,10 @@ pub struct RequestMetrics {
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
     reads: ReadMetrics,
-    /// Resources that have series already. Names come from URLs, so their number is bounded here.
+    /// Resources that have series already.
     known: RwLock<HashSet<[Str; 4]>>,
+    /// What is served. Names come from URLs: those that nobody serves have no series, so that no client makes any.
+    served: OnceLock<Arc<Discovery>>,
     routes: RwLock<HashMap<Route, Arc<Series>, QuickHash>>,
 }
 
@@ -109,6 +112,20 @@ impl WatchEvents {
 }
 
 impl RequestMetrics {
+    /// Forgets what was counted. What is under way goes on being shown.
+    pub fn reset(&self) {
+        // Series are kept here by their routes: those are let go first.
+        self.routes.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
+        for counters in [&self.total, &self.terminations, &self.self_requests, &self.watch_events] {
+            counters.reset();
+        }
+        for histograms in [&self.duration, &self.sli_duration, &self.response_sizes, &self.watch_event_sizes] {
+            histograms.reset();
+        }
+        self.deprecated.reset();
+    }
+
     pub fn new(registry: &Registry) -> RequestMetrics {
         let with_dry_run = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
         let total = [with_dry_run.as_slice(), &["code"]].concat();
@@ -213,8 +230,14 @@ impl RequestMetrics {
             ),
             reads: ReadMetrics::new(registry),
             known: RwLock::default(),
+            served: OnceLock::new(),
             routes: RwLock::default(),
         }
+    }
+
+    /// Counts only what is served, from now on.
+    pub fn count_what_is_served(&self, discovery: Arc<Discovery>) {
+        let _ = self.served.set(discovery);
     }
 
     /// A read from a watch cache.
@@ -360,8 +383,18 @@ impl RequestMetrics {
         if self.known.read().unwrap_or_else(|e| e.into_inner()).contains(&key) {
             return true;
         }
+        let server = match self.served.get() {
+            Some(discovery) => {
+                let version = GroupVersion::new(info.group.clone(), info.version.clone());
+                discovery.server_of(&version, &info.resource, &info.subresource)
+            }
+            None => Some(Source::CustomResources),
+        };
+        let Some(server) = server else { return false };
         let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
-        known.len() < MAX_SERIES && (known.insert(key), true).1
+        // Custom resources come and go, their series stay.
+        let has_room = server == Source::BuiltIn || known.len() < MAX_SERIES;
+        has_room && (known.insert(key), true).1
     }
 }
 

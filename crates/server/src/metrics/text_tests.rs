@@ -127,7 +127,7 @@ async fn every_scraper_can_read_it() {
     }
     for path in ["/metrics", "/metrics/slis"] {
         let answer = server.get(path, ADMIN_TOKEN).await;
-        assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+        assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
         let families = parse(answer.text());
         for (name, family) in families.iter().filter(|(_, f)| f.kind == "histogram") {
             check_histogram(name, family);

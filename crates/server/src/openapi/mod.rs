@@ -33,6 +33,7 @@ pub use library::Library;
 pub use published::{DeleteAnswer, Detail, Published, Written};
 pub use serve::OpenApi;
 pub use subject::Subject;
+pub use words::Words;
 
 use kubelith_meta::GroupVersion;
 

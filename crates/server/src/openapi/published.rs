@@ -1,6 +1,7 @@
 //! A resource as OpenAPI needs to know it.
 
 use super::schemas::gvk;
+use super::words::Words;
 use super::{Dialect, meta};
 use kubelith_codec::negotiate::{BUILT_IN, Format, media_types, stream_media_types};
 use kubelith_meta::{GroupVersionKind, Str, Value};
@@ -8,7 +9,7 @@ use kubelith_schema::{Descriptor, Version};
 use std::sync::Arc;
 
 /// The schema of a custom resource, made when a document needs it. It refers to ObjectMeta and to nothing else.
-pub type Written = Arc<dyn Fn(Dialect) -> Value + Send + Sync>;
+pub type Written = Arc<dyn Fn(Dialect, &Words) -> Value + Send + Sync>;
 
 /// A resource in one of its versions.
 #[derive(Clone)]
@@ -96,10 +97,10 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub fn write(&self, dialect: Dialect) -> Value {
+    pub fn write(&self, dialect: Dialect, words: &Words) -> Value {
         match self {
-            Source::Object(_, written) => written(dialect),
-            Source::List(resource) => list(resource, dialect),
+            Source::Object(_, written) => written(dialect, words),
+            Source::List(resource) => list(resource, dialect, words),
         }
     }
 
@@ -122,21 +123,32 @@ pub(super) fn written(published: &[Published]) -> impl Iterator<Item = (Str, Sou
     )
 }
 
-fn list(resource: &Published, dialect: Dialect) -> Value {
+fn list(resource: &Published, dialect: Dialect, words: &Words) -> Value {
     let descriptor = &resource.descriptor;
     let item = Value::from([("$ref", dialect.reference(&resource.model()))]);
     let kind =
         GroupVersionKind::new(descriptor.group.clone(), resource.version().name.clone(), descriptor.list_kind.clone());
     let text = |description: &str| Value::from([("description", description), ("type", "string")]);
-    let metadata = Value::from([("$ref", dialect.reference(meta::LIST_META))]);
+    let reference = Value::from([("$ref", dialect.reference(meta::LIST_META))]);
+    let mut metadata = match dialect {
+        Dialect::V2 => reference,
+        Dialect::V3 => Value::from([("allOf", Value::Array(vec![reference]))]),
+    };
+    let conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    metadata.set_at(&["description"], format!("Standard list metadata. More info: {conventions}#types-kinds").into());
+    let items = Value::from([
+        ("description", Value::from(format!("List of {}. More info: {conventions}", descriptor.plural))),
+        ("items", item),
+        ("type", Value::from("array")),
+    ]);
     let properties = Value::from([
-        ("apiVersion", text("The group and version of this list.")),
-        ("items", Value::from([("items", item), ("type", Value::from("array"))])),
-        ("kind", text("The kind of this list.")),
+        ("apiVersion", text(words.of_every_object("apiVersion"))),
+        ("items", items),
+        ("kind", text(words.of_every_object("kind"))),
         ("metadata", metadata),
     ]);
     Value::from([
-        ("description", Value::from(format!("{} is a list of {} objects.", descriptor.list_kind, descriptor.kind))),
+        ("description", Value::from(format!("{} is a list of {}", descriptor.list_kind, descriptor.kind))),
         ("properties", properties),
         ("required", Value::Array(vec!["items".into()])),
         ("type", "object".into()),

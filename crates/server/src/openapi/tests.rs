@@ -217,7 +217,7 @@ fn custom() -> Subject {
     descriptor.versions[0].subresources.retain(|s| s.name == "status");
     let mut resource = published(Arc::new(descriptor), 0);
     resource.detail = Detail::Brief;
-    resource.written = Some(Arc::new(|dialect: Dialect| {
+    resource.written = Some(Arc::new(|dialect: Dialect, _: &Words| {
         let metadata = dialect.reference("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
         Value::from([("properties", Value::from([("metadata", Value::from([("$ref", metadata)]))]))])
     }));

@@ -35,7 +35,7 @@ impl Own for Document<'_> {
         let name = self.models.get(name)?;
         let schemas =
             Schemas { table: &self.library.catalog.table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
-        self.written.get(name).map(|s| s.write(Dialect::V2)).or_else(|| schemas.named(name))
+        self.written.get(name).map(|s| s.write(Dialect::V2, self.words)).or_else(|| schemas.named(name))
     }
 
     fn parameter(&self, name: &str) -> Option<Value> {
@@ -102,7 +102,7 @@ impl<'a> Document<'a> {
         let table = &self.library.catalog.table;
         let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
         let ours = self.models.iter().filter_map(move |name| {
-            let own = self.written.get(name).map(|source| source.write(Dialect::V2));
+            let own = self.written.get(name).map(|source| source.write(Dialect::V2, self.words));
             let mut schema = own.or_else(|| schemas.named(name))?;
             if let Some(more) = self.joined.kinds.get(name.as_str()) {
                 let known = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array).unwrap_or(&[]);

@@ -50,7 +50,8 @@ impl<'a> Document<'a> {
         let table = &self.library.catalog.table;
         let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V3 };
         self.models.iter().filter_map(move |name| {
-            let schema = self.written.get(name).map(|s| s.write(Dialect::V3)).or_else(|| schemas.named(name))?;
+            let schema =
+                self.written.get(name).map(|s| s.write(Dialect::V3, self.words)).or_else(|| schemas.named(name))?;
             Some((name.as_str(), schema))
         })
     }

@@ -46,6 +46,11 @@ impl Words {
         }
     }
 
+    /// A field that every object has: `apiVersion`, `kind` or `metadata`.
+    pub fn of_every_object(&self, field: &str) -> &str {
+        self.descriptions.of_field(SOME_KIND, field).unwrap_or_default()
+    }
+
     /// A query parameter, by the options kind that has it.
     pub fn parameter(&self, options: &str, name: &str) -> String {
         let described = self.descriptions.of_field(options, name);

@@ -89,8 +89,3 @@ impl Handler for Router {
         found.handle(request)
     }
 }
-
-/// The end of the chain: nobody knows the path.
-pub fn not_found() -> BoxHandler {
-    Arc::new(|_: Request| -> Reply { Reply::Ready(crate::respond::not_found()) })
-}

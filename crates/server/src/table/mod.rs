@@ -51,6 +51,25 @@ enum Include {
     Object,
 }
 
+/// What rows carry, as the client asked.
+fn include(cx: &Context) -> Result<Include, Status> {
+    match cx.query.get("includeObject").unwrap_or("") {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "None" => Ok(Include::None),
+        "Object" => Ok(Include::Object),
+        other => Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+             'Object', 'None', or empty",
+            kubelith_meta::text::quote(other)
+        ))),
+    }
+}
+
+/// Whether a table can be made as it was asked for.
+pub fn check_options(cx: &Context) -> Result<(), Status> {
+    include(cx).map(drop)
+}
+
 pub fn of_object(cx: &Context, object: &Value, version: &str) -> Result<Value, Status> {
     let meta = match object.at(&["metadata", "resourceVersion"]) {
         Some(revision) => Value::from([("resourceVersion", revision.clone())]),
@@ -60,18 +79,7 @@ pub fn of_object(cx: &Context, object: &Value, version: &str) -> Result<Value, S
 }
 
 pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> Result<Value, Status> {
-    let include = match cx.query.get("includeObject").unwrap_or("") {
-        "" | "Metadata" => Include::Metadata,
-        "None" => Include::None,
-        "Object" => Include::Object,
-        other => {
-            return Err(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
-                 'Object', 'None', or empty",
-                kubelith_meta::text::quote(other)
-            )));
-        }
-    };
+    let include = include(cx)?;
     let columns = cx.endpoint.columns();
     let paths = parsed(columns);
     let now = cx.endpoint.resource.clock.now();

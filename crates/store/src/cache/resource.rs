@@ -16,10 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-/// Events are replayable for this long, if the bounds below allow it: as long as the embedded store's history.
+/// Events are replayable for this long at least, if the bounds below allow it: as long as the embedded store's history.
 const WINDOW_AGE: Duration = Duration::from_secs(300);
 /// Bytes of events kept per resource. 64 MiB hold 8,000 events of large pods, 60,000 of leases.
 const WINDOW_BYTES: usize = 64 << 20;
+/// Events that are kept however old they are: clients of a resource that seldom changes come back from long ago.
+const WINDOW_MIN_EVENTS: usize = 100;
 /// Events kept per resource, whatever their size.
 const WINDOW_EVENTS: usize = 100_000;
 pub type Objects = imbl::OrdMap<Arc<str>, Arc<CachedObject>>;
@@ -202,6 +204,11 @@ impl ResourceCache {
         self.changes.fetch_add(1, Ordering::Release);
         drop(state);
         self.crowds.disperse();
+    }
+
+    /// How often everything was replaced.
+    pub fn loads(&self) -> u64 {
+        self.state.read().expect("no panic under this lock").loads
     }
 
     pub fn stats(&self) -> CacheStats {
@@ -408,9 +415,14 @@ impl State {
     }
 
     fn trim(&mut self) {
+        self.trim_at(Instant::now());
+    }
+
+    fn trim_at(&mut self, now: Instant) {
         while let Some((at, event)) = self.events.front() {
             let over = self.bytes > WINDOW_BYTES || self.events.len() > WINDOW_EVENTS;
-            if !over && at.elapsed() < WINDOW_AGE {
+            let over_age = now.duration_since(*at) >= WINDOW_AGE && self.events.len() > WINDOW_MIN_EVENTS;
+            if !over && !over_age {
                 break;
             }
             self.bytes -= event.object.weight();
@@ -433,5 +445,29 @@ impl State {
 
     pub fn since(&self, seq: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().skip(seq.saturating_sub(self.first) as usize).map(|(_, e)| e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Rendered;
+
+    #[test]
+    fn the_last_events_stay_however_old_they_are() {
+        let cache = ResourceCache::new(None);
+        let put = |revision: i64| {
+            (EventKind::Modified, CachedObject::new("a".into(), revision, EventKind::Modified, Rendered::default()))
+        };
+        cache.apply((1..=150).map(put));
+        let mut state = cache.state.write().unwrap();
+        let now = Instant::now();
+        state.trim_at(now + WINDOW_AGE / 2);
+        assert_eq!((state.events.len(), state.horizon), (150, 0));
+        state.trim_at(now + 100 * WINDOW_AGE);
+        assert_eq!((state.events.len(), state.horizon), (WINDOW_MIN_EVENTS, 50));
+        state.bytes += WINDOW_BYTES;
+        state.trim_at(now);
+        assert!(state.events.is_empty(), "unless they are too large");
     }
 }

@@ -39,7 +39,7 @@ fn check_metadata(object: &Value) -> ErrorList {
     validate_object_meta(object.meta(), Namespacing::Forbidden, name_is_dns_subdomain, &METADATA)
 }
 
-/// The expressions that stand in `owners` at `keys`, a list and its items' member.
+/// The expressions that `owners` have as their member `key`.
 fn expressions<'a>(owners: &'a [Value], key: &str) -> BTreeSet<&'a str> {
     owners.iter().map(|owner| owner.text(key)).collect()
 }

@@ -114,7 +114,8 @@ fn check_generated_selector(job: &Value, spec: &Value, labels: Labels, errors: &
     }
     let made: Map = wanted.iter().copied().collect();
     if LabelSelector::from_object(Some(selector)).is_ok_and(|selector| !selector.matches(&made)) {
-        errors.push(Error::invalid(&SPEC.child("selector"), selector, "`selector` not auto-generated"));
+        let shown = internal::shown("LabelSelector", Some(selector));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, "`selector` not auto-generated"));
     }
 }
 
@@ -265,7 +266,8 @@ fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     let path = SPEC.children(&["jobTemplate", "spec"]);
     check_job_spec(job, &path, errors);
     if let Some(selector) = job.some("selector") {
-        errors.push(Error::invalid(&path.child("selector"), selector, "`selector` will be auto-generated"));
+        let shown = internal::shown("LabelSelector", Some(selector));
+        errors.push(Error::invalid(&path.child("selector"), shown, "`selector` will be auto-generated"));
     }
     if job.flag("manualSelector") {
         errors.push(Error::not_supported(&path.child("manualSelector"), true, ["nil", "false"]));

@@ -2,7 +2,7 @@
 
 use crate::Rules;
 use crate::apps::{REPLICA_SET_COUNTS, check_always, check_counts, template};
-use crate::common::{Fields, SPEC, member, meta, meta_update, not_negative};
+use crate::common::{Fields, SPEC, declared_long_name, member, meta, meta_update, not_negative};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::name_is_dns_subdomain;
 use kubelith_meta::object::Namespacing;
@@ -11,7 +11,7 @@ use kubelith_meta::{Map, Value};
 
 pub const REPLICATION_CONTROLLER: Rules = Rules {
     create: |_, controller| {
-        let mut errors = meta(controller, Namespacing::Required, name_is_dns_subdomain);
+        let mut errors = meta(controller, Namespacing::Required, declared_long_name);
         check(member(controller, "spec"), &mut errors);
         errors
     },

@@ -5,13 +5,16 @@ mod controller;
 mod endpoints;
 mod event;
 mod node;
+mod node_config;
 pub mod pod;
 pub mod quota;
 mod service;
 pub mod volume;
 
 use crate::Rules;
-use crate::common::{meta, meta_update};
+use crate::common::{Fields, SPEC, finalizer_name, member, meta, meta_update};
+use kubelith_meta::Value;
+use kubelith_meta::field::ErrorList;
 use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::Namespacing::{Forbidden, Required};
 
@@ -45,20 +48,21 @@ pub fn rules(plural: &str) -> Option<Rules> {
     })
 }
 
+fn check_namespace(object: &Value) -> ErrorList {
+    let mut errors = meta(object, Forbidden, name_is_dns_label);
+    for name in member(object, "spec").texts("finalizers") {
+        finalizer_name(name, &SPEC.child("finalizers"), &mut errors);
+    }
+    errors
+}
+
 const NAMESPACE: Rules = {
-    use crate::common::{Fields, SPEC, member};
     use kubelith_meta::field::{BadValue, Error, Path};
-    use kubelith_meta::object::validate_finalizer_name;
     Rules {
-        create: |_, object| {
-            let mut errors = meta(object, Forbidden, name_is_dns_label);
-            for name in member(object, "spec").texts("finalizers") {
-                errors.extend(validate_finalizer_name(name, &SPEC.child("finalizers")));
-            }
-            errors
-        },
+        create: |_, object| check_namespace(object),
         update: |request, new, old| {
-            let mut errors = meta_update(new, old);
+            let mut errors = if request.subresource.is_empty() { check_namespace(new) } else { ErrorList::new() };
+            errors.extend(meta_update(new, old));
             match request.subresource {
                 "status" => {
                     let phase = new.str_at(&["status", "phase"]);
@@ -73,7 +77,7 @@ const NAMESPACE: Rules = {
                 }
                 "finalize" => {
                     for (i, name) in member(new, "spec").texts("finalizers").into_iter().enumerate() {
-                        errors.extend(validate_finalizer_name(name, &SPEC.item("finalizers", i)));
+                        finalizer_name(name, &SPEC.item("finalizers", i), &mut errors);
                     }
                 }
                 _ => {}

@@ -1,27 +1,29 @@
 //! Nodes.
 
+use super::node_config;
 use super::pod::taint_effect;
-use super::quota::{resource_name, resource_value};
+use super::quota::resource_value;
 use crate::Rules;
-use crate::common::{Fields, SPEC, invalid_all, member, meta, meta_update};
+use crate::common::{Fields, METADATA, POSITIVE, SPEC, invalid_all, member, meta, meta_update};
 use crate::internal;
 use kubelith_meta::Value;
-use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
+use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{Cidr, IpRules, is_label_value, name_is_dns_subdomain, validate_cidr_of_legacy_field};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::selector::validate_label_name;
 
+/// Bytes.
+const MAX_FEATURE_NAME: usize = 253;
+
 pub const NODE: Rules = Rules {
-    create: |_, node| {
-        let mut errors = meta(node, Namespacing::Forbidden, name_is_dns_subdomain);
-        check_taints(member(node, "spec"), &mut errors);
-        check_resources(node, &mut errors);
-        check_ranges(member(node, "spec"), &mut errors);
-        errors
-    },
-    update: |_, new, old| {
-        let mut errors = meta_update(new, old);
+    create: |_, node| check(node),
+    update: |request, new, old| {
+        // All of a new node's rules hold for a changed one, too, but for its status.
+        let mut errors = if request.subresource == "status" { ErrorList::new() } else { check(new) };
+        errors.extend(meta_update(new, old));
+        check_annotations(new, &mut errors);
         check_resources(new, &mut errors);
+        check_features(new, &mut errors);
         let addresses = member(new, "status").list("addresses");
         for (i, address) in addresses.iter().enumerate().filter(|(i, a)| addresses[..*i].contains(a)) {
             let shown = internal::shown("NodeAddress", Some(address));
@@ -29,10 +31,90 @@ pub const NODE: Rules = Rules {
         }
         let (spec, before) = (member(new, "spec"), member(old, "spec"));
         check_unchanged(spec, before, &mut errors);
+        node_config::check(new, &mut errors);
         check_taints(spec, &mut errors);
+        if spec.text("externalID") != before.text("externalID") {
+            errors.push(Error::forbidden(&SPEC.child("externalID"), "may not be updated"));
+        }
         errors
     },
 };
+
+fn check(node: &Value) -> ErrorList {
+    let mut errors = meta(node, Namespacing::Forbidden, name_is_dns_subdomain);
+    check_annotations(node, &mut errors);
+    check_taints(member(node, "spec"), &mut errors);
+    check_resources(node, &mut errors);
+    let swap = member(member(member(node, "status"), "nodeInfo"), "swap");
+    if let Some(capacity) = swap.int("capacity").filter(|c| *c <= 0) {
+        // The reference finds it below metadata.
+        let path = Path::of(&["metadata", "nodeSwapStatus", "capacity"]);
+        errors.push(Error::invalid(&path, capacity, POSITIVE));
+    }
+    check_features(node, &mut errors);
+    check_ranges(member(node, "spec"), &mut errors);
+    errors
+}
+
+/// Which pods to keep away, as it was once told.
+fn check_annotations(node: &Value, errors: &mut ErrorList) {
+    const KEY: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+    let Some(text) = node.meta().annotation(KEY).filter(|text| !text.is_empty()) else {
+        return;
+    };
+    let path = METADATA.child("annotations");
+    let avoided: serde_json::Value = match serde_json::from_str(text) {
+        Ok(avoided) => avoided,
+        Err(why) => {
+            let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
+            return errors.push(Error::invalid(&path.child("AvoidPods"), KEY, why));
+        }
+    };
+    for (i, entry) in avoided["preferAvoidPods"].as_array().into_iter().flatten().enumerate() {
+        let path = path.item(KEY, i);
+        let path = path.child("PodSignature");
+        let controller = &entry["podSignature"]["podController"];
+        if controller.is_null() {
+            errors.push(Error::required(&path, ""));
+        } else if controller["controller"] != true {
+            let path = path.children(&["PodController", "Controller"]);
+            errors.push(Error::invalid(&path, false, "must point to a controller"));
+        }
+    }
+}
+
+/// What a kubelet says it can do, sorted.
+fn check_features(node: &Value, errors: &mut ErrorList) {
+    let features = member(node, "status").texts("declaredFeatures");
+    let path = Path::of(&["status", "declaredFeatures"]);
+    for (i, feature) in features.iter().enumerate() {
+        let name = kubelith_meta::text::quote(feature);
+        if feature.len() > MAX_FEATURE_NAME {
+            let detail = format!("invalid feature name {name}: must be no more than {MAX_FEATURE_NAME} characters");
+            errors.push(Error::invalid(&path.index(i), *feature, detail));
+        } else if !is_feature(feature) {
+            let detail = format!(
+                "invalid feature name {name}: must start with an UpperCamelCase segment, with subsequent segments separated \
+                 by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+            );
+            errors.push(Error::invalid(&path.index(i), *feature, detail));
+        }
+        match features.get(i + 1) {
+            Some(next) if next == feature => errors.push(Error::duplicate(&path.index(i + 1), *next)),
+            Some(next) if next < feature => {
+                errors.push(Error::invalid(&path.index(i + 1), *next, "list must be sorted alphabetically"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_feature(name: &str) -> bool {
+    let is_word = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.split('/').all(is_word)
+}
 
 /// What is given to a node once is its own.
 fn check_unchanged(spec: &Value, before: &Value, errors: &mut ErrorList) {
@@ -70,10 +152,8 @@ fn check_taints(spec: &Value, errors: &mut ErrorList) {
         }
         let same = |other: &Value| other.text("key") == key && other.text("effect") == effect;
         if taints[..i].iter().any(same) {
-            let quote = kubelith_meta::text::quote;
-            let (key, value, effect) = (quote(key), quote(value), quote(effect));
-            let shown = format!("{{\"Key\":{key},\"Value\":{value},\"Effect\":{effect},\"TimeAdded\":null}}");
-            let mut error = Error::duplicate(&path, BadValue::text(shown));
+            let shown = internal::shown("Taint", Some(taint));
+            let mut error = Error::duplicate(&path, shown);
             error.detail = "taints must be unique by key and effect pair".into();
             errors.push(error);
         }
@@ -83,10 +163,9 @@ fn check_taints(spec: &Value, errors: &mut ErrorList) {
 fn check_resources(node: &Value, errors: &mut ErrorList) {
     let path = Path::new("status");
     for key in ["capacity", "allocatable"] {
+        let path = path.child(key);
         for (name, value) in member(node, "status").entries(key) {
-            let path = path.child(key);
-            resource_name(name, &path.key(name), errors);
-            resource_value(name, value, &path.key(name), errors);
+            resource_value(name, value, &path.child(name), errors);
         }
     }
 }
@@ -99,8 +178,78 @@ fn check_ranges(spec: &Value, errors: &mut ErrorList) {
     let families: Vec<bool> =
         ranges.iter().filter_map(|r| Cidr::parse_sloppy(r)).map(|r| r.address.is_ipv6()).collect();
     let is_dual = families.contains(&true) && families.contains(&false);
+    let wrong = ranges.iter().position(|range| Cidr::parse_sloppy(range).is_none());
+    if let Some(wrong) = wrong.filter(|_| ranges.len() > 1) {
+        let why = format!("invalid CIDR[{wrong}]: <nil> (invalid CIDR address: {})", ranges[wrong]);
+        let detail = format!("invalid PodCIDRs. failed to check with dual stack with error:{why}");
+        errors.push(Error::internal(&path, detail));
+    }
+    let is_dual = is_dual && wrong.is_none();
     if ranges.len() > 1 && (!is_dual || ranges.len() > 2) {
         let detail = "may specify no more than one CIDR for each IP family";
         errors.push(Error::invalid(&path, member(spec, "podCIDRs"), detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{check_create, check_update};
+
+    fn node(more: &str) -> String {
+        format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},{more}}}"#)
+    }
+
+    #[test]
+    fn new_ones() {
+        let cases = [
+            (
+                r#""status":{"capacity":{"k":"-1"},"declaredFeatures":["B","A","x"]}"#,
+                vec![
+                    "status.capacity.k: Invalid value: \"-1\": must be greater than or equal to 0",
+                    "status.declaredFeatures[1]: Invalid value: \"A\": list must be sorted alphabetically",
+                    "status.declaredFeatures[2]: Invalid value: \"x\": invalid feature name \"x\": must start with an \
+                     UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+                     MyFeature/mySubFeature), and contain only alphanumeric characters and slashes",
+                ],
+            ),
+            (
+                r#""spec":{"podCIDRs":["10.0.0.0/24","10.0.1.0/24"],"taints":[{"key":"a","effect":"NoSchedule"},
+                    {"key":"a","effect":"NoSchedule"}]}"#,
+                vec![
+                    "metadata.taints[1]: Duplicate value: {\"Key\":\"a\",\"Value\":\"\",\"Effect\":\"NoSchedule\",\
+                     \"TimeAdded\":null}: taints must be unique by key and effect pair",
+                    "spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"10.0.1.0/24\"]: may specify no more than one CIDR for \
+                     each IP family",
+                ],
+            ),
+        ];
+        for (more, expected) in cases {
+            assert_eq!(check_create("", "nodes", &node(more)), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn changes() {
+        let old = node(r#""spec":{"externalID":"a"}"#);
+        let new = node(r#""spec":{"configSource":{"configMap":{"uid":"u","name":"n","kubeletConfigKey":"k"}}}"#);
+        let expected = [
+            "spec.configSource.configMap.uid: Forbidden: uid must not be set in spec",
+            "spec.configSource.configMap.namespace: Required value",
+            "spec.externalID: Forbidden: may not be updated",
+        ];
+        assert_eq!(check_update("", "nodes", "", &new, &old), expected);
+    }
+
+    #[test]
+    fn pods_to_avoid() {
+        let annotated = |text: &str| {
+            let text = serde_json::Value::from(text);
+            format!(
+                r#"{{"metadata":{{"name":"n","annotations":{{"scheduler.alpha.kubernetes.io/preferAvoidPods":{text}}}}}}}"#
+            )
+        };
+        let errors = check_create("", "nodes", &annotated(r#"{"preferAvoidPods":[{}]}"#));
+        let path = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0]";
+        assert_eq!(errors, [format!("{path}.PodSignature: Required value")]);
     }
 }

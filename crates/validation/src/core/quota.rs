@@ -95,13 +95,12 @@ pub fn container_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorLi
     if is_container_resource(name) {
         return;
     }
-    let before = errors.len();
     resource_name(name, path, errors);
     if !name.contains('/') {
         if !is_standard_container_resource(name) {
             errors.push(Error::invalid(path, BadValue::json(name), "must be a standard resource for containers"));
         }
-    } else if errors.len() == before && !(name.contains("kubernetes.io/") || is_extended_resource(name)) {
+    } else if !(name.contains("kubernetes.io/") || is_extended_resource(name)) {
         errors.push(Error::invalid(path, BadValue::json(name), "doesn't follow extended resource name standard"));
     }
 }

@@ -1,9 +1,12 @@
 //! Claims, their templates, and classes of devices.
 
 use super::{EFFECTS, attribute_name, each, each_once};
-use crate::common::{Fields, SPEC, dns_label, dns_subdomain, invalid_all, member, meta, one_of, supported};
+use crate::common::{
+    Fields, SPEC, declared_long_name, dns_label, dns_subdomain, invalid_all, member, meta, one_of, supported,
+};
 use crate::core::quota::is_extended_resource;
 use crate::core::volume::check_template_metadata;
+use crate::expression::{self, Environment, Expression, Purpose};
 use crate::internal;
 use crate::storage::driver_name;
 use kubelith_meta::Value;
@@ -142,7 +145,12 @@ fn check_selectors(selectors: &[Value], path: &Path<'_>, errors: &mut ErrorList)
             Some(cel) if cel.text("expression").len() > MAX_EXPRESSION => {
                 errors.push(Error::too_long(&path.child("expression"), MAX_EXPRESSION));
             }
-            Some(_) => {}
+            Some(cel) => {
+                let purpose = Purpose::DeviceSelector;
+                let environment = Environment { purpose, has_params: false, variables: &[], is_stored: false };
+                let source = Expression::plain(cel.text("expression"));
+                expression::check(source, environment, &path.child("expression"), errors);
+            }
         }
     });
 }
@@ -198,7 +206,7 @@ pub fn check_template(template: &Value) -> ErrorList {
 }
 
 pub fn check_class(class: &Value, old: Option<&Value>) -> ErrorList {
-    let mut errors = meta(class, Namespacing::Forbidden, name_is_dns_subdomain);
+    let mut errors = meta(class, Namespacing::Forbidden, declared_long_name);
     check_class_spec(class, old, &mut errors);
     errors
 }

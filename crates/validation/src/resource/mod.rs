@@ -5,7 +5,7 @@ mod claim;
 mod slice;
 mod status;
 
-use crate::common::{Fields, dns_subdomain, invalid_all, meta, meta_update};
+use crate::common::{Fields, declared_long_name, dns_subdomain, invalid_all, meta, meta_update};
 use crate::storage::driver_name;
 use crate::{Rules, internal};
 use kubelith_meta::Value;
@@ -49,7 +49,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
         "deviceclasses" => Rules {
             create: |_, class| claim::check_class(class, None),
             update: |_, new, old| {
-                let mut errors = meta(new, Namespacing::Forbidden, name_is_dns_subdomain);
+                let mut errors = meta(new, Namespacing::Forbidden, declared_long_name);
                 errors.extend(meta_update(new, old));
                 claim::check_class_spec(new, Some(old), &mut errors);
                 errors

@@ -264,15 +264,7 @@ fn check_attribute(attribute: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn is_semantic_version(text: &str) -> bool {
-    let (text, build) = text.split_once('+').map_or((text, None), |(text, build)| (text, Some(build)));
-    let (core, pre) = text.split_once('-').map_or((text, None), |(core, pre)| (core, Some(pre)));
-    let is_word = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let is_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    let is_number = |part: &str| !part.is_empty() && is_digits(part) && (part == "0" || !part.starts_with('0'));
-    core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && pre.is_none_or(|pre| pre.split('.').all(|part| is_word(part) && (!is_digits(part) || is_number(part))))
-        && build.is_none_or(|build| build.split('.').all(is_word))
+    crate::semver::Version::parse(text).is_some()
 }
 
 /// What may be asked of a capacity that users share.

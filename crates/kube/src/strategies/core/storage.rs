@@ -20,6 +20,7 @@ pub const PERSISTENT_VOLUME: Kind = Kind {
 
 pub const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     delete_returns_object: true,
+    complete_read: mirror_data_sources,
     prepare_for_create: |_, claim| normalize_data_sources(claim, None),
     prepare_for_update: |_, part, claim, old| {
         if part == Part::Main {
@@ -55,14 +56,14 @@ fn keep_transition_time(_: &Call, part: Part<'_>, volume: &mut Value, old: &Valu
 fn normalize_data_sources(claim: &mut Value, old: Option<&Value>) {
     // A source of a kind that only the newer field can name must not be lost by a client that knows the older alone.
     let in_use = old.is_some_and(|old| old.at(&DATA_SOURCE).is_some() || old.at(&DATA_SOURCE_REF).is_some());
-    let ref_in_use = old.is_some_and(|old| old.at(&DATA_SOURCE_REF).is_some());
-    if !ref_in_use && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
-        // Sources in other namespaces need a feature that is off.
-        claim.remove_at(&DATA_SOURCE_REF);
-    }
     if !in_use && claim.at(&DATA_SOURCE_REF).is_none() && !is_known_source(claim.at(&DATA_SOURCE)) {
         claim.remove_at(&DATA_SOURCE);
     }
+    mirror_data_sources(claim);
+}
+
+/// What one of the two names, the other names as well, as far as it can.
+fn mirror_data_sources(claim: &mut Value) {
     let (source, reference) = (claim.at(&DATA_SOURCE).cloned(), claim.at(&DATA_SOURCE_REF).cloned());
     match (source, reference) {
         (Some(source), None) => claim.set_at(&DATA_SOURCE_REF, source),

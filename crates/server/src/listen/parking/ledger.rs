@@ -332,13 +332,18 @@ impl Ledger {
     /// Whether all streams only wait for more of their answers, and a new state could be told all that matters.
     fn is_settled(&self) -> bool {
         let filler: i64 = self.open.iter().map(|o| (-o.window).max(0)).sum();
+        let initial = initial_window(&self.settings);
+        // A client that makes its windows smaller can bring those of streams below zero, where no filler brings them.
+        let is_below_zero = self.open.iter().any(|o| initial + o.window < 0);
         // The first one may have to make up for what others have sent; its window must have space for that.
-        let most = initial_window(&self.settings) + self.open.first().map_or(0, |o| o.window.max(0)) + FIRST_WINDOW;
+        let most = initial + self.open.first().map_or(0, |o| o.window.max(0)) + FIRST_WINDOW;
         self.open.iter().all(Open::is_waiting)
             && !self.hyper_waits_for_ack
             && !self.leaving
             && self.send_window >= 0
+            && !is_below_zero
             && filler <= MAX_FILLER
+            && self.send_window + filler <= i64::from(i32::MAX)
             && (self.open.is_empty() || most <= i64::from(i32::MAX))
     }
 

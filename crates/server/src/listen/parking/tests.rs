@@ -1,5 +1,7 @@
 //! Connections put aside and taken up again, with a real client and with one that counts every frame.
 
+mod changes;
+mod early;
 mod watches;
 
 use super::frames::{self, HEAD, Head};

@@ -25,8 +25,10 @@ async fn get(openapi: &Arc<OpenApi>, path: &str, headers: &[(HeaderName, &str)])
     for (name, value) in headers {
         request = request.header(name, *value);
     }
-    let response =
-        openapi.before(crate::routes::not_found()).handle(request.body(RequestBody::Full(None)).unwrap().into()).await;
+    let response = openapi
+        .before(crate::installation::nobody())
+        .handle(request.body(RequestBody::Full(None)).unwrap().into())
+        .await;
     let (parts, body) = response.into_parts();
     (parts.status, parts.headers, body.collect().await.unwrap().to_bytes())
 }

@@ -98,7 +98,7 @@ pub fn check_ephemeral_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut E
     }
     let others = ["containers", "initContainers"].into_iter().flat_map(|key| pod.spec.list(key));
     let mut names: BTreeSet<&str> = others.map(|c| c.text("name")).collect();
-    let targets: Vec<&str> = pod.spec.list("containers").iter().map(|c| c.text("name")).collect();
+    let targets = names.clone();
     for (i, container) in containers.iter().enumerate() {
         let path = path.index(i);
         let name = container.text("name");
@@ -109,21 +109,22 @@ pub fn check_ephemeral_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut E
             names.insert(name);
         }
         let target = container.text("targetContainerName");
-        if !target.is_empty() && !targets.contains(&target) {
+        if !target.is_empty() && !targets.contains(target) {
             errors.push(Error::not_found(&path.child("targetContainerName"), target));
         }
         for key in [
             "ports",
-            "livenessProbe",
-            "readinessProbe",
-            "startupProbe",
-            "lifecycle",
             "resources",
             "resizePolicy",
             "restartPolicy",
             "restartPolicyRules",
+            "livenessProbe",
+            "readinessProbe",
+            "startupProbe",
+            "lifecycle",
         ] {
-            if container.get(key).is_some_and(|v| !v.is_empty()) {
+            // Resources are there or not by what is in them; all others by being there.
+            if container.some(key).is_some_and(|v| key != "resources" || !v.is_empty()) {
                 errors.push(Error::forbidden(&path.child(key), "cannot be set for an Ephemeral Container"));
             }
         }

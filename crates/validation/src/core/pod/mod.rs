@@ -11,6 +11,7 @@ mod security;
 mod update;
 mod variables;
 pub mod volumes;
+mod windows;
 
 pub use qos::qos_class;
 pub use resources::requirements;
@@ -97,6 +98,7 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
     }
     check_scheduling_gates(gates.items(), path, errors);
     scheduling::check_spread(spread.items(), &path.child("topologySpreadConstraints"), errors);
+    windows::check_host_process(spec, path, errors);
     if !host_users.is_null() {
         security::check_host_users(spec, path, errors);
     }
@@ -105,8 +107,9 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
     check_host_aliases(host_aliases.items(), path, errors);
     check_classes(spec, path, errors);
     if let Some(os) = os.set() {
-        check_os(os, path, errors);
+        check_os(os, spec, path, errors);
     }
+    variables::check_files(spec, path, errors);
 }
 
 fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
@@ -239,13 +242,12 @@ fn check_classes(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_os(os: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let path = path.child("os");
-    let name = os.text("name");
-    if name.is_empty() {
-        errors.push(Error::required(&path.child("name"), "cannot be empty"));
-    } else if !["linux", "windows"].contains(&name) {
-        errors.push(Error::not_supported(&path, BadValue::json(name), ["linux", "windows"]));
+fn check_os(os: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let at = path.child("os");
+    match os.text("name") {
+        "" => errors.push(Error::required(&at.child("name"), "")),
+        name @ ("linux" | "windows") => windows::check_system(name, spec, path, errors),
+        name => errors.push(Error::not_supported(&at, BadValue::json(name), ["linux", "windows"])),
     }
 }
 

@@ -1,20 +1,30 @@
 //! What containers and pods ask for.
 
 use crate::common::{Fields, dns_label, dns_subdomain, plain_milli, quantity, quantity_text};
-use crate::core::quota::{container_resource_name, may_overcommit, resource_value};
+use crate::core::quota::{container_resource_name, may_overcommit, resource_name, resource_value};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::{Map, Quantity, Value, members};
 use std::collections::BTreeSet;
 
 /// Requests and limits.
 pub fn requirements(requirements: &Value, claims: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+    check_requirements(requirements, container_resource_name, claims, path, errors);
+}
+
+fn check_requirements(
+    requirements: &Value,
+    check_name: fn(&str, &Path<'_>, &mut ErrorList),
+    claims: &[&str],
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
     members!(requirements => limits: "limits", requests: "requests", claimed: "claims");
     let (limits_path, requests_path) = (path.child("limits"), path.child("requests"));
     let (limits, requests) = (limits.as_object(), requests.as_object());
     let mut has_compute = false;
     let mut has_huge = false;
     let mut check = |name: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorList| {
-        container_resource_name(name, path, errors);
+        check_name(name, path, errors);
         resource_value(name, value, path, errors);
         has_compute |= matches!(name, "cpu" | "memory");
     };
@@ -159,16 +169,128 @@ pub fn check_pod_claims(claims: &[Value], path: &Path<'_>, errors: &mut ErrorLis
 
 /// Resources of the pod as a whole.
 pub fn check_pod(own: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if spec.get("os").is_some_and(|os| os.text("name") == "windows") {
+        return errors.push(Error::forbidden(path, "may not be set for a windows pod"));
+    }
+    if own.has("claims") {
+        errors.push(Error::forbidden(&path.child("claims"), "claims may not be set for Resources at pod-level"));
+    }
     let claims: Vec<&str> = spec.list("resourceClaims").iter().map(|c| c.text("name")).collect();
-    for key in ["limits", "requests"] {
-        for (name, _) in own.entries(key) {
-            let known = ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
-            if !known {
-                let path = path.child(key);
-                let known = ["cpu", "hugepages-", "memory"];
-                errors.push(Error::not_supported(&path.key(name), BadValue::json(name), known));
+    check_requirements(own, pod_resource_name, &claims, path, errors);
+    check_sums(own, spec, path, errors);
+}
+
+fn is_huge(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+fn pod_resource_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    let before = errors.len();
+    resource_name(name, path, errors);
+    if errors.len() == before && !["cpu", "memory"].contains(&name) && !is_huge(name) {
+        errors.push(Error::not_supported(path, BadValue::json(name), ["cpu", "hugepages-", "memory"]));
+    }
+}
+
+/// What containers ask for, together and each.
+fn check_sums(own: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for (name, value) in own.entries("requests") {
+        let sum = total(spec, "requests", name);
+        if let Some(sum) = sum.filter(|sum| quantity(value).is_some_and(|own| *sum > own)) {
+            let detail =
+                format!("must be greater than or equal to aggregate container requests of {}", sum.canonical());
+            errors.push(Error::invalid(&path.entry("requests", name), quantity_text(value), detail));
+        }
+    }
+    for (name, value) in own.entries("limits").filter(|(name, _)| is_huge(name)) {
+        let sum = total(spec, "limits", name);
+        if let Some(sum) = sum.filter(|sum| quantity(value).is_some_and(|own| *sum > own)) {
+            let detail = format!("must be greater than or equal to aggregate container limits of {}", sum.canonical());
+            errors.push(Error::invalid(&path.entry("limits", name), quantity_text(value), detail));
+        }
+    }
+    for (i, container) in spec.list("containers").iter().enumerate() {
+        let limits = container.get("resources").map(|resources| resources.entries("limits"));
+        for (name, limit) in limits.into_iter().flatten() {
+            let Some(most) = own.get("limits").and_then(|limits| limits.get(name)) else { continue };
+            if quantity(limit) > quantity(most) {
+                let path = path.item("containers", i);
+                let path = path.key(name);
+                let detail = format!("must be less than or equal to pod limits of {}", quantity_text(most));
+                errors.push(Error::invalid(&path.child("limits"), quantity_text(limit), detail));
             }
         }
     }
-    requirements(own, &claims, path, errors);
+}
+
+/// What the containers of a pod come to: all that run together, or as much as one that runs before them needs.
+fn total(spec: &Value, key: &str, name: &str) -> Option<Quantity> {
+    let of = |container: &Value| container.get("resources")?.get(key)?.get(name).and_then(quantity);
+    let add = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
+        (Some(mut sum), Some(more)) => {
+            sum += &more;
+            Some(sum)
+        }
+        (sum, more) => sum.or(more),
+    };
+    let mut running = spec.list("containers").iter().map(of).fold(None, add);
+    let (mut sidecars, mut most) = (None, None);
+    for container in spec.list("initContainers") {
+        let mut need = of(container);
+        if container.text("restartPolicy") == "Always" {
+            running = add(running, need.clone());
+            sidecars = add(sidecars, need);
+            need = sidecars.clone();
+        } else {
+            need = add(need, sidecars.clone());
+        }
+        most = most.max(need);
+    }
+    running.max(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::value;
+
+    #[test]
+    fn of_pods() {
+        let containers = r#""containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"3"}}},
+            {"resources":{"requests":{"cpu":"1500m"}}}]"#;
+        let cases = [
+            (r#"{"requests":{"cpu":"3"}}"#, "", vec![]),
+            (
+                r#"{"claims":[{"name":"c"}],"requests":{"cpu":"2"},"limits":{"cpu":"2"}}"#,
+                r#","resourceClaims":[{"name":"c"}]"#,
+                vec![
+                    "p.claims: Forbidden: claims may not be set for Resources at pod-level",
+                    "p.requests[cpu]: Invalid value: \"2\": must be greater than or equal to aggregate container requests of \
+                     2500m",
+                    "p.containers[0][cpu].limits: Invalid value: \"3\": must be less than or equal to pod limits of 2",
+                ],
+            ),
+            (
+                r#"{"requests":{"k":"1"}}"#,
+                "",
+                vec!["p.requests[k]: Invalid value: \"k\": must be a standard resource type or fully qualified"],
+            ),
+            (
+                r#"{"requests":{"example.com/k":"1"},"limits":{"example.com/k":"1"}}"#,
+                "",
+                vec![
+                    "p.limits[example.com/k]: Unsupported value: \"example.com/k\": supported values: \"cpu\", \
+                     \"hugepages-\", \"memory\"",
+                    "p.requests[example.com/k]: Unsupported value: \"example.com/k\": supported values: \"cpu\", \
+                     \"hugepages-\", \"memory\"",
+                ],
+            ),
+            ("{}", r#","os":{"name":"windows"}"#, vec!["p: Forbidden: may not be set for a windows pod"]),
+        ];
+        for (own, more, expected) in cases {
+            let mut errors = ErrorList::new();
+            check_pod(&value(own), &value(&format!("{{{containers}{more}}}")), &Path::new("p"), &mut errors);
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{own}");
+        }
+    }
 }

@@ -152,6 +152,16 @@ fn check_label_keys(term: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         }
     }
     let matched = term.texts("matchLabelKeys");
+    if let Some(selector) = selector.filter(|_| !matched.is_empty()) {
+        let mut seen: Vec<&str> = selector.entries("matchLabels").map(|(key, _)| key).collect();
+        for key in selector.list("matchExpressions").iter().map(|expression| expression.text("key")) {
+            if let Some(i) = matched.iter().rposition(|matched| *matched == key).filter(|_| seen.contains(&key)) {
+                // The reference leaves out the list.
+                errors.push(Error::invalid(&path.index(i), key, "exists in both matchLabelKeys and labelSelector"));
+            }
+            seen.push(key);
+        }
+    }
     for (i, key) in matched.iter().enumerate() {
         if term.texts("mismatchLabelKeys").contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";

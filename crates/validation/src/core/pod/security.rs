@@ -1,7 +1,9 @@
 //! Who pods and containers run as, and what they may do.
 
+use super::windows;
 use crate::capabilities;
 use crate::common::{Fields, descending_path, supported};
+use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::is_user_or_group_id;
@@ -32,6 +34,7 @@ pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut Er
         supported(policy, &["Always", "OnRootMismatch"], &path.child("fsGroupChangePolicy"), errors);
     }
     check_seccomp(context, path, errors);
+    windows::check_options(context, path, errors);
     check_apparmor(context, path, errors);
     for (key, known) in
         [("supplementalGroupsPolicy", ["Merge", "Strict"]), ("seLinuxChangePolicy", ["MountOption", "Recursive"])]
@@ -156,7 +159,7 @@ pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, error
     }
     check_seccomp(context, path, errors);
     if context.get("allowPrivilegeEscalation").and_then(Value::as_bool) == Some(false) {
-        let shown = || BadValue::text(internal_form(context));
+        let shown = || internal::shown("SecurityContext", Some(context));
         if context.flag("privileged") {
             let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
             errors.push(Error::invalid(path, shown(), detail));
@@ -167,37 +170,8 @@ pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, error
             errors.push(Error::invalid(path, shown(), detail));
         }
     }
+    windows::check_options(context, path, errors);
     check_apparmor(context, path, errors);
-}
-
-/// How the reference prints a security context: by the names of its fields in Go, absent ones as null.
-fn internal_form(context: &Value) -> String {
-    const FIELDS: [(&str, &str); 12] = [
-        ("Capabilities", "capabilities"),
-        ("Privileged", "privileged"),
-        ("SELinuxOptions", "seLinuxOptions"),
-        ("WindowsOptions", "windowsOptions"),
-        ("RunAsUser", "runAsUser"),
-        ("RunAsGroup", "runAsGroup"),
-        ("RunAsNonRoot", "runAsNonRoot"),
-        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
-        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
-        ("ProcMount", "procMount"),
-        ("SeccompProfile", "seccompProfile"),
-        ("AppArmorProfile", "appArmorProfile"),
-    ];
-    let fields = FIELDS.map(|(name, key)| {
-        let value = match (key, context.some(key)) {
-            ("capabilities", Some(capabilities)) => {
-                let list = |key: &str| capabilities.some(key).map_or("null".into(), kubelith_meta::text::json);
-                format!("{{\"Add\":{},\"Drop\":{}}}", list("add"), list("drop"))
-            }
-            (_, Some(value)) => kubelith_meta::text::json(value),
-            (_, None) => "null".to_owned(),
-        };
-        format!("\"{name}\":{value}")
-    });
-    format!("{{{}}}", fields.join(","))
 }
 
 pub fn check_host_users(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {

@@ -1,6 +1,6 @@
 //! Environment variables and what they are taken from; also fields and resources that volumes show.
 
-use crate::common::{Fields, invalid_all, name_full, qualified_name, quantity_text};
+use crate::common::{Fields, dns_label, invalid_all, name_full, no_backsteps, qualified_name, quantity_text};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, is_config_map_key, is_relaxed_env_var_name, name_is_dns_subdomain};
 use kubelith_meta::{Value, members};
@@ -80,9 +80,13 @@ fn check_source(source: &Value, value: &str, path: &Path<'_>, errors: &mut Error
             "fieldRef" => field_reference(reference, &FIELDS_OF_VARIABLES, &path, errors),
             "resourceFieldRef" => resource_reference(reference, Holder::Container, &path, errors),
             "fileKeyRef" => {
-                for key in ["key", "volumeName", "path"] {
-                    if reference.text(key).is_empty() {
-                        errors.push(Error::required(&path.child(key), ""));
+                for (key, text) in ["key", "volumeName", "path"].map(|key| (key, reference.text(key))) {
+                    let path = path.child(key);
+                    match key {
+                        _ if text.is_empty() => errors.push(Error::required(&path, "")),
+                        "key" => invalid_all(is_relaxed_env_var_name(text), &path, text, errors),
+                        "volumeName" => dns_label(text, &path, errors),
+                        _ => no_backsteps(text, &path, errors),
                     }
                 }
             }
@@ -185,4 +189,26 @@ fn of_bytes(what: &str) -> String {
         "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the {what} \
          resource"
     )
+}
+
+/// Files with variables are in volumes that the pod brings itself.
+pub fn check_files(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for (i, container) in spec.list(list).iter().enumerate() {
+            for (j, variable) in container.list("env").iter().enumerate() {
+                let Some(file) = variable.get("valueFrom").and_then(|from| from.some("fileKeyRef")) else { continue };
+                let name = file.text("volumeName");
+                let path = path.item(list, i);
+                let path = path.item("env", j);
+                let path = path.children(&["valueFrom", "fileKeyRef", "volumeName"]);
+                match spec.list("volumes").iter().rfind(|volume| volume.text("name") == name) {
+                    None => errors.push(Error::not_found(&path, name)),
+                    Some(volume) if !volume.has("emptyDir") => {
+                        errors.push(Error::invalid(&path, name, "referenced volume must be of type emptyDir"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
 }

@@ -8,14 +8,14 @@ use tokio::sync::mpsc;
 /// Ends when its feed does.
 const WATCH: &str = "/watch";
 /// No deadline ends it.
-const LONG_WATCH: &str = "/api/v1/pods?watch=1";
+pub(super) const LONG_WATCH: &str = "/api/v1/pods?watch=1";
 
 /// Gives every watch what comes through a channel of its own, to others as many bytes as the path says.
 #[derive(Default)]
-struct Feeds(Mutex<Vec<mpsc::Sender<Bytes>>>);
+pub(super) struct Feeds(pub(super) Mutex<Vec<mpsc::Sender<Bytes>>>);
 
 impl Feeds {
-    async fn start() -> (Arc<Feeds>, TestServer) {
+    pub(super) async fn start() -> (Arc<Feeds>, TestServer) {
         let feeds = Arc::new(Feeds::default());
         let of_handler = feeds.clone();
         let handler: BoxHandler = Arc::new(move |request: Request| -> Reply {
@@ -34,7 +34,7 @@ impl Feeds {
         (feeds, server)
     }
 
-    fn feed(&self, watch: usize) -> mpsc::Sender<Bytes> {
+    pub(super) fn feed(&self, watch: usize) -> mpsc::Sender<Bytes> {
         self.0.lock().unwrap()[watch].clone()
     }
 }
@@ -45,14 +45,14 @@ async fn ends(feed: &mpsc::Sender<Bytes>) {
 }
 
 /// A path that the client's table does not take.
-fn get(path: &str) -> Vec<u8> {
+pub(super) fn get(path: &str) -> Vec<u8> {
     [&[0x82, 0x87, 0x04, path.len() as u8][..], path.as_bytes(), &[0x01, 0x01, b'x']].concat()
 }
 
 /// The windows of client and server agree for as long as they live, or one of them ends the connection: more is sent
 /// in all than any of them holds.
 /// A client with an open watch.
-async fn watching() -> (Arc<Feeds>, TestServer, Client) {
+pub(super) async fn watching() -> (Arc<Feeds>, TestServer, Client) {
     let (feeds, server) = Feeds::start().await;
     let mut client = Client::new(&server).await;
     client.until(frames::SETTINGS).await;

@@ -1,0 +1,231 @@
+//! An expression made ready to run: names became slots, constants are folded, patterns and sets are prepared.
+
+use crate::ast::Checked;
+use crate::cost::{Cost, PER_CALL_LIMIT};
+use crate::declared::Object;
+use crate::env::Env;
+use crate::eval::{Activation, Machine};
+use crate::libraries::Run;
+use crate::libraries::arithmetic::Arith;
+use crate::plan;
+use crate::types::Type;
+use crate::value::{Key, Res, Val};
+use kubelith_meta::Head;
+use regex::Regex;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Expressions that are nested deeper run in a thread of their own, whose stack is made for it.
+pub(crate) const SHALLOW: u32 = 200;
+/// The stack that one level may take.
+const STACK_PER_LEVEL: usize = 8 << 10;
+
+#[derive(Debug)]
+pub struct Program {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) root: u32,
+    /// How many variables of comprehensions there are.
+    pub(crate) locals: u32,
+    /// The nodes that accumulators begin with, by slot.
+    pub(crate) inits: Vec<Option<u32>>,
+    pub(crate) depth: u32,
+    /// The names of the variables, for messages.
+    pub(crate) variables: Vec<Arc<str>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Const(Val<'static>),
+    Attr(Attr),
+    /// `has(a.b)`.
+    Has(Attr),
+    And(u32, u32),
+    Or(u32, u32),
+    Not(u32),
+    Negate(u32),
+    NotStrictlyFalse(u32),
+    Equal(u32, u32),
+    NotEqual(u32, u32),
+    Arith(Arith, Cost, u32, u32),
+    Compare(Comparison, Cost, u32, u32),
+    In(Cost, u32, u32),
+    /// `x in [1, 2]`.
+    InSet(u32, HashSet<Key>),
+    Size(u32),
+    TypeOf(u32),
+    Same(u32),
+    Matches(Cost, u32, u32),
+    /// `matches`, `find` and `findAll` with a constant pattern.
+    Pattern(Box<Pattern>),
+    Sort(Cost, u32),
+    SortBy(Cost, u32, u32),
+    Call(Box<Call>),
+    OrOptional(u32, u32),
+    OrValue(u32, u32),
+    List {
+        elements: Box<[u32]>,
+        optional: Option<Box<[bool]>>,
+    },
+    Map {
+        entries: Box<[(u32, u32, bool)]>,
+    },
+    Struct {
+        name: Arc<str>,
+        fields: Box<[(Arc<str>, u32, bool)]>,
+    },
+    Fold(Box<Fold>),
+    /// `accu + x` in the step of a comprehension: the list grows in its place.
+    Append {
+        accu: u32,
+        item: u32,
+    },
+    /// `cel.@mapInsert(accu, k, v)`.
+    Insert {
+        accu: u32,
+        key: u32,
+        value: u32,
+    },
+    InsertAll {
+        accu: u32,
+        map: u32,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Attr {
+    pub base: Base,
+    pub path: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Base {
+    Variable(u32),
+    /// A variable of a comprehension.
+    Local(u32),
+    Node(u32),
+    Either {
+        condition: u32,
+        then: Box<Attr>,
+        or_else: Box<Attr>,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub key: StepKey,
+    pub optional: bool,
+    /// Only whether it is there is asked.
+    pub test: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum StepKey {
+    Field(Field),
+    /// A field of an object that a mutation makes.
+    Made(Arc<str>),
+    Const(Val<'static>),
+    /// An index that is itself a path: only its steps are paid for.
+    Path(Box<Attr>),
+    Node(u32),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub name: Arc<str>,
+    pub head: Head,
+    /// Where it is in the type that the checker saw.
+    pub known: Option<(Arc<Object>, usize, Head)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub kind: PatternKind,
+    pub regex: Regex,
+    pub cost: Cost,
+    pub args: Box<[u32]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatternKind {
+    Matches,
+    Find,
+    FindAll,
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub function: Arc<str>,
+    pub args: Box<[u32]>,
+    pub overloads: Box<[Overload]>,
+    pub cost: Cost,
+    /// Ends at the first argument that is an error.
+    pub many: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Overload {
+    pub run: Run,
+    /// `None`: the function looks at its arguments itself.
+    pub args: Option<Box<[Type]>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub range: u32,
+    /// The slots of the accumulator and of the variables.
+    pub accu: u32,
+    pub iter: u32,
+    pub iter2: Option<u32>,
+    pub condition: u32,
+    pub step: u32,
+    pub result: u32,
+}
+
+impl Program {
+    /// Plans an expression. The error is what follows `program instantiation failed: `.
+    pub fn new(env: &Env, checked: &Checked) -> Result<Program, String> {
+        if checked.ast.len() <= SHALLOW as usize {
+            return plan::plan(env, checked);
+        }
+        let stack = (checked.ast.len() * STACK_PER_LEVEL).max(1 << 20);
+        on_stack(stack, || plan::plan(env, checked))
+    }
+
+    /// Runs it: the value or the error, and what it cost.
+    pub fn eval<'a>(&'a self, activation: &'a dyn Activation<'a>) -> (Res<'a>, u64) {
+        self.eval_within(activation, PER_CALL_LIMIT)
+    }
+
+    pub fn eval_within<'a>(&'a self, activation: &'a dyn Activation<'a>, limit: u64) -> (Res<'a>, u64) {
+        let run = || {
+            let mut machine = Machine::new(self, activation, limit);
+            let result = machine.eval(self.root);
+            (result, machine.cost)
+        };
+        if self.depth <= SHALLOW {
+            return run();
+        }
+        on_stack((self.depth as usize * STACK_PER_LEVEL).max(1 << 20), run)
+    }
+
+    /// The value of a node that needs no variables.
+    pub(crate) fn fold<'a>(&'a self, node: u32) -> Res<'a> {
+        Machine::new(self, &crate::eval::NoVariables, u64::MAX).eval(node)
+    }
+}
+
+/// Runs something that recurses deeply.
+fn on_stack<T: Send>(size: usize, run: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(size).spawn_scoped(scope, run);
+        thread.expect("a thread can be started").join().unwrap_or_else(|e| std::panic::resume_unwind(e))
+    })
+}

@@ -9,13 +9,13 @@ mod definition;
 mod handler;
 mod metrics;
 mod openapi;
+mod rules;
 mod serving;
 mod strategy;
 mod validation;
 
 pub use definition::Definition;
 pub use metrics::ExtensionsMetrics;
-pub use serving::RuleSet;
 pub use strategy::DefinitionStrategy;
 
 use controllers::{Index, Publisher, StatusController, finalizer};
@@ -23,7 +23,6 @@ use handler::Link;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Resource;
 use kubelith_registry::admission::Admission;
-use kubelith_schema::structural::Structural;
 use kubelith_server::controller::Running;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::fairness::ObjectCounts;
@@ -59,8 +58,6 @@ pub struct Config {
     pub resolve: Resolve,
     /// How long a webhook may take to convert objects.
     pub webhook_timeout: Duration,
-    /// Compiles the rules in CEL of a schema that has some.
-    pub rules: fn(&Arc<Structural>) -> Arc<dyn RuleSet>,
 }
 
 /// What the reference waits for a conversion webhook.
@@ -68,11 +65,6 @@ pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// From the namespace, name and port of a service to `host:port`, or to why there is none.
 pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
-
-/// Takes rules in CEL as they are, and evaluates none of them.
-pub fn unchecked_rules(_schema: &Arc<Structural>) -> Arc<dyn RuleSet> {
-    Arc::new(serving::Unchecked)
-}
 
 /// The API extensions server.
 pub struct Extensions {

@@ -3,7 +3,7 @@
 use kubelith_meta::GroupVersion;
 use kubelith_server::metrics::prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Registry};
 use kubelith_server::metrics::{counters, histograms, register};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds, from a millisecond to sixteen seconds.
 const CONVERSIONS: [f64; 15] =
@@ -21,6 +21,8 @@ pub struct ExtensionsMetrics {
     regenerated_v2: IntCounterVec,
     regenerated_v3: IntCounterVec,
     ratcheting: Histogram,
+    compilation: Histogram,
+    evaluation: Histogram,
 }
 
 /// What a webhook did wrong.
@@ -63,6 +65,11 @@ impl Reason {
 
 impl ExtensionsMetrics {
     pub fn new(registry: &Registry) -> ExtensionsMetrics {
+        let cel = |name: &str, help: &str| {
+            let histogram = Histogram::with_opts(HistogramOpts::new(name, help)).expect("well-formed");
+            register(registry, histogram.clone());
+            histogram
+        };
         let ratcheting = HistogramOpts::new(
             "apiextensions_apiserver_validation_ratcheting_seconds",
             "Time it took to compare an object with what it replaces, so that old errors are not new ones.",
@@ -103,6 +110,8 @@ impl ExtensionsMetrics {
                 &["group", "version", "crd", "reason"],
             ),
             ratcheting,
+            compilation: cel("apiserver_cel_compilation_duration_seconds", "Time of compiling rules in CEL."),
+            evaluation: cel("apiserver_cel_evaluation_duration_seconds", "Time of evaluating rules in CEL."),
         }
     }
 
@@ -130,6 +139,18 @@ impl ExtensionsMetrics {
             let labels = [gv.group.as_str(), &gv.version, definition, reason.label()];
             self.regenerated_v3.with_label_values(&labels).inc();
         }
+    }
+
+    /// Takes the time of compiling the rules of a schema, if it has some.
+    pub fn compiled<T>(&self, compile: impl FnOnce() -> Option<T>) -> Option<T> {
+        let began = Instant::now();
+        let compiled = compile()?;
+        self.compilation.observe(began.elapsed().as_secs_f64());
+        Some(compiled)
+    }
+
+    pub fn evaluated(&self, took: Duration) {
+        self.evaluation.observe(took.as_secs_f64());
     }
 
     pub fn ratcheted(&self, took: Duration) {

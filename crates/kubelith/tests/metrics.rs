@@ -71,10 +71,6 @@ const MISSING: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of expressions, which are not evaluated yet",
-        &["apiserver_cel_compilation_duration_seconds", "apiserver_cel_evaluation_duration_seconds"],
-    ),
-    (
         "the field manager sees that nothing but times would change while it merges: there is nothing to compare",
         &["apiserver_request_timestamp_comparison_time"],
     ),

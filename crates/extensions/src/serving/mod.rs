@@ -10,14 +10,15 @@ mod strategy;
 mod table;
 mod webhook;
 
-pub use strategy::{RuleSet, Unchecked};
 pub use table::{Serving, Table};
 
 use crate::Config;
 use crate::definition::{Definition, Names};
+use crate::rules::RuleTree;
 use codec::{CustomCodec, CustomDecoder, FORMATS};
 use convert::Renaming;
 use futures::future::BoxFuture;
+use kubelith_cel::declared::Root;
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::{Status, Str, Value};
@@ -104,7 +105,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         let Some(index) = descriptor.versions.iter().position(|v| v.name == spec.name()) else { continue };
         let kind = descriptor.gvk(spec.name());
         let schema = schemas.of(spec.name()).cloned().unwrap_or_default();
-        let rules = schema.has_cel().then(|| (config.rules)(&schema));
+        let rules = config.metrics.compiled(|| RuleTree::new(&schema, Root::Resource)).map(Arc::new);
         let strategy: Arc<dyn Strategy> = Arc::new(CustomStrategy {
             kind: kind.clone(),
             schemas: schemas.clone(),

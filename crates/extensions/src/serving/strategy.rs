@@ -3,6 +3,7 @@
 use super::embedded;
 use super::schemas::Schemas;
 use crate::metrics::ExtensionsMetrics;
+use crate::rules::RuleTree;
 use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
@@ -24,23 +25,8 @@ pub struct CustomStrategy {
     pub has_status: bool,
     pub scale: Option<ScalePaths>,
     /// The rules in CEL of this version, if it has any.
-    pub rules: Option<Arc<dyn RuleSet>>,
+    pub rules: Option<Arc<RuleTree>>,
     pub metrics: Arc<ExtensionsMetrics>,
-}
-
-/// `x-kubernetes-validations` of one schema.
-pub trait RuleSet: Send + Sync + 'static {
-    /// What the rules say of `object`, which has the shape that the schema asks for. `old` is there on updates.
-    fn check(&self, object: &Value, old: Option<&Value>) -> ErrorList;
-}
-
-/// Rules that nobody evaluates: objects pass as if there were none.
-pub struct Unchecked;
-
-impl RuleSet for Unchecked {
-    fn check(&self, _object: &Value, _old: Option<&Value>) -> ErrorList {
-        ErrorList::default()
-    }
 }
 
 impl CustomStrategy {
@@ -80,7 +66,7 @@ impl CustomStrategy {
     }
 
     /// Rules come last, and only if the object has the shape that they expect.
-    fn check_rules(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+    fn check_rules(&self, call: &Call, object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
         let Some(rules) = &self.rules else { return };
         let blocks = |e: &Error| {
             matches!(
@@ -97,7 +83,13 @@ impl CustomStrategy {
                        errors to complete validation";
             errors.push(Error::invalid(&Path::ROOT, Value::Null, why));
         } else {
-            errors.extend(rules.check(object, old));
+            let began = Instant::now();
+            let outcome = rules.check(object, old);
+            self.metrics.evaluated(began.elapsed());
+            for warning in outcome.warnings {
+                call.warn(warning);
+            }
+            errors.extend(outcome.errors);
         }
     }
 
@@ -151,7 +143,7 @@ impl Strategy for CustomStrategy {
         }
     }
 
-    fn validate(&self, _call: &Call, object: &Value) -> ErrorList {
+    fn validate(&self, call: &Call, object: &Value) -> ErrorList {
         let mut errors = self.type_errors(object);
         if errors.is_empty() {
             let path = Path::new("metadata");
@@ -162,11 +154,11 @@ impl Strategy for CustomStrategy {
         }
         errors.extend(embedded::validate(&self.schema, object));
         errors.extend(validate_lists(&self.schema, object));
-        self.check_rules(object, None, &mut errors);
+        self.check_rules(call, object, None, &mut errors);
         errors
     }
 
-    fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
         let began = Instant::now();
         let mut errors = match part {
             Part::Status => self.validate_status_update(object, old),
@@ -174,7 +166,7 @@ impl Strategy for CustomStrategy {
         };
         // Old and new are compared on the way of validation, so that its time is the time of that.
         self.metrics.ratcheted(began.elapsed());
-        self.check_rules(object, Some(old), &mut errors);
+        self.check_rules(call, object, Some(old), &mut errors);
         errors
     }
 

@@ -119,6 +119,11 @@ pub fn versions(versions: &Value) -> BadValue {
     BadValue::text(structs(VERSION, versions))
 }
 
+/// One of `x-kubernetes-validations`.
+pub fn rule(rule: &Value) -> BadValue {
+    BadValue::text(one(RULE, rule))
+}
+
 pub fn schema(schema: &Value) -> BadValue {
     BadValue::text(one(SCHEMA, schema))
 }

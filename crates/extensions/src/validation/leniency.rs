@@ -19,6 +19,10 @@ pub struct Leniency {
     pub bad_ca_bundle: bool,
     /// Versions (empty for what is common to all) that have more selectable fields than is allowed.
     pub many_selectable: Vec<Str>,
+    /// Versions whose schema is the one that it was.
+    pub unchanged: Vec<Str>,
+    /// One rule in CEL may cost more than is allowed: the schema that is looked at did not change.
+    pub expensive_rules: bool,
 }
 
 impl Leniency {
@@ -33,6 +37,8 @@ impl Leniency {
         unknown_review_versions: false,
         bad_ca_bundle: true,
         many_selectable: Vec::new(),
+        unchanged: Vec::new(),
+        expensive_rules: false,
     };
 
     pub fn of(old: &Value, new: &Value) -> Leniency {
@@ -50,8 +56,35 @@ impl Leniency {
             unknown_review_versions: !reviews.is_empty() && !reviews.iter().any(conversion::is_known_review),
             bad_ca_bundle: !Definition(old).is("Established") || conversion::has_bad_ca_bundle(old),
             many_selectable: many_selectable(old, new),
+            unchanged: unchanged(old, new),
+            expensive_rules: false,
         }
     }
+
+    /// For the schema of one version.
+    pub fn of_version(&self, version: &str) -> Leniency {
+        let expensive_rules = self.unchanged.iter().any(|name| name == version);
+        Leniency { expensive_rules, ..self.clone() }
+    }
+}
+
+fn unchanged(old: &Value, new: &Value) -> Vec<Str> {
+    let names =
+        new.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]).iter().map(|v| v.str_at(&["name"]));
+    names.filter(|name| schema_of(old, name).is_some_and(|s| schema_of(new, name) == Some(s))).map(Str::from).collect()
+}
+
+/// The schema of a version, wherever it stands; `None` if there is no such version, or it has two.
+fn schema_of<'a>(object: &'a Value, version: &str) -> Option<Option<&'a Value>> {
+    let common = object.at(&["spec", "validation"]);
+    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]);
+    if !versions.iter().any(|v| has(v, "schema")) {
+        return Some(common);
+    }
+    if common.is_some() {
+        return None;
+    }
+    versions.iter().find(|v| v.str_at(&["name"]) == version).map(|v| v.get("schema"))
 }
 
 fn has_all_schemas(object: &Value) -> bool {

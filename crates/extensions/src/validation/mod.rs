@@ -10,6 +10,7 @@ mod internal;
 mod leniency;
 mod names;
 mod parts;
+mod rules;
 mod schema;
 mod spec;
 mod structural;

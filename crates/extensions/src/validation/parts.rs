@@ -1,6 +1,7 @@
 //! Subresources, columns, selectable fields and warnings of versions.
 
 use super::walk::list;
+use crate::rules::field_path::{self, Brackets};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_schema::jsonpath::validate_simple_path;
@@ -81,8 +82,8 @@ pub fn selectable(of: &Value, schema: &Structural, too_many: TooMany, path: &Pat
             errors.push(Error::required(&at, ""));
             continue;
         }
-        let found = match field_at(schema, text) {
-            Ok(found) => found,
+        let found = match field_path::resolve(text, schema, Brackets::Refused) {
+            Ok((_, found)) => found,
             Err(why) => {
                 errors.push(Error::invalid(&at, text, format!("is an invalid path: {why}")));
                 continue;
@@ -105,34 +106,6 @@ pub fn selectable(of: &Value, schema: &Structural, too_many: TooMany, path: &Pat
         errors.push(Error::too_many(&path.child("selectableFields"), seen.len(), MAX_SELECTABLE));
     }
     errors
-}
-
-/// The schema that a path of names leads to.
-fn field_at<'a>(schema: &'a Structural, path: &str) -> Result<&'a Structural, String> {
-    const NOWHERE: &str = "does not refer to a valid field";
-    let mut schema = schema;
-    let mut rest = path;
-    while !rest.is_empty() {
-        if rest.starts_with('[') {
-            return Err("array notation is not allowed".into());
-        }
-        let Some(after) = rest.strip_prefix('.') else {
-            let end = rest[1..].find(['.', '[', ']']).map_or(rest.len(), |i| i + 1);
-            return Err(format!("expected [ or . but got: {}", &rest[..end]));
-        };
-        if after.is_empty() {
-            return Err("unexpected end of JSON path".into());
-        }
-        // A delimiter stands for itself.
-        let end = after.find(['.', '[', ']']).map_or(after.len(), |i| i.max(1));
-        let name = &after[..end];
-        schema = match schema.properties.is_empty() {
-            false => schema.property(name).ok_or(NOWHERE)?,
-            true => schema.additional_schema().ok_or(NOWHERE)?,
-        };
-        rest = &after[end..];
-    }
-    Ok(schema)
 }
 
 pub fn deprecation(version: &Value, path: &Path<'_>) -> ErrorList {

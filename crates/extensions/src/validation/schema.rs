@@ -2,11 +2,12 @@
 
 use super::defaults::{self, Unknown};
 use super::leniency::Leniency;
+use super::rules::{self, Context, Total};
 use super::structural;
 use super::walk::{any, flag, has, has_some, list, members, schemas, unsupported};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{Str, Value};
-use kubelith_schema::structural::{Type, formats};
+use kubelith_schema::structural::{Structural, Type, formats};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// What the root may say if there is a status subresource, by the reference's names.
@@ -49,23 +50,27 @@ pub fn validate(validation: Option<&Value>, status: bool, leniency: &Leniency, p
         errors.push(Error::forbidden(&path.child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"));
     }
     let mut no_form = None;
+    let mut parsed = None;
     if !leniency.non_structural {
         match unsupported(schema) {
             Some(why) => no_form = Some(Error::invalid(&at, "", why)),
             None => {
                 let found = structural::validate(schema, &at);
                 let unknown = if leniency.unpruned_defaults { Unknown::AsBefore } else { Unknown::Refused };
-                match found.is_empty() {
-                    true => errors.extend(defaults::validate(schema, unknown, &at)),
-                    false => errors.extend(found),
-                }
+                let found = if found.is_empty() { defaults::validate(schema, unknown, &at) } else { found };
+                // Rules are looked at only where the schema is one that they can be compiled for.
+                parsed = found.is_empty().then(|| Structural::parse(schema));
+                errors.extend(found);
             }
         }
     }
-    Walk { leniency }.schema(schema, Place::ROOT, &at, &mut errors);
+    let mut walk = Walk { leniency, rules: ErrorList::default(), total: Total::default() };
+    walk.schema(schema, Place::ROOT, parsed.as_ref().map(Context::root), &at, &mut errors);
+    errors.extend(walk.rules);
     if errors.is_empty() {
         errors.extend(no_form);
     }
+    errors.extend(walk.total.errors(&at));
     errors
 }
 
@@ -101,21 +106,34 @@ struct Place {
     inside_meta: bool,
     /// Why there may be no defaults.
     no_defaults: Option<Str>,
+    /// The outermost list or map around it whose elements cannot be found again in the old object.
+    uncorrelatable: Option<Str>,
 }
 
 impl Place {
-    const ROOT: Place = Place { root: true, inside_meta: false, no_defaults: None };
+    const ROOT: Place = Place { root: true, inside_meta: false, no_defaults: None, uncorrelatable: None };
 }
 
 struct Walk<'a> {
     leniency: &'a Leniency,
+    /// What is wrong with rules in CEL, which comes after everything else.
+    rules: ErrorList,
+    total: Total,
 }
 
 impl Walk<'_> {
-    fn schema(&self, s: &Value, place: Place, path: &Path<'_>, errors: &mut ErrorList) {
+    fn schema(
+        &mut self,
+        s: &Value,
+        place: Place,
+        context: Option<Context<'_>>,
+        path: &Path<'_>,
+        errors: &mut ErrorList,
+    ) {
         if s.as_object().is_none() {
             return;
         }
+        let before = errors.len();
         self.standard(s, &place, path, errors);
         let inner = Place { root: false, ..place.clone() };
         if flag(s, "uniqueItems") {
@@ -131,7 +149,7 @@ impl Walk<'_> {
             if place.inside_meta {
                 below.no_defaults = Some("inside additionalProperties applying to object metadata".into());
             }
-            self.schema(additional, below, &at, errors);
+            self.schema(additional, below, context.as_ref().and_then(|c| c.additional(s)), &at, errors);
         }
         for (name, property) in members(s, "properties") {
             let mut below = inner.clone();
@@ -142,30 +160,41 @@ impl Walk<'_> {
                     below.no_defaults = Some(format!("in top-level {name}").into());
                 }
             }
-            self.schema(property, below, &path.entry("properties", name), errors);
+            let context = context.as_ref().and_then(|c| c.property(s, name));
+            self.schema(property, below, context, &path.entry("properties", name), errors);
         }
         if let Some(not) = s.get("not") {
-            self.schema(not, inner.clone(), &path.child("not"), errors);
+            self.schema(not, inner.clone(), None, &path.child("not"), errors);
         }
         for key in ["allOf", "oneOf", "anyOf"] {
             for (i, part) in list(s, key).iter().enumerate() {
-                self.schema(part, inner.clone(), &path.item(key, i), errors);
+                self.schema(part, inner.clone(), None, &path.item(key, i), errors);
             }
         }
         for (name, part) in members(s, "definitions") {
-            self.schema(part, inner.clone(), &path.entry("definitions", name), errors);
+            self.schema(part, inner.clone(), None, &path.entry("definitions", name), errors);
         }
         if let Some(items) = s.get("items") {
-            self.schema(items, inner.clone(), &path.child("items"), errors);
+            let mut below = inner.clone();
+            if s.str_at(&["x-kubernetes-list-type"]) != "map" && below.uncorrelatable.is_none() {
+                below.uncorrelatable = Some(path.to_string().into());
+            }
+            let context = context.as_ref().and_then(|c| c.items(s));
+            self.schema(items, below.clone(), context, &path.child("items"), errors);
             for (i, part) in items.as_array().unwrap_or(&[]).iter().enumerate() {
-                self.schema(part, inner.clone(), &path.item("items", i), errors);
+                self.schema(part, below.clone(), None, &path.item("items", i), errors);
             }
         }
         for (name, part) in members(s, "dependencies") {
-            self.schema(part, inner.clone(), &path.entry("dependencies", name), errors);
+            self.schema(part, inner.clone(), None, &path.entry("dependencies", name), errors);
         }
         self.extensions(s, path, errors);
-        rules(s, path, errors);
+        rules::form(s, path, errors);
+        if let Some(context) = context.filter(|_| errors.len() == before && has_some(s, rules::KEY)) {
+            let within = place.uncorrelatable.as_deref();
+            let found = rules::validate(s, &context, within, self.leniency, path, &mut self.total);
+            self.rules.extend(found);
+        }
     }
 
     /// What OpenAPI has and definitions may not use.
@@ -336,42 +365,6 @@ pub fn list_keys(s: &Value, path: &Path<'_>) -> ErrorList {
         }
     }
     errors
-}
-
-/// What can be said about rules in CEL without understanding them.
-fn rules(s: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    const KEY: &str = "x-kubernetes-validations";
-    const REASONS: [&str; 4] =
-        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
-    let breaks = |text: &str| text.contains(['\n', '\r']);
-    for (i, rule) in list(s, KEY).iter().enumerate() {
-        let at = path.item(KEY, i);
-        let (text, message) = (rule.str_at(&["rule"]), rule.str_at(&["message"]));
-        let (expression, field) = (rule.str_at(&["messageExpression"]), rule.str_at(&["fieldPath"]));
-        if text.trim().is_empty() {
-            errors.push(Error::required(&at.child("rule"), "rule is not specified"));
-        } else if !message.is_empty() && message.trim().is_empty() {
-            errors.push(Error::invalid(&at.child("message"), message, "must be non-empty if specified"));
-        } else if breaks(message.trim()) {
-            errors.push(Error::invalid(&at.child("message"), message, "must not contain line breaks"));
-        } else if breaks(text.trim()) && message.trim().is_empty() {
-            let why = "message must be specified if rule contains line breaks";
-            errors.push(Error::required(&at.child("message"), why));
-        }
-        if !expression.is_empty() && expression.trim().is_empty() {
-            let why = "messageExpression must be non-empty if specified";
-            errors.push(Error::required(&at.child("messageExpression"), why));
-        }
-        if let Some(reason) = rule.get("reason").and_then(Value::as_str).filter(|r| !REASONS.contains(r)) {
-            errors.push(Error::not_supported(&at.child("reason"), reason, REASONS));
-        }
-        if !field.is_empty() && field.trim().is_empty() {
-            errors.push(Error::invalid(&at.child("fieldPath"), field, "must be non-empty if specified"));
-        }
-        if breaks(field) {
-            errors.push(Error::invalid(&at.child("fieldPath"), field, "must not contain line breaks"));
-        }
-    }
 }
 
 /// Formats that nobody checks in a definition at v1, in the order of their schemas.

@@ -38,7 +38,8 @@ pub fn validate(object: &Value, leniency: &Leniency) -> ErrorList {
     errors.extend(names::validate(spec.get("names"), &path.child("names")));
     let any_status = has_status(spec.get("subresources"))
         || list(spec, "versions").iter().any(|v| has_status(v.get("subresources")));
-    errors.extend(schema::validate(spec.get("validation"), any_status, &leniency, &path.child("validation")));
+    let common = leniency.of_version(spec.str_at(&["version"]));
+    errors.extend(schema::validate(spec.get("validation"), any_status, &common, &path.child("validation")));
     errors.extend(parts::subresources(spec.get("subresources"), &path.child("subresources")));
     errors.extend(parts::columns(spec, &path));
     if !list(spec, "selectableFields").is_empty() {
@@ -144,7 +145,8 @@ fn versions(spec: &Value, leniency: &Leniency, path: &Path<'_>, errors: &mut Err
 
 fn one_version(version: &Value, status: bool, leniency: &Leniency, path: &Path<'_>) -> ErrorList {
     let mut errors = parts::deprecation(version, path);
-    errors.extend(schema::validate(version.get("schema"), status, leniency, &path.child("schema")));
+    let own = leniency.of_version(version.str_at(&["name"]));
+    errors.extend(schema::validate(version.get("schema"), status, &own, &path.child("schema")));
     errors.extend(parts::subresources(version.get("subresources"), &path.child("subresources")));
     errors.extend(parts::columns(version, path));
     if !list(version, "selectableFields").is_empty() {

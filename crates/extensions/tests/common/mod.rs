@@ -66,7 +66,6 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         counts: Some(counts.clone()),
         resolve: Arc::new(|_, name, _| Err(format!("service {name:?} not found"))),
         webhook_timeout,
-        rules: kubelith_extensions::unchecked_rules,
     };
     let openapi = OpenApi::new(library);
     openapi.put(Subject::of_routes(&installed.routes));

@@ -35,7 +35,6 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         counts: shared.frame.flow_control.counts(),
         resolve: services::resolver(shared),
         webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
-        rules: kubelith_extensions::unchecked_rules,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
     let documents = shared.installation.awaits_one();

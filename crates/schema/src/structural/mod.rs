@@ -19,7 +19,7 @@ pub use lists::validate_lists;
 pub use pattern::Pattern;
 pub use prune::{prune, prune_reporting};
 pub use shape::object_schema;
-pub use validate::{validate, validate_update};
+pub use validate::{Old, validate, validate_update};
 
 use kubelith_meta::{Str, Value};
 

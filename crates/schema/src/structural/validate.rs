@@ -32,18 +32,27 @@ fn ratcheted(schema: &Structural, value: &Value, old: &Value, site: &Site<'_>) -
 /// The old state of the value that is looked at, with the schema that finds its parts. Nested rules look at the same
 /// value with another schema.
 #[derive(Clone, Copy)]
-struct Old<'a> {
+pub struct Old<'a> {
     value: &'a Value,
     schema: &'a Structural,
 }
 
 impl<'a> Old<'a> {
-    fn key(self, key: &str) -> Option<Old<'a>> {
+    pub fn new(schema: &'a Structural, value: &'a Value) -> Old<'a> {
+        Old { value, schema }
+    }
+
+    /// Whether `value` is what there was.
+    pub fn is_unchanged(self, value: &Value) -> bool {
+        unchanged(self.schema, value, self.value)
+    }
+
+    pub fn key(self, key: &str) -> Option<Old<'a>> {
         let value = self.value.as_object()?.get(key)?;
         Some(Old { value, schema: self.schema.member(key)? })
     }
 
-    fn index(self, item: &Value) -> Option<Old<'a>> {
+    pub fn index(self, item: &Value) -> Option<Old<'a>> {
         let (Some(List::Map(keys)), Value::Array(items)) = (&self.schema.list, self.value) else { return None };
         let value = keyed(keys, items, item)?;
         Some(Old { value, schema: self.schema.items.as_deref()? })

@@ -1,7 +1,14 @@
 //! Expressions in CEL within objects: the one place where rules have them compiled. What must hold of the text before (that it
 //! is there, how long it may be) is checked by the rules themselves.
 
-use kubelith_meta::field::{ErrorList, Path};
+use kubelith_cel::admission::{self, Sees};
+use kubelith_cel::decl::Functions;
+use kubelith_cel::declared::{Declared, Field, Object};
+use kubelith_cel::env::BASE as BASE_LIBRARIES;
+use kubelith_cel::libraries::Library;
+use kubelith_cel::{Env, Program, Type};
+use kubelith_meta::field::{Error, ErrorList, Path};
+use std::sync::{Arc, LazyLock};
 
 /// What an expression is for. It decides which names the expression may use and what it must yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,5 +80,119 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// Compiles an expression and says what is wrong with it. Nothing is, as long as there is no compiler.
-pub fn check(_expression: Expression<'_>, _environment: Environment<'_>, _path: &Path<'_>, _errors: &mut ErrorList) {}
+/// The functions of all expressions, put together once; those of mutations have one more library.
+static BASE: LazyLock<Env> = LazyLock::new(Env::base);
+static MUTATION: LazyLock<Arc<Functions>> =
+    LazyLock::new(|| Functions::new(BASE_LIBRARIES.iter().chain(&[Library::JsonPatch]).map(|l| l.functions())));
+
+/// Compiles an expression and says what is wrong with it. Selectors of devices are taken as they are: they may use
+/// `cel.bind`, which there is no compiler for yet.
+pub fn check(expression: Expression<'_>, environment: Environment<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    if environment.purpose == Purpose::DeviceSelector {
+        return;
+    }
+    let env = environment.env();
+    let checked = match env.compile(expression.source) {
+        Ok(checked) => checked,
+        Err(issues) => {
+            return errors.push(Error::invalid(path, expression.shown, format!("compilation failed: {issues}")));
+        }
+    };
+    let (got, wanted) = (checked.result_type().to_string(), environment.purpose.results());
+    if !wanted.is_empty() && !wanted.contains(&got.as_str()) {
+        let why = match wanted {
+            [one] => format!("must evaluate to {one} but got {got}"),
+            several => format!("must evaluate to one of [{}] but got {got}", several.join(" ")),
+        };
+        return errors.push(Error::invalid(path, expression.shown, why));
+    }
+    if let Err(why) = Program::new(&env, &checked) {
+        errors.push(Error::internal(path, format!("program instantiation failed: {why}")));
+    }
+}
+
+impl Purpose {
+    /// The types that it may have; none where all will do.
+    const fn results(self) -> &'static [&'static str] {
+        match self {
+            Purpose::MatchCondition | Purpose::Validation | Purpose::DeviceSelector => &["bool"],
+            Purpose::Variable => &[],
+            Purpose::Message => &["string"],
+            Purpose::AuditAnnotation => &["string", "null_type"],
+            Purpose::ApplyConfiguration => &["Object"],
+            Purpose::JsonPatch => &["list(JSONPatch)"],
+        }
+    }
+}
+
+impl Environment<'_> {
+    fn env(&self) -> Env {
+        let sees = Sees { params: self.has_params, authorizer: self.purpose.has_authorizer() };
+        let env = admission::env(&BASE, sees);
+        let env = match self.purpose.has_patch_types() {
+            true => env.functions_of(MUTATION.clone()).mutation(),
+            false => env,
+        };
+        if self.variables.is_empty() {
+            return env;
+        }
+        // Each variable sees those before it; what cannot be compiled is anything to those behind it.
+        let mut fields: Vec<Field> = Vec::with_capacity(self.variables.len());
+        for variable in self.variables {
+            let known = with_variables(admission::env(&BASE, Sees { authorizer: true, ..sees }), &fields);
+            let checked = known.compile(variable.expression.trim());
+            let cel = checked.map_or(Type::Dyn, |checked| checked.result_type().clone());
+            let declared = Declared { cel, ..Declared::dynamic() };
+            let name = variable.name;
+            let at = fields.binary_search_by(|field| field.name.as_str().cmp(name)).unwrap_or_else(|at| at);
+            fields.insert(at, Field { name: name.into(), property: name.into(), declared, required: false });
+        }
+        with_variables(env, &fields)
+    }
+}
+
+fn with_variables(env: Env, fields: &[Field]) -> Env {
+    if fields.is_empty() {
+        return env;
+    }
+    let name = "kubernetes.variables".into();
+    let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false };
+    env.declare("variables", Declared::object(Arc::new(object), 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_compiled_for_their_purpose() {
+        let variables =
+            [Variable { name: "n", expression: "1" }, Variable { name: "m", expression: "variables.n + 1" }];
+        let undeclared = |name: &str, line: &str| {
+            format!(
+                "compilation failed: ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')\n | {line}\n | ^"
+            )
+        };
+        let cases = [
+            (Purpose::Validation, "object.spec.replicas < 5", String::new()),
+            (Purpose::Validation, "variables.m > 1", String::new()),
+            (Purpose::Validation, "\"x\"", "must evaluate to bool but got string".to_owned()),
+            (Purpose::Validation, "params.x == 1", undeclared("params", "params.x == 1")),
+            (Purpose::Message, "authorizer.path('/x')", undeclared("authorizer", "authorizer.path('/x')")),
+            (Purpose::AuditAnnotation, "1", "must evaluate to one of [string null_type] but got int".to_owned()),
+            (Purpose::AuditAnnotation, "null", String::new()),
+            (Purpose::ApplyConfiguration, "Object{spec: Object.spec{replicas: 1}}", String::new()),
+            (Purpose::ApplyConfiguration, "1", "must evaluate to Object but got int".to_owned()),
+            (Purpose::JsonPatch, "[JSONPatch{op: 'remove', path: '/a'}]", String::new()),
+            (Purpose::JsonPatch, "Object{}", "must evaluate to list(JSONPatch) but got Object".to_owned()),
+            (Purpose::DeviceSelector, "cel.bind(a, device.attributes['x'], a.b)", String::new()),
+        ];
+        for (purpose, source, expected) in cases {
+            let environment = Environment { purpose, has_params: false, variables: &variables, is_stored: false };
+            let mut errors = ErrorList::new();
+            check(Expression::plain(source), environment, &Path::new("e"), &mut errors);
+            let found: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+            assert_eq!(found.concat(), expected, "{source}");
+        }
+    }
+}

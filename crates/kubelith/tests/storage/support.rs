@@ -45,10 +45,8 @@ impl Site {
     pub fn start(&self) -> Server {
         loop {
             let mut server = self.spawn();
-            match server.wait_ready() {
-                Ready::Yes => return server,
-                // Another process took the port in the moment between.
-                Ready::PortTaken => continue,
+            if server.is_ready() {
+                return server;
             }
         }
     }
@@ -81,11 +79,6 @@ impl Site {
     }
 }
 
-enum Ready {
-    Yes,
-    PortTaken,
-}
-
 pub struct Server {
     process: Child,
     port: u16,
@@ -105,18 +98,19 @@ impl Server {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn wait_ready(&mut self) -> Ready {
+    /// Waits until it is ready; `false` if another process took its port in the moment between.
+    pub fn is_ready(&mut self) -> bool {
         let end = Instant::now() + PATIENCE;
         while !self.client().try_send("GET", "/readyz", None).is_ok_and(|(code, _)| code == 200) {
             let ended = self.process.try_wait().unwrap();
             if ended.is_some() && self.log().contains("failed to listen on") {
-                return Ready::PortTaken;
+                return false;
             }
             assert!(ended.is_none(), "the server ended: {}", self.log());
             assert!(Instant::now() < end, "the server was not ready in time: {}", self.log());
             std::thread::sleep(POLL);
         }
-        Ready::Yes
+        true
     }
 
     /// As a crash does: without any warning.
@@ -189,12 +183,12 @@ impl Api {
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
-    /// All events until the server ends the watch, or itself.
-    pub fn watch_to_end(&self, path: &str) -> Vec<Value> {
-        let watch = Client::new(self.address.clone()).lines(&request("GET", path, None), usize::MAX, PATIENCE);
-        let (response, lines) = watch.unwrap();
+    /// All events until the server ends the watch, or itself. An error if the server was gone before it answered.
+    pub fn watch_to_end(&self, path: &str) -> std::io::Result<Vec<Value>> {
+        let (response, lines) =
+            Client::new(self.address.clone()).lines(&request("GET", path, None), usize::MAX, PATIENCE)?;
         assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
-        lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        Ok(lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect())
     }
 }
 

@@ -163,6 +163,7 @@ mod tests {
         for (line, passed, failed) in [
             ("     Summary [   0.512s] 12 tests run: 10 passed (1 slow), 1 failed, 1 timed out, 3 skipped", 10, 2),
             ("     Summary [   0.512s] 1 test run: 1 passed, 0 skipped", 1, 0),
+            ("     Summary [   0.512s] 9 tests run: 9 passed (1 flaky), 0 skipped", 9, 0),
             ("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.18s", 3, 2),
             ("4461 passed, 12 failed", 4461, 12),
         ] {

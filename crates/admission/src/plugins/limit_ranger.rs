@@ -1,19 +1,16 @@
 //! LimitRanger: the limits of a namespace fill in what containers leave out, and bound what pods and claims ask for.
 
+use super::amounts::{Amounts, amounts, of_containers, set_pod_level};
 use super::list;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
-use kubelith_meta::{Map, Str, Value, text};
+use kubelith_meta::{Map, Value, text};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::Collection;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-/// Amounts by resource.
-type Amounts = BTreeMap<Str, Quantity>;
 
 pub struct LimitRanger {
     ranges: Collection,
@@ -111,11 +108,6 @@ fn of_type<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Valu
     list(range, &["spec", "limits"]).iter().filter(move |limit| limit.str_at(&["type"]) == kind)
 }
 
-fn amounts(value: Option<&Value>) -> Amounts {
-    let members = value.and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    members.filter_map(|(name, amount)| Some((Str::from(name), Quantity::from_value(amount).ok()?))).collect()
-}
-
 fn check_claim(range: &Value, claim: &Value) -> Vec<String> {
     const KIND: &str = "PersistentVolumeClaim";
     let requests = amounts(claim.at(&["spec", "resources", "requests"]));
@@ -206,50 +198,11 @@ fn ratio(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &
     (found > bound.as_approximate_f64()).then(|| format!("{start}, but provided ratio is {found:.6}"))
 }
 
-/// What the pod needs as a whole: its containers together, or more if an init container alone needs more.
+/// What the pod needs as a whole, by its spec.
 fn of_pod(pod: &Value, kind: &str) -> Amounts {
-    let of = |container: &Value| amounts(container.at(&["resources", kind]));
-    let mut total = Amounts::new();
-    for container in list(pod, &["spec", "containers"]) {
-        add(&mut total, &of(container));
-    }
-    // Sidecars go on running beside the containers, and beside the init containers after them.
-    let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for container in list(pod, &["spec", "initContainers"]) {
-        let mut own = of(container);
-        if container.str_at(&["restartPolicy"]) == "Always" {
-            add(&mut total, &own);
-            add(&mut sidecars, &own);
-            own = sidecars.clone();
-        } else {
-            add(&mut own, &sidecars);
-        }
-        raise(&mut peak, own);
-    }
-    raise(&mut total, peak);
-    for (name, amount) in amounts(pod.at(&["spec", "resources", kind])) {
-        if matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-") {
-            total.insert(name, amount);
-        }
-    }
+    let mut total = of_containers(pod, |container| amounts(container.at(&["resources", kind])));
+    set_pod_level(&mut total, pod, kind);
     total
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        match total.get_mut(name) {
-            Some(sum) => *sum += amount,
-            None => drop(total.insert(name.clone(), amount.clone())),
-        }
-    }
-}
-
-fn raise(total: &mut Amounts, others: Amounts) {
-    for (name, amount) in others {
-        if total.get(&name).is_none_or(|held| *held < amount) {
-            total.insert(name, amount);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod always;
 mod always_pull_images;
+mod amounts;
 mod anti_affinity;
 mod certificate_subject;
 mod certificates;

@@ -9,10 +9,11 @@ use crate::plugins::{
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
     DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, LimitRanger, NamespaceExists, NamespaceLifecycle,
     NodeDeclaredFeatureValidator, NodeGates, NodeRestriction, PersistentVolumeClaimResize, PodResizeValidator,
-    PodSecurity, PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, Signers, StorageObjectInUseProtection,
-    TaintNodesByCondition,
+    PodSecurity, PodTopologyLabels, Priority, QuotaParts, QuotaStatus, ResourceQuota, RuntimeClass, ServiceAccount,
+    Signers, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_auth::Authorizer;
+use kubelith_meta::time::Clock;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Operation;
 use std::sync::Arc;
@@ -31,6 +32,9 @@ pub struct Config {
     /// `--admission-control-config-file`.
     pub configuration: Configuration,
     pub observer: Arc<dyn Observer>,
+    /// How use is written into quotas.
+    pub quotas: Arc<dyn QuotaStatus>,
+    pub clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +112,17 @@ fn node_gates(config: &Config) -> NodeGates {
     }
 }
 
+fn resource_quota(config: &Config, text: Option<&[u8]>) -> Made {
+    let parts = QuotaParts {
+        objects: &config.objects,
+        status: config.quotas.clone(),
+        clock: config.clock.clone(),
+        gates: &*config.gates,
+        configuration: text,
+    };
+    Ok(Box::new(ResourceQuota::new(parts)?))
+}
+
 const PLUGINS: &[Plugin] = {
     use Standing::{Off, On};
     &[
@@ -165,7 +180,7 @@ const PLUGINS: &[Plugin] = {
         Plugin::named("MutatingAdmissionWebhook", On),
         Plugin::named("ValidatingAdmissionPolicy", On),
         Plugin::named("ValidatingAdmissionWebhook", On),
-        Plugin::named("ResourceQuota", On),
+        Plugin { make: Make::Configured(resource_quota), ..Plugin::named("ResourceQuota", On).validates(WRITE) },
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]
 };
@@ -252,6 +267,16 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::future::BoxFuture;
+    use kubelith_meta::{Status, Value};
+
+    struct NoQuotas;
+
+    impl QuotaStatus for NoQuotas {
+        fn update<'a>(&'a self, quota: &'a Value) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(std::future::ready(Ok(quota.clone())))
+        }
+    }
 
     #[test]
     fn plugins_are_switched_by_name() {
@@ -263,6 +288,8 @@ mod tests {
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),
             observer: Arc::new(()),
+            quotas: Arc::new(NoQuotas),
+            clock: Arc::new(kubelith_meta::time::SystemClock),
         };
         let count = |switches: Switches| build(&config, &switches).unwrap().members.len();
         let own = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
@@ -274,10 +301,10 @@ mod tests {
         let exactly = |names: &[&str]| count(Switches::exactly(own(names)));
         assert_eq!((exactly(&[]), exactly(&["Priority", "PodSecurity"])), (0, 2));
         assert_eq!(
-            [known("Priority"), known("ResourceQuota"), known("Odd")],
+            [known("Priority"), known("PodNodeSelector"), known("Odd")],
             [Known::Built, Known::NotBuilt, Known::Unknown]
         );
-        let missing = build(&config, &Switches { enabled: own(&["ResourceQuota"]), disabled: Vec::new() });
-        assert_eq!(missing.err().unwrap(), "the admission plugin ResourceQuota is not built into this release");
+        let missing = build(&config, &Switches { enabled: own(&["PodNodeSelector"]), disabled: Vec::new() });
+        assert_eq!(missing.err().unwrap(), "the admission plugin PodNodeSelector is not built into this release");
     }
 }

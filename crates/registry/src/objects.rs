@@ -146,6 +146,11 @@ impl Collection {
         self.list_with(namespace, &ANY)
     }
 
+    /// Whether there is one below `namespace`.
+    pub fn any(&self, namespace: &str) -> bool {
+        self.resource().is_some_and(|resource| resource.any(namespace))
+    }
+
     /// As [`Objects::list_with`].
     pub fn list_with(&self, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
         self.resource().map(|resource| resource.list_with(namespace, text)).unwrap_or_default()
@@ -163,16 +168,29 @@ impl Resource {
         }
     }
 
+    fn any(&self, namespace: &str) -> bool {
+        let snapshot = self.cache.snapshot();
+        !snapshot.objects.is_empty() && below(&snapshot.objects, namespace).next().is_some()
+    }
+
     fn list_with(&self, namespace: &str, text: &Finder<'_>) -> Vec<Value> {
         let snapshot = self.cache.snapshot();
         if snapshot.objects.is_empty() {
             return Vec::new();
         }
-        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-        let below = snapshot.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
+        let below = below(&snapshot.objects, namespace);
         let found = below.filter(|(_, object)| text.find(&object.json()).is_some());
         found.filter_map(|(_, object)| parse(object)).collect()
     }
+}
+
+/// Those of a namespace, or all.
+fn below<'a>(
+    objects: &'a kubelith_store::cache::Objects,
+    namespace: &str,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<CachedObject>)> {
+    let prefix: Arc<str> = if namespace.is_empty() { "".into() } else { [namespace, "/"].concat().into() };
+    objects.range(prefix.clone()..).take_while(move |(key, _)| key.starts_with(&*prefix))
 }
 
 /// The object as a value; `None` if it cannot be read.

@@ -11,6 +11,7 @@ mod aggregator;
 mod extensions;
 mod generic;
 mod kube;
+mod quotas;
 mod services;
 mod shared;
 

@@ -1,6 +1,7 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
 use crate::admission_metrics::AdmissionMetrics;
+use crate::chain::quotas::QuotaWriter;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
@@ -72,6 +73,7 @@ impl<'a> Shared<'a> {
         authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
         let objects = Objects::new();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
             authorizer: access.authorizer.clone(),
@@ -83,11 +85,12 @@ impl<'a> Shared<'a> {
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
             observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
+            quotas: Arc::new(QuotaWriter(frame.client.clone())),
+            clock: clock.clone(),
         };
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
         let admission: Arc<dyn Admission> =
             Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,

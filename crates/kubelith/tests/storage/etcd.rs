@@ -21,7 +21,7 @@ pub fn keys(cluster: &Cluster, prefix: &str) -> Vec<String> {
     })
 }
 
-fn site(cluster: &Cluster) -> Site {
+pub fn site(cluster: &Cluster) -> Site {
     Site::new(&[&format!("--etcd-servers={}", cluster.endpoints().join(","))])
 }
 

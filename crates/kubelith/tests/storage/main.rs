@@ -6,5 +6,6 @@ mod definitions;
 mod encryption;
 mod etcd;
 mod flags;
+mod quota;
 mod stored_values;
 mod support;

@@ -40,7 +40,7 @@ const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub fn counts_claims(resource: &str) -> bool {
     let by_class = |name: &&str| resource.strip_suffix(*name).is_some_and(|rest| rest.ends_with(STORAGE_CLASS));
-    resource == CLAIM_COUNT || CLAIMS.contains(&resource) || CLAIMS.iter().any(|name| by_class(&name))
+    resource == CLAIM_COUNT || CLAIMS.contains(&resource) || CLAIMS.iter().any(by_class)
 }
 
 pub fn of_claim(claim: &Value) -> Amounts {

@@ -2,15 +2,18 @@
 
 use crate::chain::{Chain, Member};
 use crate::configuration::Configuration;
+use crate::loopback::Loopback;
 use crate::observe::Observer;
 use crate::plugin::Plugin as Built;
 use crate::plugins::{
     AlwaysAdmit, AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
-    DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, LimitRanger, NamespaceExists, NamespaceLifecycle,
-    NodeDeclaredFeatureValidator, NodeGates, NodeRestriction, PersistentVolumeClaimResize, PodResizeValidator,
-    PodSecurity, PodTopologyLabels, Priority, QuotaParts, QuotaStatus, ResourceQuota, RuntimeClass, ServiceAccount,
-    Signers, StorageObjectInUseProtection, TaintNodesByCondition,
+    DenyServiceExternalIPs, EventRateLimit, ExtendedResourceToleration, JobValidation,
+    LimitPodHardAntiAffinityTopology, LimitRanger, NamespaceAutoProvision, NamespaceExists, NamespaceLifecycle,
+    NodeDeclaredFeatureValidator, NodeGates, NodeRestriction, OwnerReferencesPermissionEnforcement,
+    PersistentVolumeClaimResize, PodGroupProtection, PodGroupWorkloadExists, PodNodeSelector, PodResizeValidator,
+    PodSecurity, PodTolerationRestriction, PodTopologyLabels, Priority, QuotaParts, ResourceQuota, RuntimeClass,
+    ServiceAccount, Signers, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use kubelith_auth::Authorizer;
 use kubelith_meta::time::Clock;
@@ -32,8 +35,7 @@ pub struct Config {
     /// `--admission-control-config-file`.
     pub configuration: Configuration,
     pub observer: Arc<dyn Observer>,
-    /// How use is written into quotas.
-    pub quotas: Arc<dyn QuotaStatus>,
+    pub server: Arc<dyn Loopback>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -98,6 +100,9 @@ const CHANGE: &[Operation] = &[Operation::Create, Operation::Update, Operation::
 
 const ANY: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
+/// The gate of plugins for groups of pods.
+const GROUPS_OF_PODS: &str = "GenericWorkload";
+
 fn signers(config: &Config) -> Signers {
     Signers(config.authorizer.clone())
 }
@@ -115,7 +120,7 @@ fn node_gates(config: &Config) -> NodeGates {
 fn resource_quota(config: &Config, text: Option<&[u8]>) -> Made {
     let parts = QuotaParts {
         objects: &config.objects,
-        status: config.quotas.clone(),
+        server: config.server.clone(),
         clock: config.clock.clone(),
         gates: &*config.gates,
         configuration: text,
@@ -127,7 +132,8 @@ const PLUGINS: &[Plugin] = {
     use Standing::{Off, On};
     &[
         Plugin::off("AlwaysAdmit", |_| Box::new(AlwaysAdmit)),
-        Plugin::named("NamespaceAutoProvision", Off),
+        Plugin::off("NamespaceAutoProvision", |c| Box::new(NamespaceAutoProvision::new(&c.objects, c.server.clone())))
+            .admits(CREATE),
         Plugin::on("NamespaceLifecycle", |c| Box::new(NamespaceLifecycle::new(&c.objects))).admits(CHANGE),
         Plugin::off("NamespaceExists", |c| Box::new(NamespaceExists::new(&c.objects))).validates(CHANGE),
         Plugin::off("LimitPodHardAntiAffinityTopology", |_| Box::new(LimitPodHardAntiAffinityTopology))
@@ -145,19 +151,37 @@ const PLUGINS: &[Plugin] = {
             make: Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
             ..Plugin::named("PodSecurity", On).validates(WRITE)
         },
-        Plugin::named("PodNodeSelector", Off),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(PodNodeSelector::new(&c.objects, text)))),
+            ..Plugin::named("PodNodeSelector", Off).admits(CREATE).validates(CREATE)
+        },
         Plugin::on("Priority", |c| Box::new(Priority::new(&c.objects))).admits(CHANGE).validates(CHANGE),
         Plugin::on("DefaultTolerationSeconds", |c| {
             Box::new(DefaultTolerationSeconds::new(c.not_ready_toleration_seconds, c.unreachable_toleration_seconds))
         })
         .admits(WRITE),
-        Plugin::named("PodTolerationRestriction", Off),
-        Plugin::named("EventRateLimit", Off),
-        Plugin::named("ExtendedResourceToleration", Off),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(PodTolerationRestriction::new(&c.objects, text)?))),
+            ..Plugin::named("PodTolerationRestriction", Off).admits(WRITE).validates(WRITE)
+        },
+        Plugin {
+            make: Make::Configured(|_, text| Ok(Box::new(EventRateLimit::new(text)?))),
+            ..Plugin::named("EventRateLimit", Off).validates(WRITE)
+        },
+        Plugin::off("ExtendedResourceToleration", |_| Box::new(ExtendedResourceToleration)).admits(WRITE),
         Plugin::on("DefaultStorageClass", |c| Box::new(DefaultStorageClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::on("StorageObjectInUseProtection", |_| Box::new(StorageObjectInUseProtection)).admits(CREATE),
-        Plugin::named("PodGroupProtection", On),
-        Plugin::named("OwnerReferencesPermissionEnforcement", Off),
+        Plugin {
+            make: Make::Gated(GROUPS_OF_PODS, |_| Box::new(PodGroupProtection)),
+            ..Plugin::named("PodGroupProtection", On).admits(CREATE)
+        },
+        Plugin::off("OwnerReferencesPermissionEnforcement", |c| {
+            Box::new(OwnerReferencesPermissionEnforcement {
+                authorizer: c.authorizer.clone(),
+                server: c.server.clone(),
+            })
+        })
+        .validates(WRITE),
         Plugin::on("PersistentVolumeClaimResize", |c| Box::new(PersistentVolumeClaimResize::new(c.objects.clone())))
             .validates(UPDATE),
         Plugin::on("RuntimeClass", |c| Box::new(RuntimeClass::new(c.objects.clone()))).admits(CREATE).validates(CREATE),
@@ -171,10 +195,16 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::off("DenyServiceExternalIPs", |_| Box::new(DenyServiceExternalIPs)).validates(WRITE),
         Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
-        Plugin::named("PodGroupWorkloadExists", On),
+        Plugin {
+            make: Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects))),
+            ..Plugin::named("PodGroupWorkloadExists", On).validates(CREATE)
+        },
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
             .validates(UPDATE),
-        Plugin::named("JobValidation", On),
+        Plugin {
+            make: Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects))),
+            ..Plugin::named("JobValidation", On).validates(UPDATE)
+        },
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
         Plugin::named("MutatingAdmissionPolicy", On),
         Plugin::named("MutatingAdmissionWebhook", On),
@@ -270,11 +300,19 @@ mod tests {
     use futures::future::BoxFuture;
     use kubelith_meta::{Status, Value};
 
-    struct NoQuotas;
+    struct NoServer;
 
-    impl QuotaStatus for NoQuotas {
-        fn update<'a>(&'a self, quota: &'a Value) -> BoxFuture<'a, Result<Value, Status>> {
+    impl Loopback for NoServer {
+        fn update_quota_status<'a>(&'a self, quota: &'a Value) -> BoxFuture<'a, Result<Value, Status>> {
             Box::pin(std::future::ready(Ok(quota.clone())))
+        }
+
+        fn create_namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), Status>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn resources<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(std::future::ready(Ok(Value::Null)))
         }
     }
 
@@ -288,7 +326,7 @@ mod tests {
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),
             observer: Arc::new(()),
-            quotas: Arc::new(NoQuotas),
+            server: Arc::new(NoServer),
             clock: Arc::new(kubelith_meta::time::SystemClock),
         };
         let count = |switches: Switches| build(&config, &switches).unwrap().members.len();
@@ -301,10 +339,10 @@ mod tests {
         let exactly = |names: &[&str]| count(Switches::exactly(own(names)));
         assert_eq!((exactly(&[]), exactly(&["Priority", "PodSecurity"])), (0, 2));
         assert_eq!(
-            [known("Priority"), known("PodNodeSelector"), known("Odd")],
+            [known("Priority"), known("ImagePolicyWebhook"), known("Odd")],
             [Known::Built, Known::NotBuilt, Known::Unknown]
         );
-        let missing = build(&config, &Switches { enabled: own(&["PodNodeSelector"]), disabled: Vec::new() });
-        assert_eq!(missing.err().unwrap(), "the admission plugin PodNodeSelector is not built into this release");
+        let missing = build(&config, &Switches { enabled: own(&["ImagePolicyWebhook"]), disabled: Vec::new() });
+        assert_eq!(missing.err().unwrap(), "the admission plugin ImagePolicyWebhook is not built into this release");
     }
 }

@@ -6,6 +6,7 @@
 mod catalogue;
 mod chain;
 mod configuration;
+mod loopback;
 mod observe;
 mod plugin;
 pub mod plugins;
@@ -13,4 +14,5 @@ pub mod plugins;
 pub use catalogue::{Config, Known, Switches, build, known};
 pub use chain::Chain;
 pub use configuration::Configuration;
+pub use loopback::Loopback;
 pub use observe::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};

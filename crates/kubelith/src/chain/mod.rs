@@ -11,7 +11,7 @@ mod aggregator;
 mod extensions;
 mod generic;
 mod kube;
-mod quotas;
+mod own_requests;
 mod services;
 mod shared;
 

@@ -1,7 +1,7 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
 use crate::admission_metrics::AdmissionMetrics;
-use crate::chain::quotas::QuotaWriter;
+use crate::chain::own_requests::OwnRequests;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
@@ -85,7 +85,7 @@ impl<'a> Shared<'a> {
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
             observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
-            quotas: Arc::new(QuotaWriter(frame.client.clone())),
+            server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);

@@ -12,6 +12,7 @@ mod catalogue;
 mod certificates;
 mod egress;
 mod issuer;
+mod placement;
 mod plugins;
 mod raw;
 mod rbac;

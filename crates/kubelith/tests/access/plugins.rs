@@ -21,7 +21,7 @@ fn server() -> Server {
     server
 }
 
-fn send(server: &Server, node: Option<&str>, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub fn send(server: &Server, node: Option<&str>, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut headers = vec![bearer(TOKEN)];
     if let Some(node) = node {
         headers.push(header("impersonate-user", &format!("system:node:{node}")));
@@ -35,20 +35,20 @@ fn send(server: &Server, node: Option<&str>, method: &str, path: &str, body: &Va
 }
 
 /// As the administrator; must succeed.
-fn make(server: &Server, path: &str, body: &Value) -> Value {
+pub fn make(server: &Server, path: &str, body: &Value) -> Value {
     let (code, made) = send(server, None, "POST", path, body);
     assert!(code < 300, "{path}: {made}");
     made
 }
 
-fn pod(name: &str, node: &str) -> Value {
+pub fn pod(name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
     })
 }
 
-fn merged(mut base: Value, more: &Value) -> Value {
+pub fn merged(mut base: Value, more: &Value) -> Value {
     match (&mut base, more) {
         (Value::Object(base), Value::Object(more)) => {
             for (key, value) in more {

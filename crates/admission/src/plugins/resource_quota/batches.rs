@@ -1,11 +1,11 @@
 //! Requests of one namespace are decided one batch after the other: all that wait are checked in the order in which they
 //! came, and each quota is written once for all of them.
 
-use super::QuotaStatus;
 use super::check::{Demand, check};
 use super::config::Limited;
 use super::evaluator::Evaluators;
 use super::quota::Quota;
+use crate::loopback::Loopback;
 use kubelith_meta::{Status, Str};
 use kubelith_registry::objects::{Collection, parse};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +30,7 @@ type Charged = (Waiter, Vec<Str>);
 
 pub struct Batches {
     quotas: Collection,
-    status: Arc<dyn QuotaStatus>,
+    server: Arc<dyn Loopback>,
     evaluators: Evaluators,
     limited: Vec<Limited>,
     /// Who waits, by namespace. A namespace is here while its batches are being decided.
@@ -40,11 +40,11 @@ pub struct Batches {
 impl Batches {
     pub fn new(
         quotas: Collection,
-        status: Arc<dyn QuotaStatus>,
+        server: Arc<dyn Loopback>,
         evaluators: Evaluators,
         limited: Vec<Limited>,
     ) -> Arc<Batches> {
-        Arc::new(Batches { quotas, status, evaluators, limited, waiting: Mutex::default() })
+        Arc::new(Batches { quotas, server, evaluators, limited, waiting: Mutex::default() })
     }
 
     /// Whether anything has to be decided in the namespace.
@@ -192,7 +192,7 @@ impl Turn {
         let mut failed = HashMap::new();
         for quota in quotas.iter().filter(|quota| wanted.contains(quota.name())) {
             let name = Str::from(quota.name());
-            match self.batches.status.update(&quota.with_use(&quota.used)).await {
+            match self.batches.server.update_quota_status(&quota.with_use(&quota.used)).await {
                 Ok(object) => drop(written.insert(name, Quota::of(object))),
                 Err(why) => drop(failed.insert(name, why)),
             }

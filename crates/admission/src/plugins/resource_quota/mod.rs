@@ -20,19 +20,14 @@ use self::config::Limited;
 use self::evaluator::{Evaluators, Measure};
 use self::others::Devices;
 use self::pods::Gates;
+pub use self::pods::{is_best_effort, is_extended};
+use crate::loopback::Loopback;
 use crate::plugin::{Plugin, Verdict};
-use futures::future::BoxFuture;
+use kubelith_meta::Value;
 use kubelith_meta::time::Clock;
-use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use std::sync::Arc;
-
-/// Writes the status of a quota, as long as nobody else changed it.
-pub trait QuotaStatus: Send + Sync + 'static {
-    /// Answers the quota as it was written.
-    fn update<'a>(&'a self, quota: &'a Value) -> BoxFuture<'a, Result<Value, Status>>;
-}
 
 pub struct ResourceQuota {
     batches: Arc<Batches>,
@@ -43,7 +38,7 @@ pub struct ResourceQuota {
 /// What the plugin is made from.
 pub struct Parts<'a> {
     pub objects: &'a Arc<Objects>,
-    pub status: Arc<dyn QuotaStatus>,
+    pub server: Arc<dyn Loopback>,
     pub clock: Arc<dyn Clock>,
     pub gates: &'a dyn Fn(&str) -> bool,
     pub configuration: Option<&'a [u8]>,
@@ -51,7 +46,7 @@ pub struct Parts<'a> {
 
 impl ResourceQuota {
     pub fn new(parts: Parts<'_>) -> Result<ResourceQuota, String> {
-        let Parts { objects, status, clock, gates, configuration } = parts;
+        let Parts { objects, server, clock, gates, configuration } = parts;
         let pod_gates = Gates {
             pod_level_resources: gates("PodLevelResources"),
             in_place_resize: gates("InPlacePodVerticalScaling"),
@@ -69,7 +64,7 @@ impl ResourceQuota {
             clock,
         };
         let limited = Limited::read(configuration)?;
-        let batches = Batches::new(objects.of("", "resourcequotas"), status, evaluators, limited);
+        let batches = Batches::new(objects.of("", "resourcequotas"), server, evaluators, limited);
         Ok(ResourceQuota { batches, devices })
     }
 }

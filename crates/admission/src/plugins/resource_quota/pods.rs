@@ -61,10 +61,10 @@ fn is_native(resource: &str) -> bool {
 }
 
 /// Whether a container asks for an extended resource by this name.
-fn is_extended(resource: &str) -> bool {
-    let named = !is_native(resource) && !resource.starts_with(REQUESTS);
-    resource.starts_with(DEVICE_CLASS)
-        || named && kubelith_meta::names::is_qualified_name(&format!("{REQUESTS}{resource}")).is_empty()
+pub fn is_extended(resource: &str) -> bool {
+    !is_native(resource)
+        && !resource.starts_with(REQUESTS)
+        && kubelith_meta::names::is_qualified_name(&format!("{REQUESTS}{resource}")).is_empty()
 }
 
 /// What keeps a pod from being counted: containers that do not say how much they need.
@@ -203,7 +203,7 @@ fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
             total.insert(name.clone(), request.clone());
             total.insert(format!("{REQUESTS}{name}").into(), request.clone());
         }
-        if is_extended(name) {
+        if is_extended(name) || name.starts_with(DEVICE_CLASS) {
             total.insert(format!("{REQUESTS}{name}").into(), request.clone());
         }
     }
@@ -229,7 +229,7 @@ pub fn in_scope(pod: &Value, scope: &Scope) -> Result<bool, String> {
     })
 }
 
-fn is_best_effort(pod: &Value) -> bool {
+pub fn is_best_effort(pod: &Value) -> bool {
     match pod.str_at(&["status", "qosClass"]) {
         "" => {}
         class => return class == "BestEffort",

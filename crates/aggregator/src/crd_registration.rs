@@ -2,7 +2,7 @@
 
 use crate::api_service::{Managed, group_version_of};
 use crate::autoregister::{AutoRegister, Knowledge, Local};
-use kubelith_codec::json;
+use kubelith_codec::json::{self, Select};
 use kubelith_meta::{Str, Value};
 use kubelith_server::controller::{Change, Next};
 use kubelith_store::cache::CachedObject;
@@ -97,11 +97,18 @@ impl CrdRegistration {
     }
 }
 
+/// What is read of a definition: nothing of the schemas, which are almost all of it.
+static SERVED: Select = Select::Members(&[(
+    "spec",
+    Select::Members(&[
+        ("group", Select::All),
+        ("versions", Select::Each(&Select::Members(&[("name", Select::All), ("served", Select::All)]))),
+    ]),
+)]);
+
 /// The APIServices of the versions that a definition serves; `None` if it cannot be read.
 fn served_names(crd: &CachedObject) -> Option<BTreeSet<Str>> {
-    // Nothing of the schemas, which are almost all of it.
-    let skipped = &["schema", "managedFields"];
-    let value = json::parse_stored_without(&crd.json(), skipped).ok()?;
+    let value = json::parse_selected(&crd.json(), &SERVED).ok()?;
     let group = value.str_at(&["spec", "group"]);
     let versions = value.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or(&[]);
     let served = |v: &&Value| v.get("served").and_then(Value::as_bool).unwrap_or(false);

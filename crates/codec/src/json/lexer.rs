@@ -176,12 +176,6 @@ impl<'a> Lexer<'a> {
         Err(SyntaxError::invalid(b, context, self.pos))
     }
 
-    /// As `skip_value`, for what we wrote: nothing in it is checked.
-    pub fn skip_stored(&mut self) -> Result<()> {
-        let rest = &self.data[self.pos..];
-        self.pos += super::skip::value_len(rest).ok_or_else(|| SyntaxError::end(self.data.len()))?;
-        Ok(())
-    }
     /// Reads over a value that stands inside `depth` containers.
     pub fn skip_value(&mut self, depth: usize) -> Result<()> {
         // One bit would do; a byte per open container is the shape of the text and cheap enough.

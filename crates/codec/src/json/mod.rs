@@ -9,6 +9,7 @@ mod keys;
 pub(crate) mod lexer;
 pub(crate) mod number;
 pub(crate) mod parse;
+mod select;
 mod skip;
 mod strict;
 #[cfg(test)]
@@ -23,10 +24,8 @@ pub use crate::error::DecodeError;
 pub use error::{SyntaxError, SyntaxErrorKind};
 pub use lexer::MAX_DEPTH;
 pub use number::{stored_form, write_float, write_int};
-pub use parse::{
-    Decoded, PatchText, parse, parse_document, parse_patch, parse_stored, parse_stored_without, parse_strict, validate,
-};
-pub use skip::{RawMember, members_from};
+pub use parse::{Decoded, PatchText, parse, parse_document, parse_patch, parse_stored, parse_strict, validate};
+pub use select::{Select, parse_selected};
 pub use strict::{MAX_STRICT_ERRORS, StrictError, Strictness};
 pub use type_meta::{TypeMeta, type_meta};
 pub use write::{compact, raw, reindent, to_string, to_vec, unfold_fields, write, write_pretty, write_string};

@@ -24,15 +24,9 @@ pub fn parse(data: &[u8]) -> Result<Value, DecodeError> {
 
 /// Reads an object as this server wrote it. `fieldsV1` of its managedFields stay text, which most readers pass on as it is.
 pub fn parse_stored(data: &[u8]) -> Result<Value, DecodeError> {
-    parse_stored_without(data, &[])
-}
-
-/// As [`parse_stored`], and without members of these names, wherever they are: for readers of little in large objects.
-pub fn parse_stored_without(data: &[u8], skipped: &'static [&'static str]) -> Result<Value, DecodeError> {
     let mut lexer = Lexer::new(data);
     let mut parser = Parser::new(Strictness::Lenient);
     parser.fields = Fields::Raw;
-    parser.skipped = skipped;
     let value = parser.value(&mut lexer, 0)?;
     lexer.end()?;
     match parser.bad_number {
@@ -99,8 +93,6 @@ pub(crate) struct Parser {
     fields: Fields,
     numbers: Numbers,
     has_raw_numbers: bool,
-    /// Members that are left out.
-    skipped: &'static [&'static str],
     pub strict: StrictErrors,
     /// The first number that no double can hold. Syntax errors behind it come first.
     pub bad_number: Option<String>,
@@ -135,7 +127,6 @@ impl Parser {
             fields: Fields::Tree,
             numbers: Numbers::Values,
             has_raw_numbers: false,
-            skipped: &[],
             strict: StrictErrors::default(),
             bad_number: None,
         }
@@ -175,20 +166,8 @@ impl Parser {
                 }
                 Token::BeginObject if lexer.empty_object()? => Value::object(),
                 Token::BeginObject => {
-                    let key = lexer.key()?;
-                    let is_skipped = self.skipped.contains(&&*key);
-                    self.open.push(Open::Object {
-                        start: self.members.len(),
-                        key: Str::from(key),
-                        seen: SeenKeys::default(),
-                    });
-                    if is_skipped && !self.skip_members(lexer)? {
-                        let value = self.close_object();
-                        match self.finish(lexer, value)? {
-                            Some(value) => return Ok(value),
-                            None => continue,
-                        }
-                    }
+                    let key = Str::from(lexer.key()?);
+                    self.open.push(Open::Object { start: self.members.len(), key, seen: SeenKeys::default() });
                     continue;
                 }
             };
@@ -238,9 +217,7 @@ impl Parser {
                     self.members.push((Key::new(std::mem::take(key)), value));
                     if lexer.more(b'}', AFTER_MEMBER)? {
                         self.next_key(lexer)?;
-                        if !self.is_skipping() || self.skip_members(lexer)? {
-                            return Ok(None);
-                        }
+                        return Ok(None);
                     }
                     value = self.close_object();
                     continue;
@@ -254,24 +231,6 @@ impl Parser {
     fn close_object(&mut self) -> Value {
         let Some(Open::Object { start, .. }) = self.open.pop() else { return Value::Null };
         Value::Object(Map::from_unsorted(self.members.split_off(start)))
-    }
-
-    /// Whether the member that comes next is left out.
-    fn is_skipping(&self) -> bool {
-        let Some(Open::Object { key, .. }) = self.open.last() else { return false };
-        self.skipped.contains(&key.as_str())
-    }
-
-    /// Reads over members up to one that stays; false if the object ends before.
-    fn skip_members(&mut self, lexer: &mut Lexer<'_>) -> Result<bool, SyntaxError> {
-        while self.is_skipping() {
-            lexer.skip_stored()?;
-            if !lexer.more(b'}', AFTER_MEMBER)? {
-                return Ok(false);
-            }
-            self.next_key(lexer)?;
-        }
-        Ok(true)
     }
 
     fn next_key(&mut self, lexer: &mut Lexer<'_>) -> Result<(), SyntaxError> {

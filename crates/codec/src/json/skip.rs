@@ -32,27 +32,6 @@ pub(super) fn value_len(json: &[u8]) -> Option<usize> {
     }
 }
 
-/// A member of an object as it stands in the text: the key between its quotes, and the value.
-pub type RawMember<'j> = (&'j [u8], &'j [u8]);
-
-/// The members of an object from the one that `json` begins with, which must be as we write JSON: nothing in them is
-/// checked. `None` if the object does not end where `json` ends.
-pub fn members_from(json: &[u8]) -> Option<Vec<RawMember<'_>>> {
-    let mut members = Vec::with_capacity(16);
-    let mut rest = json;
-    loop {
-        let key_len = value_len(rest).filter(|_| rest.first() == Some(&b'"'))?;
-        let (key, value) = (&rest[1..key_len - 1], rest[key_len..].strip_prefix(b":")?);
-        let (value, behind) = value.split_at(value_len(value)?);
-        members.push((key, value));
-        match behind.split_first()? {
-            (b',', behind) => rest = behind,
-            (b'}', []) => return Some(members),
-            _ => return None,
-        }
-    }
-}
-
 /// Behind the closing quote of the string that begins at `at`.
 fn behind_string(json: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
@@ -98,16 +77,5 @@ mod tests {
             }
         }
         assert_eq!(value_len(b"}"), None);
-    }
-
-    #[test]
-    fn members_are_those_of_one_object() {
-        let found = members_from(br#""a":"x,\"y","b":[{"c":1},2],"d":3}"#).unwrap();
-        let want: [(&[u8], &[u8]); 3] = [(b"a", br#""x,\"y""#), (b"b", br#"[{"c":1},2]"#), (b"d", b"3")];
-        assert_eq!(found, want);
-        let wrong = ["", "}", r#""a""#, r#""a":"#, r#""a":1"#, r#""a":1,}"#, r#""a":1}}"#, r#""a":1},"b":2}"#, "1:2}"];
-        for text in wrong {
-            assert_eq!(members_from(text.as_bytes()), None, "{text}");
-        }
     }
 }

@@ -215,25 +215,6 @@ fn stored_objects_keep_field_sets_as_text() {
 }
 
 #[test]
-fn members_are_left_out_wherever_they_are() {
-    let table = [
-        (r#"{"x":1}"#, r#"{}"#),
-        (r#"{"x":1,"y":2}"#, r#"{}"#),
-        (
-            r#"{"x":[{"a":1}],"b":{"y":{},"c":[{"x":1},{"x":{},"d":2,"y":3},5]},"y":null}"#,
-            r#"{"b":{"c":[{},{"d":2},5]}}"#,
-        ),
-        (r#"[{"x":1},{"a":"x"}]"#, r#"[{},{"a":"x"}]"#),
-    ];
-    for (text, expected) in table {
-        assert_eq!(to_string(&parse_stored_without(text.as_bytes(), &["x", "y"]).unwrap()), expected);
-    }
-    for bad in [r#"{"x":1"#, r#"{"x":1,}"#, r#"{"x":}"#, r#"{"x":1]"#] {
-        assert!(parse_stored_without(bad.as_bytes(), &["x"]).is_err(), "{bad}");
-    }
-}
-
-#[test]
 fn patches_keep_numbers_as_they_are_written() {
     let table = [
         (r#"{"a":[1,-5,1.5]}"#, false, None),

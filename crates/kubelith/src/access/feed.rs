@@ -1,15 +1,14 @@
 //! Keeps what authorizers know as the stored objects are: roles and bindings for RBAC, pods and what belongs to
 //! nodes for the node authorizer.
 
-use kubelith_auth::authz::node::{NodeGraph, NodeGraphKind, unread_of_pod};
+use kubelith_auth::authz::node::{CLAIMS_OF_POD, NodeGraph, NodeGraphKind, READ_OF_POD};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacIndex, RbacKind};
 use kubelith_codec::json;
 use kubelith_kube::Resources;
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Str, Value};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope, Watcher};
-use memchr::memmem::{self, Finder, FinderRev};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// What learns of objects.
@@ -76,9 +75,7 @@ impl Learns for Nodes {
     fn read(&self, object: &CachedObject) -> Option<Value> {
         let json = object.json();
         match self.1 {
-            NodeGraphKind::Pod => {
-                spec_of_pod(object).or_else(|| json::parse_stored_without(&json, unread_of_pod(&json)).ok())
-            }
+            NodeGraphKind::Pod => json::parse_selected(&json, &READ_OF_POD).ok(),
             _ => json::parse_stored(&json).ok(),
         }
     }
@@ -89,10 +86,8 @@ impl Learns for Nodes {
             return true;
         }
         let (node, node_before) = change.nodes();
-        // In status: resourceClaimStatuses and extendedResourceClaimStatus.
-        let is_claiming = |object: &CachedObject| memmem::find(&object.json(), b"esourceClaimStatus").is_some();
-        !node.is_empty()
-            && (node != node_before || is_claiming(change.object) || change.before.is_some_and(is_claiming))
+        let claims = |object: &CachedObject| json::parse_selected(&object.json(), &CLAIMS_OF_POD).ok();
+        !node.is_empty() && (node != node_before || claims(change.object) != change.before.and_then(claims))
     }
 
     fn delete(&self, namespace: &str, name: &str) {
@@ -255,58 +250,6 @@ fn put(learner: &impl Learns, change: &Changed<'_>) {
     }
 }
 
-static SPEC: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"spec\":{"));
-static STATUS: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b",\"status\":{"));
-static MIRROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"/config.mirror"));
-static CLAIM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"esourceClaim"));
-static DNS_POLICY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b",\"dnsPolicy\":\""));
-/// What variables have that refer to something: valueFrom and envFrom.
-static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From\":"));
-
-/// What is read of nearly every pod: its name and its spec, found in the text as we write it. When a server starts there
-/// are many pods, and two thirds of each are other things. `None` if this one must be read as a whole.
-fn spec_of_pod(pod: &CachedObject) -> Option<Value> {
-    let json = pod.json();
-    // Before it there is the metadata, in which no key of this name has an object.
-    let start = SPEC.find(&json)? + SPEC.needle().len() - 1;
-    let end = STATUS.rfind(&json).filter(|end| *end > start)?;
-    // An annotation of mirror pods.
-    if MIRROR.find(&json[..start]).is_some() {
-        return None;
-    }
-    // The claims of a pod, whose names are in the status.
-    let (spec, containers) = (&json[start..end], DNS_POLICY.find(&json[start..end]));
-    if CLAIM.find(&json[start + containers.unwrap_or(0)..]).is_some() {
-        return None;
-    }
-    let spec = match containers.and_then(|at| behind_containers(spec, at)) {
-        Some(spec) => spec,
-        None => json::parse_stored_without(spec, unread_of_pod(spec)).ok()?,
-    };
-    let metadata = [("name", Value::from(pod.name())), ("namespace", Value::from(pod.namespace()))];
-    Some(Value::from([("metadata", Value::from(metadata)), ("spec", spec)]))
-}
-
-/// What is looked at of a spec whose containers refer to nothing: it comes after them. `None` if they do, or if what is
-/// behind `at` is not the rest of the spec.
-fn behind_containers(spec: &[u8], at: usize) -> Option<Value> {
-    if FROM.find(spec).is_some() && !unread_of_pod(spec).contains(&"containers") {
-        return None;
-    }
-    let mut read = Map::with_capacity(4);
-    for (key, value) in json::members_from(&spec[at + 1..])? {
-        let key = match key {
-            b"imagePullSecrets" => "imagePullSecrets",
-            b"nodeName" => "nodeName",
-            b"serviceAccountName" => "serviceAccountName",
-            b"volumes" => "volumes",
-            _ => continue,
-        };
-        read.insert(key, json::parse_stored(value).ok()?);
-    }
-    Some(Value::Object(read))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,39 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_read_as_far_as_needed() {
-        let learner = Nodes(Arc::default(), NodeGraphKind::Pod);
-        let metadata = r#""kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"a":"\",\"spec\":{","spec":"x"},"labels":{},"managedFields":[{"fieldsV1":{"f:spec":{}}}],"name":"p","namespace":"ns""#;
-        let spec = r#""spec":{"affinity":{"x":1},"containers":[{"name":"c"}],"dnsPolicy":"Default","nodeName":"n","volumes":[{"name":"v","secret":{"secretName":"s"}}]}"#;
-        let status = r#""status":{"conditions":[{"status":"True"}]}"#;
-        // Whether only a part of it has to be read.
-        let cases = [
-            (format!("{{{metadata}}},{spec},{status}}}"), true),
-            (format!("{{{metadata}}},{},{status}}}", spec.replace("\"x\"", "\"y\":2,\"dnsPolicy\":\"\",\"x\"")), true),
-            (format!("{{{metadata}}},{spec}}}"), false),
-            (
-                format!("{{{metadata}}},{spec},{}}}", status.replace("\"status\":\"True\"", "\"a\":1,\"status\":{}")),
-                false,
-            ),
-            (format!("{{{metadata}}},{spec},{}}}", status.replace("conditions", "resourceClaimStatuses")), false),
-            (
-                format!("{{{}}},{spec},{status}}}", metadata.replace("\"a\":", "\"kubernetes.io/config.mirror\":")),
-                false,
-            ),
-        ];
-        for (json, in_part) in cases {
-            let (_, pod) = cached("ns/p", &json, "n");
-            let part = spec_of_pod(&pod);
-            assert_eq!(part.is_some(), in_part, "{json}");
-            let whole = json::parse_stored(json.as_bytes()).unwrap();
-            let read = learner.read(&pod).unwrap();
-            for path in [["metadata", "name"], ["metadata", "namespace"], ["spec", "nodeName"], ["spec", "volumes"]] {
-                assert_eq!(read.at(&path), whole.at(&path), "{json}: {path:?}");
-            }
-        }
-    }
-
-    #[test]
     fn a_pod_is_read_when_it_comes_to_its_node() {
         let learner = Nodes(Arc::default(), NodeGraphKind::Pod);
         let concerned = |now: &CachedObject, before: Option<&CachedObject>| {
@@ -372,7 +282,7 @@ mod tests {
         };
         let (_, pending) = cached("ns/p", "{}", "");
         let (_, bound) = cached("ns/p", "{}", "n");
-        let (_, claimed) = cached("ns/p", r#"{"status":{"resourceClaimStatuses":[]}}"#, "n");
+        let (_, claimed) = cached("ns/p", r#"{"status":{"resourceClaimStatuses":[{"name":"c"}]}}"#, "n");
         assert!(!concerned(&pending, None));
         assert!(concerned(&bound, None) && concerned(&bound, Some(&pending)));
         assert!(!concerned(&bound, Some(&bound)));

@@ -4,7 +4,7 @@ mod graph;
 mod references;
 
 pub use graph::{NodeGraph, NodeGraphKind};
-pub use references::unread_of_pod;
+pub use references::{CLAIMS_OF_POD, READ_OF_POD};
 
 use super::rbac::{PolicyRule, RbacKind};
 use crate::bootstrap;

@@ -1,37 +1,49 @@
 //! What pods and volumes refer to.
 
 use super::graph::Target;
+use kubelith_codec::json::Select;
 use kubelith_meta::{Map, Str, Value};
 
-/// Members that are not read here, wherever they are in a pod. They are the bulk of it, and need not be parsed.
-const UNREAD_OF_PODS: [&str; 18] = [
-    // Only if they refer to nothing.
-    "containers",
-    "ephemeralContainers",
-    "initContainers",
-    "affinity",
-    "args",
-    "command",
-    "conditions",
-    "containerStatuses",
-    "lifecycle",
-    "livenessProbe",
-    "managedFields",
-    "ports",
-    "readinessProbe",
-    "resources",
-    "securityContext",
-    "startupProbe",
-    "tolerations",
-    "value",
-];
+/// What is read of a container: its references.
+static CONTAINER: Select = Select::Members(&[
+    ("envFrom", Select::All),
+    ("env", Select::Each(&Select::Members(&[("valueFrom", Select::All)]))),
+]);
 
-/// Members of a pod with this JSON that need not be read to know what it refers to.
-pub fn unread_of_pod(json: &[u8]) -> &'static [&'static str] {
-    // Containers refer by variables: secretKeyRef and configMapKeyRef, or envFrom.
-    let refers = |word: &[u8]| memchr::memmem::find(json, word).is_some();
-    if refers(b"KeyRef\"") || refers(b"envFrom\"") { &UNREAD_OF_PODS[3..] } else { &UNREAD_OF_PODS }
-}
+/// What is read of a pod's status: the claims that were made for it.
+const CLAIMS: Select =
+    Select::Members(&[("resourceClaimStatuses", Select::All), ("extendedResourceClaimStatus", Select::All)]);
+
+/// The parts of a pod that [`of_pod`] looks at, and its node. They are a small share of it.
+pub static READ_OF_POD: Select = Select::Members(&[
+    (
+        "metadata",
+        Select::Members(&[
+            ("name", Select::All),
+            ("namespace", Select::All),
+            ("annotations", Select::Members(&[(MIRROR, Select::All)])),
+        ]),
+    ),
+    (
+        "spec",
+        Select::Members(&[
+            ("nodeName", Select::All),
+            ("serviceAccountName", Select::All),
+            ("imagePullSecrets", Select::All),
+            ("volumes", Select::All),
+            ("resourceClaims", Select::All),
+            ("containers", Select::Each(&CONTAINER)),
+            ("initContainers", Select::Each(&CONTAINER)),
+            ("ephemeralContainers", Select::Each(&CONTAINER)),
+        ]),
+    ),
+    ("status", CLAIMS),
+]);
+
+/// The claims that were made for a pod: all of its references that change while it is on a node.
+pub static CLAIMS_OF_POD: Select = Select::Members(&[("status", CLAIMS)]);
+
+const MIRROR: &str = "kubernetes.io/config.mirror";
 
 fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.at(path).and_then(Value::as_array).unwrap_or_default()
@@ -40,7 +52,7 @@ fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
 /// Everything in the pod's own namespace that its kubelet needs for it.
 pub fn of_pod(pod: &Value) -> Vec<(Target, Str)> {
     let mut found = Found(Vec::new());
-    if pod.at(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some() {
+    if pod.at(&["metadata", "annotations", MIRROR]).is_some() {
         // A mirror pod is made by the kubelet itself: it must not gain anything by writing names into one.
         return found.0;
     }

@@ -23,22 +23,34 @@ fn pod() -> Value {
             {"name":"r3","resourceClaimTemplateName":"t"}]},
         "status":{"resourceClaimStatuses":[{"name":"r2","resourceClaimName":"made"}],
             "extendedResourceClaimStatus":{"resourceClaimName":"extended"}}}"#;
-    kubelith_codec::json::parse_stored_without(json.as_bytes(), unread_of_pod(json.as_bytes())).unwrap()
+    read(json)
 }
 
-/// Containers are read if they may refer to something, and only then.
+/// As it is read from the cache.
+fn read(json: &str) -> Value {
+    let stored = kubelith_codec::json::to_vec(&value(json));
+    kubelith_codec::json::parse_selected(&stored, &READ_OF_POD).unwrap()
+}
+
+/// Nothing that counts is left out.
 #[test]
-fn containers_without_references_are_not_read() {
-    let pod = |env: &str| {
-        let json = format!(
-            r#"{{"spec":{{"containers":[{{"name":"c","env":[{env}]}}],"nodeName":"n","serviceAccountName":"s"}}}}"#
-        );
-        kubelith_codec::json::parse_stored_without(json.as_bytes(), unread_of_pod(json.as_bytes())).unwrap()
+fn references_are_those_of_the_whole_pod() {
+    let env = |env: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"p","managedFields":[{{}}]}},"spec":{{"containers":[{{"name":"c","env":[{env}],"image":"i"}}],"nodeName":"n","serviceAccountName":"s"}}}}"#
+        )
     };
-    let plain = pod(r#"{"name":"A","value":"b"}"#);
-    assert_eq!((plain.at(&["spec", "containers"]), references::of_pod(&plain).len()), (None, 1));
-    let secret = r#"{"name":"A","valueFrom":{"secretKeyRef":{"key":"k","name":"secret"}}}"#;
-    assert_eq!(references::of_pod(&pod(secret)).len(), 2);
+    let mirror =
+        r#"{"metadata":{"annotations":{"a":"b","kubernetes.io/config.mirror":"x"}},"spec":{"serviceAccountName":"s"}}"#;
+    for (pod, count) in [
+        (env(r#"{"name":"A","value":"b"}"#), 1),
+        (env(r#"{"name":"A","valueFrom":{"secretKeyRef":{"key":"k","name":"secret"}}}"#), 2),
+        (mirror.to_owned(), 0),
+    ] {
+        let (part, whole) = (read(&pod), value(&pod));
+        assert_eq!(references::of_pod(&part), references::of_pod(&whole), "{pod}");
+        assert_eq!(references::of_pod(&part).len(), count, "{pod}");
+    }
 }
 
 fn volume() -> Value {

@@ -14,7 +14,7 @@ use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
-use kubelith_server::listen::{self, HttpOptions, Listener, bind};
+use kubelith_server::listen::{HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::spans::Tracer;
@@ -157,7 +157,7 @@ fn debug_socket(path: &Path, tasks: &Tasks) {
     let mut routes = Routes::default();
     routes::install_debug(&mut routes);
     routes::install_profiles(&mut routes, tasks.clone());
-    match listen::debug_socket(path, routes) {
+    match kubelith_server::debug_socket(path, routes) {
         Ok(serving) => tasks.spawn_until_stopped("debug-socket", serving),
         Err(why) => tracing::error!(err = %why, path = %path.display(), "failed to start the debug socket"),
     }

@@ -2,7 +2,7 @@
 
 use crate::options::CompatibilityOptions;
 use kubelith_meta::text::Quoted;
-use kubelith_server::routes::VersionInfo;
+use kubelith_server::features::VersionInfo;
 
 /// The build's facts come from the environment of the compiler; a plain `cargo build` has none.
 pub fn info() -> VersionInfo {

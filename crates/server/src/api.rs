@@ -1,13 +1,13 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
-use crate::audit::AuditContext;
-use crate::filters::instrument::DeprecatedApi;
-use crate::handlers::context::negotiation_error;
+use crate::audit_context::AuditContext;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
-use crate::handlers::{self, By, Context, Endpoint, Limits, Query, output};
+use crate::handlers::{self, Answering, By, Context, Endpoint, Limits, Query};
 use crate::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
+use crate::metrics::requests::DeprecatedApi;
+use crate::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
 use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
@@ -15,12 +15,11 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
-use kubelith_codec::negotiate::{self, RouteError};
+use kubelith_codec::negotiate;
 use kubelith_meta::quick_hash::QuickHash;
-use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
-use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::{HashMap, HashSet};
@@ -78,7 +77,7 @@ impl ActionCall {
 
     /// A Status that says how it went, as the answer itself.
     pub fn status(&self, status: &Status) -> Response {
-        output::status(&self.headers, false, status)
+        negotiated::status(&self.headers, false, status)
     }
 
     /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
@@ -98,7 +97,7 @@ impl ActionCall {
 
     /// An answer of a built-in kind in the representation that the client asks for.
     pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
-        let accept = handlers::context::accept_of(&self.headers);
+        let accept = accept_of(&self.headers);
         let negotiated =
             negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
         if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
@@ -108,7 +107,7 @@ impl ActionCall {
         if object.get("items").is_some_and(Value::is_null) {
             object.set_at(&["items"], Value::Array(Vec::new()));
         }
-        let body = output::encode(negotiated.format, &object, false)?;
+        let body = negotiated::encode(negotiated.format, &object, false)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
         Ok(crate::respond::with_type(code, media_type, body))
     }
@@ -202,7 +201,7 @@ impl Handler for Api {
             return self.next.handle(request);
         }
         let status = no_such_resource();
-        Reply::Ready(output::status(request.headers(), false, &status))
+        Reply::Ready(negotiated::status(request.headers(), false, &status))
     }
 }
 
@@ -218,9 +217,6 @@ pub struct Asked {
     /// The request's record in the audit log, if it is kept.
     pub audit: Option<Arc<AuditContext>>,
 }
-
-/// What answers a request, or fails in the attempt.
-pub type Answering = Answer<'static, Result<Response, Status>>;
 
 /// Runs `work` for a request, and gives its errors and warnings the form in which clients get them. What it begins with
 /// is done at once: only what must wait becomes a future.
@@ -243,7 +239,7 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
         if let Some(audit) = audit {
             warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
         }
-        let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
+        let mut response = result.unwrap_or_else(|status| negotiated::status(&headers, pretty, &status));
         add_warnings(&mut response, warnings.take());
         response
     })
@@ -381,7 +377,7 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
     if matches!(*verb, "list" | "watch") {
         produces.extend(endpoint.formats.iter().filter_map(|f| f.stream_media_type()));
     }
-    let accept = handlers::context::accept_of(headers);
+    let accept = accept_of(headers);
     negotiate::route_accepts(&accept, &produces).map_err(route_error)?;
     if *verb == "patch" {
         let types = handlers::patch_types(endpoint);
@@ -389,35 +385,6 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
         negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
     }
     Ok(())
-}
-
-pub(crate) fn route_error(error: RouteError) -> Status {
-    let code = match error {
-        RouteError::NotAcceptable(_) => 406,
-        RouteError::UnsupportedMediaType => 415,
-    };
-    generic(code, &error.to_string())
-}
-
-/// An error of routing, which knows no resource yet.
-fn generic(code: u16, text: &str) -> Status {
-    Status::from(ForeignResponse {
-        code,
-        method: "",
-        resource: GroupResource::default(),
-        name: "",
-        body: text,
-        retry_after_seconds: 0,
-        unexpected: false,
-    })
-}
-
-fn no_such_resource() -> Status {
-    generic(404, "404: Page Not Found")
-}
-
-pub(crate) fn no_such_method() -> Status {
-    generic(405, "405: Method Not Allowed")
 }
 
 /// `Warning: 299 - "text"`, one header each.

@@ -1,18 +1,17 @@
 //! What filters leave with a request for those behind them.
 
-use crate::audit::AuditContext;
+use crate::audit_context::AuditContext;
+use crate::connection::ConnectionInfo;
 use crate::http::Request;
-use crate::listen::ConnectionInfo;
-use crate::metrics::requests::Labels;
+use crate::labels::Labels;
+use crate::latency::Latency;
 use crate::request_info::RequestInfo;
+use crate::warnings::Warnings;
 use kubelith_auth::{Authorizer, User};
 use kubelith_meta::Str;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::time::Instant;
-
-pub use crate::filters::latency::Latency;
-pub use crate::filters::warnings::Warnings;
 
 /// When the request came in, by both clocks.
 #[derive(Debug, Clone, Copy)]

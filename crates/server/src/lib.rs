@@ -7,10 +7,14 @@
 
 pub mod api;
 pub mod audit;
+pub mod audit_context;
 pub mod body;
+pub mod cells;
 pub mod chain;
+pub mod connection;
 pub mod context;
 pub mod controller;
+mod debug_socket;
 pub mod delegate;
 pub mod discovery;
 pub mod egress;
@@ -22,11 +26,14 @@ pub mod health;
 pub mod http;
 pub mod identity;
 pub mod installation;
+pub mod labels;
+pub mod latency;
 pub mod lifecycle;
 pub mod listen;
 pub mod logging;
 pub mod loopback;
 pub mod metrics;
+pub mod negotiated;
 pub mod openapi;
 pub mod outbound;
 pub mod proxy;
@@ -35,6 +42,7 @@ pub mod query;
 pub mod request_info;
 pub mod respond;
 pub mod routes;
+pub mod served;
 pub mod server;
 pub mod spans;
 pub mod table;
@@ -42,9 +50,13 @@ pub mod testing;
 pub mod tls;
 pub mod upgrade;
 pub mod upload;
+pub mod warnings;
 
 #[cfg(test)]
+mod served_tests;
+#[cfg(test)]
 mod server_tests;
+pub use debug_socket::debug_socket;
 pub use delegate::Delegate;
 pub use http::{Body, BoxHandler, Handler, Reply, Request, RequestBody, Response};
 pub use request_info::RequestInfo;

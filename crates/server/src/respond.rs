@@ -1,8 +1,7 @@
 //! Answers that the frame itself gives: plain text as Go's net/http writes it, JSON documents, and errors.
 //! Verb handlers have their own, negotiated writers.
-use crate::handlers;
 use crate::http::{Body, Request, Response};
-use crate::query;
+use crate::{negotiated, query};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -52,7 +51,7 @@ pub fn status(request: &Request, status: &Status) -> Response {
     let pretty = negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent"));
     let format = negotiate::output(request.header("accept"), negotiate::BUILT_IN, &PlainEndpoint);
     if pretty || !matches!(format, Ok(Output { format: Format::Json, .. }) | Err(_)) {
-        return handlers::output::status(request.headers(), pretty, status);
+        return negotiated::status(request.headers(), pretty, status);
     }
     let mut response = status_json(status);
     if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {

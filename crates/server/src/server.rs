@@ -2,6 +2,7 @@
 
 use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
+use crate::features::VersionInfo;
 use crate::health::{Check, HealthChecks, health_routes};
 use crate::http::BoxHandler;
 use crate::installation;
@@ -9,7 +10,7 @@ use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, T
 use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
 use crate::metrics::{Metrics, Selection, metrics_route};
-use crate::routes::{self, ListedPaths, Listing, Routes, VersionInfo};
+use crate::routes::{self, ListedPaths, Listing, Routes};
 use crate::spans::Tracer;
 use crate::tls::server_config::RELOAD_INTERVAL;
 use futures::FutureExt;
@@ -261,7 +262,8 @@ impl Server {
     pub async fn run(mut self, listener: Listener, stop: CancellationToken) -> Result<(), ServerFailed> {
         let stop_listening = Stop::default();
         self.watch_certificates(&listener);
-        self.metrics.watch_listener(&listener);
+        let stats = listener.stats();
+        self.metrics.watch_handshakes(move || stats.tls_handshake_errors.load(Ordering::Relaxed));
         let handler = self.chain.handler.clone();
         let mut serving = tokio::spawn(listener.serve(handler, stop_listening.clone()));
         self.start_hooks();

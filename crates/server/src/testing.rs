@@ -1,12 +1,12 @@
 //! A server for tests: on a free loopback port, with real TLS, in this process.
 
 use crate::chain::ChainConfig;
+use crate::features::VersionInfo;
 use crate::filters::authentication::AuthenticationOptions;
 use crate::lifecycle::Lifecycle;
 use crate::listen::{BindOptions, HttpOptions, ListenStats, Listener, Sharing, bind};
 use crate::loopback::LoopbackClient;
 use crate::metrics::Metrics;
-use crate::routes::VersionInfo;
 use crate::server::{ServerBuilder, ServerConfig, ServerFailed};
 use crate::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, TlsPolicy};
 use bytes::Bytes;

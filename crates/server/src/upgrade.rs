@@ -4,7 +4,6 @@
 //! hyper's own mechanism, which would bind every connection to its buffers for life; see `listen/driver.rs`.
 
 use crate::http::Request;
-use crate::listen::ClientStream;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -14,8 +13,13 @@ use tokio::sync::oneshot;
 
 /// The connection, from the first byte behind our answer on.
 pub struct Upgraded {
-    stream: ClientStream,
+    stream: Box<dyn Connection>,
 }
+
+/// Bytes both ways.
+trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection for S {}
 
 /// Resolves when the connection is free; an error if it ended before.
 pub struct OnUpgrade {
@@ -27,8 +31,8 @@ pub struct OnUpgrade {
 pub struct NotUpgraded;
 
 /// The way to the connection, in the extensions of requests that ask for an upgrade.
-#[derive(Clone)]
-pub(crate) struct UpgradeSlot {
+#[derive(Clone, Default)]
+pub struct UpgradeSlot {
     sender: Arc<Mutex<Option<oneshot::Sender<Upgraded>>>>,
 }
 
@@ -42,16 +46,15 @@ pub fn on(request: &mut Request) -> Option<OnUpgrade> {
 }
 
 impl UpgradeSlot {
-    pub(crate) fn new() -> UpgradeSlot {
-        UpgradeSlot { sender: Arc::default() }
-    }
-
-    /// Hands over the connection, if somebody asked for it; else gives it back.
-    pub(crate) fn fulfil(&self, stream: ClientStream) -> Result<(), ClientStream> {
-        match self.lock().take() {
-            Some(sender) => sender.send(Upgraded { stream }).map_err(|unwanted| unwanted.stream),
-            None => Err(stream),
-        }
+    /// Hands over the connection, if somebody asked for it and still waits; else gives it back.
+    pub fn fulfil<S>(&self, stream: S) -> Result<(), S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Some(sender) = self.lock().take().filter(|sender| !sender.is_closed()) else { return Err(stream) };
+        // Who stops waiting just now drops the connection.
+        let _ = sender.send(Upgraded { stream: Box::new(stream) });
+        Ok(())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Upgraded>>> {

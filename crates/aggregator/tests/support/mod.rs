@@ -20,8 +20,9 @@ use kubelith_server::egress::Route;
 use kubelith_server::installation::Installation;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::metrics::Metrics;
-use kubelith_server::openapi::{Library, OpenApi, Subject};
+use kubelith_server::openapi::{Library, OpenApi};
 use kubelith_server::proxy::{ClientCertificate, Identity, Redirects};
+use kubelith_server::served;
 use kubelith_server::testing::{ADMIN_TOKEN, Answer, Place, TestServer};
 use kubelith_server::tls::{Pki, PkiOptions};
 use kubelith_server::{Delegate, ServerBuilder};
@@ -197,7 +198,7 @@ impl Apis {
         let discovery = Discovery::new("127.0.0.1:6443");
         let openapi = OpenApi::new(Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() });
         discovery.set(Source::BuiltIn, self.installed.discovery);
-        openapi.put(Subject::of_routes(&self.installed.routes));
+        openapi.put(served::subjects(&self.installed.routes));
         let api = Delegate::end().behind(|next| Api::new(self.installed.routes, next));
         let documents = (discovery.clone(), openapi.clone());
         (api.behind(|next| documents.1.before(documents.0.before(next))), discovery, openapi)

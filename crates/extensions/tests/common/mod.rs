@@ -15,7 +15,8 @@ use kubelith_server::handlers::Limits;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef, WatchKind};
 use kubelith_server::metrics::Metrics;
-use kubelith_server::openapi::{Library, OpenApi, Subject};
+use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_server::served;
 use kubelith_server::testing::{ADMIN_TOKEN, TestServer};
 use kubelith_store::cache::Hub;
 use kubelith_store::{MemoryStore, Store};
@@ -68,7 +69,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         webhook_timeout,
     };
     let openapi = OpenApi::new(library);
-    openapi.put(Subject::of_routes(&installed.routes));
+    openapi.put(served::subjects(&installed.routes));
     let extensions = Extensions::new(config, discovery.clone(), openapi.clone());
     let served = extensions.clone();
     let chain = Delegate::end()

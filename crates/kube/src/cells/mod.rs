@@ -21,7 +21,7 @@ use crate::annotations;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_schema::Column;
-use kubelith_server::table::Cells;
+use kubelith_server::cells::Cells;
 use std::cmp::Ordering;
 
 /// The cell functions of the built-in kinds.

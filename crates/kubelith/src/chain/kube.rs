@@ -7,7 +7,7 @@ use kubelith_kube::connect;
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::Source;
-use kubelith_server::openapi::Subject;
+use kubelith_server::served;
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
     connect::install(
@@ -18,7 +18,7 @@ pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Resu
         shared.options.features.enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
-    shared.openapi.put(Subject::of_routes(&builtin.routes));
+    shared.openapi.put(served::subjects(&builtin.routes));
     Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next))))
 }
 

@@ -20,6 +20,7 @@ use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
@@ -127,7 +128,7 @@ impl<'a> Shared<'a> {
             installed.await.map_err(|e| e.to_string())?;
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let discovery = Discovery::new(address.to_string());
-        frame.metrics.requests.count_what_is_served(discovery.clone());
+        count_what_is_served(&frame.metrics.requests, discovery.clone());
         let shared = Shared {
             options,
             frame,

@@ -1,8 +1,8 @@
 //! Where events go: each backend with its mode and its limits, all of them as one.
 
 use super::batch::{Batch, BatchOptions};
-use super::context::Level;
 use super::event::Event;
+use crate::audit_context::Level;
 use futures::future::{BoxFuture, join_all};
 use prometheus::{IntCounter, IntCounterVec};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! Events, and their two forms: audit.k8s.io/v1 as JSON, and the legacy line of text.
 
-use super::context::{Gathered, Level};
+use crate::audit_context::{Gathered, Level};
 use kubelith_auth::User;
 use kubelith_codec::json::{write_int, write_string};
 use kubelith_meta::text::{Quoted, quote};

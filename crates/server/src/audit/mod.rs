@@ -9,7 +9,6 @@
 
 pub mod backend;
 mod batch;
-mod context;
 mod event;
 mod log;
 pub(crate) mod objects;
@@ -19,9 +18,9 @@ mod rotate;
 mod tests;
 mod webhook;
 
+pub use crate::audit_context::{AuditContext, Gathered, Level, ObjectNames};
 pub use backend::{Backend, Backends, Mode, Truncation};
 pub use batch::{BatchOptions, Throttle};
-pub use context::{AuditContext, Gathered, Level, ObjectNames};
 pub use event::{Event, Facts, ObjectRef, ResponseStatus, Stage};
 pub use log::{LogBackend, LogFormat, LogTarget};
 pub use objects::Captured;

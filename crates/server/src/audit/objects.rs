@@ -1,7 +1,7 @@
 //! Answers as the audit log keeps them: JSON, whatever the client asked for.
 
-use super::context::AuditContext;
 use super::event::ResponseStatus;
+use crate::audit_context::AuditContext;
 use crate::http::{Body, Response};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;

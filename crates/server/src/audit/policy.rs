@@ -1,7 +1,7 @@
 //! Which requests are kept, and how much of them: rules, of which the first that fits decides.
 
-use super::context::Level;
 use super::event::Stage;
+use crate::audit_context::Level;
 use crate::request_info::RequestInfo;
 use kubelith_auth::User;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};

@@ -2,9 +2,8 @@
 //! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
 use super::{Group, aggregated, documents};
-use crate::handlers::context::accept_of;
-use crate::handlers::output;
 use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
+use crate::negotiated::{self, accept_of, negotiation_error, no_such_method, route_error};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
@@ -207,13 +206,13 @@ impl Handler for Link {
         // Only `/api` and the version documents mind the method.
         let minds = !matches!(parts, Parts::Groups | Parts::Group(_));
         if minds && request.method() != Method::GET {
-            let status = crate::api::no_such_method();
-            return Reply::Ready(output::status(request.headers(), false, &status));
+            let status = no_such_method();
+            return Reply::Ready(negotiated::status(request.headers(), false, &status));
         }
         let response = match document {
             // Paths of the core group and of versions are routes, which have media types of their own.
             _ if minds && let Err(e) = route_accepts(&request) => {
-                output::status(request.headers(), pretty(&request), &crate::api::route_error(e))
+                negotiated::status(request.headers(), pretty(&request), &route_error(e))
             }
             Document::Value(value) => plain(&request, &value),
             Document::Legacy => aggregatable(&request, &merged, 0, || {
@@ -282,18 +281,18 @@ fn plain(request: &Request, value: &Value) -> Response {
     let output = match negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint) {
         Ok(output) => output,
         Err(e) => {
-            return output::status(request.headers(), pretty(request), &crate::handlers::context::negotiation_error(e));
+            return negotiated::status(request.headers(), pretty(request), &negotiation_error(e));
         }
     };
     encoded(request, &output, value)
 }
 
 fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
-    match output::encode(output.format, value, pretty(request)) {
+    match negotiated::encode(output.format, value, pretty(request)) {
         Ok(body) => {
             crate::respond::with_type(StatusCode::OK, HeaderValue::from_static(output.format.media_type()), body)
         }
-        Err(status) => output::status(request.headers(), pretty(request), &status),
+        Err(status) => negotiated::status(request.headers(), pretty(request), &status),
     }
 }
 
@@ -306,7 +305,7 @@ fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOn
     };
     let mut response = match aggregated_response(request, merged, which, &output) {
         Ok(response) => response,
-        Err(status) => output::status(request.headers(), pretty(request), &status),
+        Err(status) => negotiated::status(request.headers(), pretty(request), &status),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     response
@@ -316,7 +315,7 @@ fn aggregated_response(request: &Request, merged: &Merged, which: usize, output:
     let core = which == 0;
     let document = || aggregated::discovery_list(merged.groups.iter().filter(|g| g.name.is_empty() == core));
     let cached = merged.aggregated[which].get_or_init(|| {
-        let json = Bytes::from(kubelith_registry::wire::object_json(&document()));
+        let json = Bytes::from(kubelith_codec::object::object_json(&document()));
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &json);
         let hex: String = digest.as_ref().iter().map(|b| format!("{b:02X}")).collect();
         let etag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hex is a header value");
@@ -330,7 +329,7 @@ fn aggregated_response(request: &Request, merged: &Merged, which: usize, output:
     } else {
         let body = match output.format {
             Format::Json => cached.json.clone(),
-            format => output::encode(format, &document(), false)?,
+            format => negotiated::encode(format, &document(), false)?,
         };
         Response::new(Body::from(body))
     };

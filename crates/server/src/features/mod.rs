@@ -2,8 +2,10 @@
 //! around as a value.
 
 mod table;
+mod version;
 
 pub use table::GATES;
+pub use version::VersionInfo;
 
 use kubelith_meta::text::parse_bool;
 use std::collections::BTreeMap;

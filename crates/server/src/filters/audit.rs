@@ -2,13 +2,13 @@
 
 use super::Layer;
 use super::authentication::AuthenticationNotes;
-use super::latency::{Latency, PARTS};
 use crate::audit::{
     AuditContext, Backends, Captured, Event, Facts, Level, ObjectRef, Policy, RequestAudit, ResponseStatus, Stage,
     objects,
 };
 use crate::body::BodyEnd;
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
+use crate::latency::{Latency, PARTS};
 use crate::lifecycle::tasks::panic_message;
 use crate::metrics::audit::AuditMetrics;
 use crate::respond;

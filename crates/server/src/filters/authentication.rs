@@ -1,8 +1,8 @@
 //! Finds out who asks, or answers 401. Credentials do not go further than this.
 
 use super::Layer;
-use super::latency::{Part, track};
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
+use crate::latency::{Part, track};
 use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;

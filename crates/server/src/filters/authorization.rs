@@ -1,8 +1,8 @@
 //! Lets a request on if its user may do what it asks; else 403 with who, what and why.
 
 use super::Layer;
-use super::latency::{Part, track};
 use crate::http::{BoxHandler, Handler, Reply, Request, Response};
+use crate::latency::{Part, track};
 use crate::metrics::auth::AuthMetrics;
 use crate::respond;
 use kubelith_auth::forbidden::forbidden_detail;

@@ -5,7 +5,8 @@
 
 use super::Layer;
 use crate::http::{Reply, Response};
-use crate::metrics::requests::{Labels, RequestMetrics};
+use crate::labels::Labels;
+use crate::metrics::requests::RequestMetrics;
 use crate::respond;
 use http::StatusCode;
 use kubelith_meta::Status;

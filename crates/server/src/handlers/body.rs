@@ -71,7 +71,7 @@ pub async fn read(mut body: RequestBody, limit: usize) -> Result<Bytes, Status> 
 impl Context {
     /// The format of the request's body.
     pub fn input_format(&self) -> Result<Format, Status> {
-        negotiate::input(self.header(CONTENT_TYPE), self.endpoint.formats).map_err(super::context::negotiation_error)
+        negotiate::input(self.header(CONTENT_TYPE), self.endpoint.formats).map_err(crate::negotiated::negotiation_error)
     }
 
     /// Decodes a body of the endpoint's own kind and reports unknown fields as the client wishes.

@@ -2,10 +2,11 @@
 
 use super::endpoint::Endpoint;
 use super::options::Query;
-use crate::audit::AuditContext;
+use crate::audit_context::AuditContext;
+use crate::negotiated::{accept_of, negotiation_error};
 use crate::request_info::RequestInfo;
 use http::HeaderMap;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, USER_AGENT};
+use http::header::{ACCEPT_ENCODING, HeaderName, USER_AGENT};
 use kubelith_auth::forbidden::forbidden_detail;
 use kubelith_auth::{Attributes, Authorizer, Decision};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
@@ -138,17 +139,4 @@ fn prefix_of_user_agent(agent: &str) -> Str {
     }
     let program = &program[..end];
     if program.chars().all(kubelith_meta::text::is_printable) { program.into() } else { "".into() }
-}
-
-pub fn accept_of(headers: &HeaderMap) -> Cow<'_, str> {
-    let mut all = headers.get_all(ACCEPT).iter().filter_map(|v| v.to_str().ok());
-    let first = all.next().unwrap_or("");
-    all.fold(Cow::Borrowed(first), |accept, next| Cow::Owned(format!("{accept},{next}")))
-}
-
-pub fn negotiation_error(error: negotiate::NegotiationError) -> Status {
-    match error {
-        negotiate::NegotiationError::NotAcceptable(types) => Status::not_acceptable(&types),
-        negotiate::NegotiationError::UnsupportedMediaType(types) => Status::unsupported_media_type(&types),
-    }
 }

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::options::{self, ListOptions};
 use super::{body, list, output, views};
 use crate::http::{RequestBody, Response};
+use crate::negotiated;
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -39,7 +40,7 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     let (object, outcome) = result;
     if object.is_null() {
         let status = Status::deleted_unseen(&cx.endpoint.kind.kind, &call.name);
-        return Ok(output::status(&cx.headers, cx.pretty(), &status));
+        return Ok(negotiated::status(&cx.headers, cx.pretty(), &status));
     }
     let returns_object = cx.endpoint.resource.strategy.delete_returns_object();
     // 202 only where the client asked for a cascading deletion in the old words, and it is under way.
@@ -49,7 +50,7 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
         return output::value(&cx, &negotiated, code, object);
     }
     let status = Status::deleted(&call.resource, &call.name, object.str_at(&["metadata", "uid"]));
-    Ok(output::status(&cx.headers, cx.pretty(), &status))
+    Ok(negotiated::status(&cx.headers, cx.pretty(), &status))
 }
 
 pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
@@ -78,7 +79,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
         .await?
     };
     let list = list::list_value(&cx, &negotiated, deleted, page.meta(&cx))?;
-    let body = output::encode(negotiated.format, &list, cx.pretty())?;
+    let body = negotiated::encode(negotiated.format, &list, cx.pretty())?;
     Ok(output::bytes(&cx, StatusCode::OK, negotiated.format, body))
 }
 
@@ -127,7 +128,7 @@ async fn read_options(cx: &Context, request: RequestBody) -> Result<(DeleteOptio
         return options::delete_options(None, &cx.query, malformed);
     }
     let format =
-        negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(super::context::negotiation_error)?;
+        negotiate::input(cx.header(CONTENT_TYPE), negotiate::BUILT_IN).map_err(negotiated::negotiation_error)?;
     let object = decode_options(&bytes, format)?;
     if let Some(audit) = &cx.audit {
         // The reference writes options down as it holds them, at no version that exists.

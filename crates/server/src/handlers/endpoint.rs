@@ -2,7 +2,7 @@
 
 use super::body::Decoder;
 use super::facet::Facet;
-use crate::table::Cells;
+use crate::cells::Cells;
 use kubelith_codec::negotiate::Format;
 use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;

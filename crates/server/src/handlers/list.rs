@@ -9,6 +9,7 @@ use super::selection::Selection;
 use super::{output, views};
 use crate::http::{Body, BoxError, Response};
 use crate::metrics::reads::CacheRead;
+use crate::negotiated::encode;
 use crate::table;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -399,7 +400,7 @@ async fn built(cx: &Context, negotiated: &Output, page: Page) -> Result<Response
     let read = futures::stream::iter(page.objects()).map(read).buffered(CONVERSIONS);
     let objects = read.try_collect().await?;
     let list = list_value(cx, negotiated, objects, page.meta(cx))?;
-    let body = output::encode(negotiated.format, &list, cx.pretty() || negotiated.pretty)?;
+    let body = encode(negotiated.format, &list, cx.pretty() || negotiated.pretty)?;
     Ok(output::bytes(cx, StatusCode::OK, negotiated.format, body))
 }
 

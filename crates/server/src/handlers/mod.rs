@@ -30,12 +30,14 @@ pub use options::Query;
 pub use patch::patch_types;
 pub use to_end::run_to_end;
 
-use crate::api::Answering;
-use crate::http::Request;
+use crate::http::{Request, Response};
 use kubelith_auth::Answer;
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::{Ambiguous, Empties};
 use std::sync::Arc;
+
+/// What answers a request, or fails in the attempt.
+pub type Answering = Answer<'static, Result<Response, Status>>;
 
 /// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
 pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {

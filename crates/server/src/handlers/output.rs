@@ -1,14 +1,15 @@
-//! Answers: one object, or a Status, in the representation that was negotiated.
+//! Answers: one object in the representation that was negotiated.
 
-use super::context::{Context, accept_of};
+use super::context::Context;
 use super::views;
 use crate::http::{Body, Response};
+use crate::negotiated::encode;
 use crate::table;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use kubelith_codec::negotiate::{self, Format, Output, PlainEndpoint};
-use kubelith_codec::{gzip, json, yaml};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::{HeaderValue, StatusCode};
+use kubelith_codec::gzip;
+use kubelith_codec::negotiate::{Format, Output};
 use kubelith_meta::{Status, Value};
 use kubelith_store::cache::CachedObject;
 
@@ -78,40 +79,6 @@ pub fn wrong_shape(message: String) -> Status {
     status
 }
 
-/// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
-pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Status> {
-    Ok(match format {
-        Format::Json => json_text(views::object_json(object), pretty),
-        Format::Yaml => yaml::to_vec(object).into(),
-        Format::Protobuf => {
-            let kind = kind_of(object);
-            let types = kubelith_catalog::builtin();
-            let schema = types
-                .kind_schema(&kind)
-                .ok_or_else(|| Status::internal_error(format!("{kind} has no protobuf form")))?;
-            kubelith_codec::proto::to_vec(object, &schema).map_err(Status::internal_error)?.into()
-        }
-        Format::Text => Bytes::from(object.as_str().unwrap_or_default().to_owned()),
-    })
-}
-
-fn json_text(compact: Vec<u8>, pretty: bool) -> Bytes {
-    if !pretty {
-        return compact.into();
-    }
-    let mut out = Vec::with_capacity(2 * compact.len());
-    json::reindent(&mut out, &compact);
-    out.push(b'\n');
-    out.into()
-}
-
-fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
-    // The core group's discovery documents do not say their version.
-    let version = Some(object.str_at(&["apiVersion"])).filter(|v| !v.is_empty()).unwrap_or("v1");
-    let version = kubelith_meta::GroupVersion::parse(version).unwrap_or_default();
-    version.with_kind(object.str_at(&["kind"]))
-}
-
 /// A body, compressed if it is large and the client takes that.
 pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Response {
     let gzipped = gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
@@ -125,46 +92,4 @@ pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Res
         headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     response
-}
-
-/// A Status in the representation the client asked for; JSON if it asked for none that we have.
-pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
-    let format =
-        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
-    // Its members have an order of their own.
-    let body = match format {
-        Format::Json => json_text(status.to_json().into_bytes(), pretty),
-        _ => encode(format, &status.to_value(), pretty).unwrap_or_else(|_| status.to_json().into()),
-    };
-    let mut response = Response::new(Body::from(body));
-    let code = if status.code == 0 && status.is_success() { 200 } else { status.code };
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
-    if let Some(seconds) = status.retry_after_seconds().filter(|s| *s > 0) {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_status_is_printed_in_its_order() {
-        let error = Status::not_found(&kubelith_meta::GroupResource::new("", "pods"), "p");
-        for (pretty, begin) in [
-            (false, r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"#),
-            (
-                true,
-                "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n  \"message\": \"pods",
-            ),
-        ] {
-            let Body::Full(Some(body)) = status(&HeaderMap::new(), pretty, &error).into_body() else {
-                panic!("a body")
-            };
-            assert!(body.starts_with(begin.as_bytes()), "{body:?}");
-        }
-    }
 }

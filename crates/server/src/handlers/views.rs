@@ -4,8 +4,8 @@ use super::context::Context;
 use super::facet::Facet;
 use bytes::Bytes;
 use kubelith_codec::json;
+pub use kubelith_codec::object::{object_json, type_prefix};
 use kubelith_meta::{Map, Status, Value};
-pub use kubelith_registry::wire::{object_json, type_prefix};
 use kubelith_store::cache::{CachedObject, Form};
 
 /// Whether objects are cached at the endpoint's version, unless they were written in another.

@@ -8,6 +8,7 @@ use super::selection::Selection;
 use super::{views, websocket};
 use crate::http::{Body, BoxError, Request, Response};
 use crate::metrics::reads::CacheRead;
+use crate::negotiated::encode;
 use crate::table;
 use bytes::Bytes;
 use futures::{FutureExt, Stream};
@@ -18,7 +19,6 @@ use kubelith_codec::negotiate::{Format, Output};
 use kubelith_meta::{Status, Value};
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
-pub use pieces::Counter;
 use pieces::Pieces;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -357,7 +357,7 @@ impl State {
             Format::Protobuf => {
                 let object = match self.negotiated.convert {
                     None => views::protobuf_value(&self.cx, &object)?,
-                    Some(_) => super::output::encode(Format::Protobuf, &object, false)?,
+                    Some(_) => encode(Format::Protobuf, &object, false)?,
                 };
                 Ok(frames::proto_event(kind, object.len()).with(&object))
             }
@@ -402,7 +402,7 @@ impl State {
     fn push_error(&mut self, status: &Status) {
         let value = status.to_value();
         let frame = match self.negotiated.format {
-            Format::Protobuf => match super::output::encode(Format::Protobuf, &value, false) {
+            Format::Protobuf => match encode(Format::Protobuf, &value, false) {
                 Ok(object) => frames::proto_event("ERROR", object.len()).with(&object),
                 Err(_) => Vec::new(),
             },

@@ -5,12 +5,13 @@ use super::control::Connections;
 use super::disposal::Disposal;
 use super::driver::Driver;
 use super::protocol::{Http1, Http2};
-use super::service::{ConnectionInfo, ConnectionService};
+use super::service::ConnectionService;
 use super::socket::Socket;
 use super::stream::ClientStream;
 use super::{HttpOptions, ListenStats};
+use crate::connection::{ConnectionInfo, PeerCertificates};
 use crate::http::BoxHandler;
-use crate::tls::{DynamicTls, PeerCertificates};
+use crate::tls::DynamicTls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,13 +70,12 @@ fn start(
         remote: SocketAddr::new(remote.ip().to_canonical(), remote.port()),
         local: SocketAddr::new(local.ip().to_canonical(), local.port()),
         peer_certificates,
-        control: entry.control.clone(),
     });
     if is_h2 {
         activity.multiplex();
     }
     let stream = ClientStream::new(stream, activity.clone());
-    let service = ConnectionService::new(shared.handler.clone(), connection, activity);
+    let service = ConnectionService::new(shared.handler.clone(), connection, entry.control.clone(), activity);
     let tasks = shared.tasks.clone();
     if is_h2 {
         tasks.spawn(Driver::<Http2>::new(stream.gathering(), service, shared, entry));

@@ -5,7 +5,6 @@ pub mod activity;
 pub mod bind;
 pub mod connection;
 pub mod control;
-mod debug_socket;
 mod disposal;
 mod driver;
 mod inbox;
@@ -19,8 +18,6 @@ mod socket;
 mod stream;
 
 pub use bind::{BindOptions, Sharing, bind};
-pub use debug_socket::debug_socket;
-pub use service::ConnectionInfo;
 pub use stream::ClientStream;
 
 use crate::http::BoxHandler;

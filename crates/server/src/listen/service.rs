@@ -5,9 +5,9 @@ use super::activity::{ActiveRequest, Activity};
 use super::control::{Control, Order};
 use super::parking::{self, Begun, Held, Streams};
 use super::refusal;
+use crate::connection::ConnectionInfo;
 use crate::http::{Body, BoxError, BoxHandler, Request, RequestBody, Response};
 use crate::respond;
-use crate::tls::PeerCertificates;
 use crate::upgrade::UpgradeSlot;
 use crate::upload::{Unread, Upload};
 use bytes::Bytes;
@@ -17,24 +17,15 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use kubelith_auth::Answer;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-
-/// What is known of a request's connection.
-#[derive(Debug)]
-pub struct ConnectionInfo {
-    pub remote: SocketAddr,
-    pub local: SocketAddr,
-    pub peer_certificates: Option<PeerCertificates>,
-    pub(super) control: Arc<Control>,
-}
 
 #[derive(Clone)]
 pub struct ConnectionService {
     handler: BoxHandler,
     connection: Arc<ConnectionInfo>,
+    control: Arc<Control>,
     pub(super) activity: Arc<Activity>,
     /// Of the request that asks for an upgrade; HTTP/1.1 has one request at a time.
     upgrade: Arc<Mutex<Option<UpgradeSlot>>>,
@@ -43,8 +34,13 @@ pub struct ConnectionService {
 }
 
 impl ConnectionService {
-    pub fn new(handler: BoxHandler, connection: Arc<ConnectionInfo>, activity: Arc<Activity>) -> ConnectionService {
-        ConnectionService { handler, connection, activity, upgrade: Arc::default(), streams: None }
+    pub fn new(
+        handler: BoxHandler,
+        connection: Arc<ConnectionInfo>,
+        control: Arc<Control>,
+        activity: Arc<Activity>,
+    ) -> ConnectionService {
+        ConnectionService { handler, connection, control, activity, upgrade: Arc::default(), streams: None }
     }
 
     /// For a life of an HTTP/2 connection.
@@ -59,7 +55,7 @@ impl ConnectionService {
 
     fn offer_upgrade(&self, request: &mut Request) {
         if request.version() < Version::HTTP_2 && request.headers().contains_key(UPGRADE) {
-            let slot = UpgradeSlot::new();
+            let slot = UpgradeSlot::default();
             *self.upgrade.lock().unwrap_or_else(|e| e.into_inner()) = Some(slot.clone());
             request.extensions_mut().insert(slot);
         }
@@ -83,10 +79,10 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         {
             return Answer::Ready(Ok(response.map(|body| CountedBody::Own { body, _active: active }))).into_future();
         }
-        let connection = self.connection.clone();
+        let control = self.control.clone();
         let unread = if request.headers().contains_key(EXPECT) { Unread::Left } else { Unread::Taken };
         let mut request = Request::from(request.map(|body| RequestBody::Incoming(Upload::new(body, unread))));
-        request.carried_mut().connection = Some(connection.clone());
+        request.carried_mut().connection = Some(self.connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
         let version = request.version();
@@ -97,7 +93,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
                 upgrade.lock().unwrap_or_else(|e| e.into_inner()).take();
             }
             if version == Version::HTTP_2 {
-                close_like_http1(&mut response, &connection);
+                close_like_http1(&mut response, &control);
             } else {
                 refusal::name_status(&mut response);
             }
@@ -141,10 +137,10 @@ fn is_brief(request: &Request) -> bool {
 }
 
 /// HTTP/2 knows no `Connection` header; as in Go's server, `close` means: no new streams on this connection.
-fn close_like_http1(response: &mut Response, connection: &ConnectionInfo) {
+fn close_like_http1(response: &mut Response, control: &Control) {
     let Some(value) = response.headers_mut().remove(CONNECTION) else { return };
     if value.as_bytes().eq_ignore_ascii_case(b"close") {
-        connection.control.order(Order::Leave);
+        control.order(Order::Leave);
     }
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         // A handler that upgrades without looking at the version; HTTP/2 has no 101.

@@ -10,8 +10,6 @@ pub mod process;
 pub mod pulled;
 pub mod reads;
 pub mod requests;
-#[cfg(test)]
-mod requests_tests;
 pub mod rest_client;
 pub mod route;
 pub mod selection;
@@ -24,15 +22,12 @@ pub use prometheus;
 pub use route::metrics_route;
 pub use selection::Selection;
 
-use crate::features::FeatureGates;
-use crate::listen::Listener;
-use crate::routes::VersionInfo;
+use crate::features::{FeatureGates, VersionInfo};
 use kubelith_auth::stats::TokenStats;
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Resources that are counted. Beyond it, further custom resources are not.
 pub const MAX_SERIES: usize = 10_000;
@@ -116,11 +111,10 @@ impl Metrics {
         auth::watch_tokens(&self.registry, stats);
     }
 
-    /// Counts what happens before there is a request.
-    pub fn watch_listener(&self, listener: &Listener) {
-        let stats = listener.stats();
+    /// Shows the count of handshakes that failed: what happens before there is a request.
+    pub fn watch_handshakes(&self, failed: impl Fn() -> u64 + Send + Sync + 'static) {
         let opts = Opts::new("apiserver_tls_handshake_errors_total", "Connections whose TLS handshake failed.");
-        let counter = PulledCounter::new(opts, move || stats.tls_handshake_errors.load(Ordering::Relaxed));
+        let counter = PulledCounter::new(opts, failed);
         // A second listener of one process is counted with the first.
         let _ = self.registry.register(Box::new(counter));
     }

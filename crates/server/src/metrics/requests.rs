@@ -3,15 +3,12 @@
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
-use crate::context::Latency;
-use crate::discovery::{Discovery, Source};
 use crate::http::Request;
-use crate::query;
-use crate::request_info::{RequestInfo, is_true};
-use kubelith_auth::User;
-use kubelith_auth::user::API_SERVER;
+use crate::labels::Labels;
+use crate::latency::Latency;
+use crate::request_info::RequestInfo;
+use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
-use kubelith_meta::{GroupVersion, Str};
 use prometheus::{
     Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
 };
@@ -55,8 +52,25 @@ pub struct RequestMetrics {
     /// Resources that have series already.
     known: RwLock<HashSet<[Str; 4]>>,
     /// What is served. Names come from URLs: those that nobody serves have no series, so that no client makes any.
-    served: OnceLock<Arc<Discovery>>,
+    served: OnceLock<Box<WhatIsServed>>,
     routes: RwLock<HashMap<Route, Arc<Series>, QuickHash>>,
+}
+
+/// For how long a resource is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    Always,
+    /// Custom resources: any number may come.
+    UntilRemoved,
+}
+
+/// Whether the resource of a request is served here.
+type WhatIsServed = dyn Fn(&RequestInfo) -> Option<Lasting> + Send + Sync;
+
+/// In an answer's extensions if the API that was asked is deprecated: the release that no longer has it.
+#[derive(Debug, Clone)]
+pub struct DeprecatedApi {
+    pub removed_release: Str,
 }
 
 /// What answers are counted by, besides their code.
@@ -76,16 +90,6 @@ struct Series {
     duration: Later,
     sli_duration: Later,
     response_sizes: Later,
-}
-
-/// A request's labels.
-#[derive(Debug, Clone)]
-pub struct Labels {
-    info: Arc<RequestInfo>,
-    verb: &'static str,
-    scope: &'static str,
-    dry_run: &'static str,
-    is_self: bool,
 }
 
 /// Counts the events of one watch.
@@ -108,6 +112,24 @@ impl WatchEvents {
         [first, second].into_iter().chain(sizes).for_each(|size| local.observe(size));
         self.count.inc_by(local.get_sample_count());
         local.flush();
+    }
+}
+
+/// What counts the events of a watch; in its answer's extensions, for whoever knows the metrics.
+#[derive(Clone, Default)]
+pub struct WatchCounter(Arc<OnceLock<WatchEvents>>);
+
+impl WatchCounter {
+    pub fn set(&self, events: WatchEvents) {
+        // Only one layer counts.
+        let _ = self.0.set(events);
+    }
+
+    /// Events of these sizes are sent.
+    pub fn note(&self, sizes: impl IntoIterator<Item = usize>) {
+        if let Some(events) = self.0.get() {
+            events.note(sizes);
+        }
     }
 }
 
@@ -236,8 +258,8 @@ impl RequestMetrics {
     }
 
     /// Counts only what is served, from now on.
-    pub fn count_what_is_served(&self, discovery: Arc<Discovery>) {
-        let _ = self.served.set(discovery);
+    pub fn count_what_is_served(&self, served: impl Fn(&RequestInfo) -> Option<Lasting> + Send + Sync + 'static) {
+        let _ = self.served.set(Box::new(served));
     }
 
     /// A read from a watch cache.
@@ -383,17 +405,14 @@ impl RequestMetrics {
         if self.known.read().unwrap_or_else(|e| e.into_inner()).contains(&key) {
             return true;
         }
-        let server = match self.served.get() {
-            Some(discovery) => {
-                let version = GroupVersion::new(info.group.clone(), info.version.clone());
-                discovery.server_of(&version, &info.resource, &info.subresource)
-            }
-            None => Some(Source::CustomResources),
+        let lasting = match self.served.get() {
+            Some(served) => served(info),
+            None => Some(Lasting::UntilRemoved),
         };
-        let Some(server) = server else { return false };
+        let Some(lasting) = lasting else { return false };
         let mut known = self.known.write().unwrap_or_else(|e| e.into_inner());
         // Custom resources come and go, their series stay.
-        let has_room = server == Source::BuiltIn || known.len() < MAX_SERIES;
+        let has_room = lasting == Lasting::Always || known.len() < MAX_SERIES;
         has_room && (known.insert(key), true).1
     }
 }
@@ -406,27 +425,6 @@ impl Drop for LongRunning {
     }
 }
 
-impl Labels {
-    /// Taken before the request goes on.
-    pub fn of(request: &Request) -> Labels {
-        let info = request.info();
-        Labels {
-            verb: reported_verb(request),
-            scope: scope(info),
-            dry_run: dry_run(request.uri().query()),
-            is_self: request.user().is_some_and(|u| u.name == API_SERVER),
-            info: info.clone(),
-        }
-    }
-}
-
-impl Labels {
-    /// The same, now that it is known who asks.
-    pub fn asked_by(self, user: Option<&Arc<User>>) -> Labels {
-        Labels { is_self: user.is_some_and(|u| u.name == API_SERVER), ..self }
-    }
-}
-
 /// Paths that are no resources are counted by their first segment only: clients can invent the rest.
 fn route(info: &RequestInfo) -> (&str, &str, &str, &str) {
     if info.is_resource_request {
@@ -436,45 +434,4 @@ fn route(info: &RequestInfo) -> (&str, &str, &str, &str) {
         ["/healthz", "/livez", "/readyz", "/metrics", "/version", "/openapi/v2", "/openapi/v3", "/api", "/apis"];
     let path = info.path.trim_end_matches('/');
     ("", "", "", known.into_iter().find(|k| *k == path).unwrap_or(""))
-}
-
-fn scope(info: &RequestInfo) -> &'static str {
-    match info {
-        i if !i.name.is_empty() || i.verb == "create" => "resource",
-        i if !i.namespace.is_empty() => "namespace",
-        i if i.is_resource_request => "cluster",
-        _ => "",
-    }
-}
-
-/// The verb in capitals, one of a fixed set.
-pub fn reported_verb(request: &Request) -> &'static str {
-    let info = request.info();
-    let subresource = info.subresource.as_str();
-    if info.is_resource_request && matches!(subresource, "log" | "exec" | "portforward" | "attach" | "proxy") {
-        return "CONNECT";
-    }
-    match request.method().as_str() {
-        "GET" if query::first(request.uri().query(), "watch").is_some_and(|v| is_true(&v)) => "WATCH",
-        "GET" if info.verb == "watch" => "WATCH",
-        "GET" | "HEAD" if !matches!(scope(info), "resource" | "") => "LIST",
-        "GET" | "HEAD" => "GET",
-        "PATCH" if request.header("content-type") == "application/apply-patch+yaml" => "APPLY",
-        "PATCH" => "PATCH",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "DELETE" => "DELETE",
-        "CONNECT" => "CONNECT",
-        _ => "other",
-    }
-}
-
-fn dry_run(query: Option<&str>) -> &'static str {
-    let Some(query) = query.filter(|q| q.contains("dryRun")) else { return "" };
-    let values: Vec<_> = query::pairs(query).filter(|(k, _)| k == "dryRun").map(|(_, v)| v).collect();
-    match values.as_slice() {
-        [] => "",
-        all if all.iter().all(|v| v == "All") => "All",
-        _ => "invalid",
-    }
 }

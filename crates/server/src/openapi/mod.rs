@@ -18,7 +18,6 @@ mod resources;
 mod scalars;
 mod schemas;
 mod serve;
-mod served;
 mod subject;
 mod upgraded;
 mod v2;

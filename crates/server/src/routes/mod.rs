@@ -17,7 +17,7 @@ pub use openid::{OpenIdDocuments, OpenIdReady, install as install_openid};
 pub use profiles::install as install_profiles;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-pub use version::{VersionInfo, install as install_version};
+pub use version::install as install_version;
 pub use zpages::{install_flagz, install_statusz};
 
 /// Whether a path shows in the index at `/`.

@@ -1,9 +1,8 @@
 //! What OpenID clients need to verify service account tokens: where the keys are, and the keys.
 
 use super::{Listing, Routes};
-use crate::api::{no_such_method, route_error};
-use crate::handlers::context::accept_of;
 use crate::http::{BoxHandler, Reply, Request, Response};
+use crate::negotiated::{accept_of, no_such_method, route_error};
 use crate::respond;
 use bytes::Bytes;
 use futures::future::BoxFuture;

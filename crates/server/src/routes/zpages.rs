@@ -1,7 +1,8 @@
 //! `/statusz` and `/flagz`: what runs here and with which flags, as text for people or as
 //! `config.k8s.io` objects for programs that ask for those by name.
 
-use super::{Listing, Routes, VersionInfo};
+use super::{Listing, Routes};
+use crate::features::VersionInfo;
 use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::{query, respond};
 use http::header::WARNING;

@@ -9,10 +9,6 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// The chain a client sent, leaf first, unverified. In the extensions of every request of its connection.
-#[derive(Debug, Clone)]
-pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
-
 #[derive(Debug)]
 pub struct AnyClientCert {
     provider: Arc<CryptoProvider>,

@@ -13,7 +13,6 @@ pub mod resolver;
 pub mod server_config;
 pub mod trust;
 
-pub use client_certs::PeerCertificates;
 pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};
 pub use policy::{TlsPolicy, TlsPolicyError};
 pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};

@@ -1,29 +1,17 @@
 //! The events of a watch on their way out. Those that are ready at once go as one piece, so that a client pays for a frame,
 //! a TLS record and a write once; one that comes alone is sent as the bytes that all watchers share.
 
-use crate::metrics::requests::WatchEvents;
+use crate::metrics::requests::WatchCounter;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
 
 /// Fits one frame of HTTP/2 as most clients have it, and with its head one record of TLS.
 const MOST: usize = 16 * 1024 - 9;
 
-/// What counts the events of a watch; in its answer's extensions, for whoever knows the metrics.
-#[derive(Clone, Default)]
-pub struct Counter(Arc<OnceLock<WatchEvents>>);
-
-impl Counter {
-    pub fn set(&self, events: WatchEvents) {
-        // Only one layer counts.
-        let _ = self.0.set(events);
-    }
-}
-
 #[derive(Default)]
 pub struct Pieces {
     events: VecDeque<Bytes>,
-    pub counter: Counter,
+    pub counter: WatchCounter,
 }
 
 impl Pieces {
@@ -59,9 +47,7 @@ impl Pieces {
     }
 
     fn note(&self, sizes: impl IntoIterator<Item = usize>) {
-        if let Some(counter) = self.counter.0.get() {
-            counter.note(sizes);
-        }
+        self.counter.note(sizes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The JSON that goes on the wire for an object, and what follows from how it begins.
 
-use kubelith_codec::json;
+use crate::json;
 use kubelith_meta::{GroupVersionKind, Map, Value};
 use std::ops::Range;
 

@@ -1,14 +1,17 @@
 //! Clients choose the names in their URLs, but not the series of metrics.
 
-use super::requests::{Labels, RequestMetrics};
-use super::{MAX_SERIES, reads::CacheRead};
 use crate::discovery::{Discovery, Entry, GroupVersion, Resource, Source, Subresource};
 use crate::http::{Request, RequestBody};
+use crate::labels::Labels;
+use crate::metrics::MAX_SERIES;
+use crate::metrics::prometheus::Registry;
+use crate::metrics::reads::CacheRead;
+use crate::metrics::requests::RequestMetrics;
 use crate::request_info::RequestInfo;
+use crate::served::count_what_is_served;
 use http::Method;
 use kubelith_meta::GroupVersionKind;
 use kubelith_schema::Scope;
-use prometheus::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +65,7 @@ fn nobody_makes_series_of_what_is_not_served() {
     discovery.set(Source::BuiltIn, vec![entry("", "pods", "status")]);
     discovery.set(Source::CustomResources, vec![entry("a.io", "things", "scale")]);
     discovery.set(Source::Aggregated, vec![entry("remote.io", "others", "status")]);
-    metrics.count_what_is_served(discovery.clone());
+    count_what_is_served(&metrics, discovery.clone());
     let before = series(&registry);
     for path in [
         "/api/v1/namespaces/n/invented",

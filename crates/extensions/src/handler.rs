@@ -7,13 +7,11 @@
 use crate::Config;
 use crate::serving::{Serving, Table};
 use kubelith_auth::Answer;
+use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
 use kubelith_server::api::{Asked, answer};
-use kubelith_server::handlers::Answering;
-use kubelith_server::handlers::{self, Context, Endpoint, Query};
-use kubelith_server::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
-use kubelith_server::request_info::RequestInfo;
+use kubelith_server::handlers::{self, Answering, Context, Endpoint, Query};
 use std::sync::Arc;
 
 pub struct Link {

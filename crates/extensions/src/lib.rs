@@ -20,6 +20,7 @@ pub use strategy::DefinitionStrategy;
 
 use controllers::{Index, Publisher, StatusController, finalizer};
 use handler::Link;
+use kubelith_http::BoxHandler;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Resource;
 use kubelith_registry::admission::Admission;
@@ -27,7 +28,6 @@ use kubelith_server::controller::Running;
 use kubelith_server::discovery::Discovery;
 use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::handlers::Limits;
-use kubelith_server::http::BoxHandler;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_server::openapi::OpenApi;

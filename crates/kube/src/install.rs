@@ -10,6 +10,7 @@ use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
+use kubelith_features::FeatureGates;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::{Admission, AdmitAll};
@@ -17,7 +18,6 @@ use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Type
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_server::api::{Routes, Served};
 use kubelith_server::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
-use kubelith_server::features::FeatureGates;
 use kubelith_server::handlers::fields::ResourceFields;
 use kubelith_server::handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_server::handlers::typed::TypedDecoder;

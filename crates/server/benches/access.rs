@@ -14,6 +14,7 @@ use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex, RbacKind};
 use kubelith_auth::authz::union::AuthorizerUnion;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer, User, bootstrap};
+use kubelith_http::{BoxHandler, Reply, Request, RequestBody, respond};
 use kubelith_meta::Value;
 use kubelith_server::audit::backend::Written;
 use kubelith_server::audit::{Backend, Backends, Event, Mode, Policy};
@@ -22,7 +23,6 @@ use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::Lifecycle;
 use kubelith_server::metrics::Metrics;
-use kubelith_server::{BoxHandler, Reply, Request, RequestBody, respond};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,14 +1,10 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
-use crate::audit_context::AuditContext;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
 use crate::handlers::{self, Answering, By, Context, Endpoint, Limits, Query};
-use crate::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
 use crate::metrics::requests::DeprecatedApi;
-use crate::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
-use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
@@ -16,6 +12,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate;
+use kubelith_http::audit::AuditContext;
+use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
 use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
@@ -109,7 +108,7 @@ impl ActionCall {
         }
         let body = negotiated::encode(negotiated.format, &object, false)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
-        Ok(crate::respond::with_type(code, media_type, body))
+        Ok(kubelith_http::respond::with_type(code, media_type, body))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Profiles over a unix socket (`--debug-socket-path`): no TLS and no authentication, the file's permissions decide.
 
 use crate::filters::request_info;
-use crate::http::{Body, BoxHandler, RequestBody};
 use crate::installation;
 use crate::routes::Routes;
-use crate::upload::{Unread, Upload};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kubelith_http::upload::{Unread, Upload};
+use kubelith_http::{Body, BoxHandler, RequestBody};
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;

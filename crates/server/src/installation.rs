@@ -1,8 +1,7 @@
 //! Whether every path that is known at the start leads somewhere. Before that, a path that nobody knows may be one that
 //! comes a moment later: who hears 404 would take its objects for gone.
 
-use crate::http::{BoxHandler, Handler, Reply, Request};
-use crate::{negotiated, respond};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, negotiated, respond};
 use kubelith_meta::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,15 +1,14 @@
 //! Clients choose the names in their URLs, but not the series of metrics.
 
 use crate::discovery::{Discovery, Entry, GroupVersion, Resource, Source, Subresource};
-use crate::http::{Request, RequestBody};
-use crate::labels::Labels;
 use crate::metrics::MAX_SERIES;
 use crate::metrics::prometheus::Registry;
 use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::RequestMetrics;
-use crate::request_info::RequestInfo;
 use crate::served::count_what_is_served;
 use http::Method;
+use kubelith_http::labels::Labels;
+use kubelith_http::{Request, RequestBody, RequestInfo};
 use kubelith_meta::GroupVersionKind;
 use kubelith_schema::Scope;
 use std::sync::Arc;

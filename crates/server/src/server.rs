@@ -2,19 +2,19 @@
 
 use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
-use crate::features::VersionInfo;
 use crate::health::{Check, HealthChecks, health_routes};
-use crate::http::BoxHandler;
 use crate::installation;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
-use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
 use crate::metrics::{Metrics, Selection, metrics_route};
 use crate::routes::{self, ListedPaths, Listing, Routes};
 use crate::spans::Tracer;
-use crate::tls::server_config::RELOAD_INTERVAL;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kubelith_features::VersionInfo;
+use kubelith_http::BoxHandler;
+use kubelith_listen::{Listener, Stop};
+use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

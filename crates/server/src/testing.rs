@@ -1,14 +1,11 @@
 //! A server for tests: on a free loopback port, with real TLS, in this process.
 
 use crate::chain::ChainConfig;
-use crate::features::VersionInfo;
 use crate::filters::authentication::AuthenticationOptions;
 use crate::lifecycle::Lifecycle;
-use crate::listen::{BindOptions, HttpOptions, ListenStats, Listener, Sharing, bind};
 use crate::loopback::LoopbackClient;
 use crate::metrics::Metrics;
 use crate::server::{ServerBuilder, ServerConfig, ServerFailed};
-use crate::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, TlsPolicy};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
@@ -22,6 +19,9 @@ use kubelith_auth::authz::builtin::PrivilegedGroup;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::user::GROUP_MASTERS;
 use kubelith_auth::{Authenticator, User};
+use kubelith_features::VersionInfo;
+use kubelith_listen::{BindOptions, HttpOptions, ListenStats, Listener, Sharing, bind};
+use kubelith_tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, TlsOptions, TlsPolicy};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::net::{Ipv4Addr, SocketAddr};

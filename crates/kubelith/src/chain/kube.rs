@@ -4,10 +4,9 @@ use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_kube::connect;
-use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::Source;
-use kubelith_server::served;
+use kubelith_server::{Delegate, served};
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
     connect::install(

@@ -2,8 +2,8 @@
 
 use super::batch::{Batch, BatchOptions};
 use super::event::Event;
-use crate::audit_context::Level;
 use futures::future::{BoxFuture, join_all};
+use kubelith_http::audit::Level;
 use prometheus::{IntCounter, IntCounterVec};
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Events, and their two forms: audit.k8s.io/v1 as JSON, and the legacy line of text.
 
-use crate::audit_context::{Gathered, Level};
 use kubelith_auth::User;
 use kubelith_codec::json::{write_int, write_string};
+use kubelith_http::audit::{Gathered, Level};
 use kubelith_meta::text::{Quoted, quote};
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};

@@ -18,10 +18,10 @@ mod rotate;
 mod tests;
 mod webhook;
 
-pub use crate::audit_context::{AuditContext, Gathered, Level, ObjectNames};
 pub use backend::{Backend, Backends, Mode, Truncation};
 pub use batch::{BatchOptions, Throttle};
 pub use event::{Event, Facts, ObjectRef, ResponseStatus, Stage};
+pub use kubelith_http::audit::{AuditContext, Gathered, Level, ObjectNames};
 pub use log::{LogBackend, LogFormat, LogTarget};
 pub use objects::Captured;
 pub use policy::{Policy, RequestAudit};

@@ -1,13 +1,13 @@
 //! Answers as the audit log keeps them: JSON, whatever the client asked for.
 
 use super::event::ResponseStatus;
-use crate::audit_context::AuditContext;
-use crate::http::{Body, Response};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::{json, proto, yaml};
+use kubelith_http::audit::AuditContext;
+use kubelith_http::{Body, Response};
 use kubelith_meta::Value;
 use std::io::Read;
 

@@ -1,9 +1,9 @@
 //! Which requests are kept, and how much of them: rules, of which the first that fits decides.
 
 use super::event::Stage;
-use crate::audit_context::Level;
-use crate::request_info::RequestInfo;
 use kubelith_auth::User;
+use kubelith_http::RequestInfo;
+use kubelith_http::audit::Level;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::is_dns1123_subdomain;
 use kubelith_meta::{Str, Value};

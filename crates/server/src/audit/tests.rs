@@ -1,10 +1,10 @@
 use super::backend::Written;
 use super::*;
 use crate::metrics::audit::AuditMetrics;
-use crate::request_info::RequestInfo;
 use http::Method;
 use kubelith_auth::User;
 use kubelith_auth::remote::{FetchError, FetchRequest, FetchResponse, HttpFetch};
+use kubelith_http::RequestInfo;
 use kubelith_meta::time::Time;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

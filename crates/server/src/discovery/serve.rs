@@ -2,13 +2,13 @@
 //! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
 use super::{Group, aggregated, documents};
-use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
-use crate::negotiated::{self, accept_of, negotiation_error, no_such_method, route_error};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format, Output, RouteError};
+use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, route_error};
+use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,7 +269,7 @@ impl Endpoint for AggregatedEndpoint {
 
 fn pretty(request: &Request) -> bool {
     let agent = request.headers().get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
-    negotiate::wants_pretty(crate::query::first(request.uri().query(), "pretty").as_deref(), agent)
+    negotiate::wants_pretty(kubelith_http::query::first(request.uri().query(), "pretty").as_deref(), agent)
 }
 
 fn route_accepts(request: &Request) -> Result<(), RouteError> {
@@ -289,9 +289,11 @@ fn plain(request: &Request, value: &Value) -> Response {
 
 fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
     match negotiated::encode(output.format, value, pretty(request)) {
-        Ok(body) => {
-            crate::respond::with_type(StatusCode::OK, HeaderValue::from_static(output.format.media_type()), body)
-        }
+        Ok(body) => kubelith_http::respond::with_type(
+            StatusCode::OK,
+            HeaderValue::from_static(output.format.media_type()),
+            body,
+        ),
         Err(status) => negotiated::status(request.headers(), pretty(request), &status),
     }
 }

@@ -3,9 +3,9 @@
 use super::level::Clock;
 use crate::metrics::prometheus::IntGauge;
 use crate::metrics::requests::RequestMetrics;
-use crate::request_info::RequestInfo;
 use kubelith_fairness::Nanos;
 use kubelith_fairness::timing::{Observed, TimedRatio};
+use kubelith_http::RequestInfo;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 

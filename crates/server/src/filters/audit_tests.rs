@@ -1,10 +1,9 @@
 use super::*;
 use crate::audit::backend::Written;
 use crate::audit::{Backend, Mode};
-use crate::http::{Body, RequestBody};
-use crate::request_info::RequestInfo;
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use kubelith_http::{Body, RequestBody, RequestInfo};
 use std::sync::Mutex;
 
 #[derive(Default)]

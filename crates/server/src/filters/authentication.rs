@@ -1,11 +1,8 @@
 //! Finds out who asks, or answers 401. Credentials do not go further than this.
 
 use super::Layer;
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
-use crate::latency::{Part, track};
 use crate::loopback::LoopbackUser;
 use crate::metrics::auth::AuthMetrics;
-use crate::respond;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
@@ -14,6 +11,8 @@ use kubelith_auth::authn::websocket;
 use kubelith_auth::traits::Notes;
 use kubelith_auth::user::{ANONYMOUS, GROUP_UNAUTHENTICATED};
 use kubelith_auth::{Answer, AuthRequest, Authentication as Outcome, Authenticator, User};
+use kubelith_http::latency::{Part, track};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::{Status, Str};
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,13 +1,12 @@
 //! Counts and times requests that got as far as a handler.
 
 use super::Layer;
-use crate::http::Request;
-use crate::labels::Labels;
-use crate::latency::Part;
 use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::{DeprecatedApi, RequestMetrics, WatchCounter};
-use crate::query;
 use http_body::Body as _;
+use kubelith_http::labels::Labels;
+use kubelith_http::latency::Part;
+use kubelith_http::{Request, query};
 use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {

@@ -1,7 +1,7 @@
 //! Gives each request the trackers of where its time goes.
 
 use super::Layer;
-use crate::latency::Latency;
+use kubelith_http::latency::Latency;
 
 pub fn layer() -> Layer {
     Layer::from_fn("latency-trackers", |mut request, next| {

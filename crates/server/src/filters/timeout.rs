@@ -4,11 +4,10 @@
 //! own.
 
 use super::Layer;
-use crate::http::{Reply, Response};
-use crate::labels::Labels;
 use crate::metrics::requests::RequestMetrics;
-use crate::respond;
 use http::StatusCode;
+use kubelith_http::labels::Labels;
+use kubelith_http::{Reply, Response, respond};
 use kubelith_meta::Status;
 use std::sync::Arc;
 

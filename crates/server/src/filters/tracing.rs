@@ -1,10 +1,9 @@
 //! A span for each request that is traced.
 
 use super::Layer;
-use crate::http::Request;
-use crate::request_info::RequestInfo;
 use crate::spans::{Attribute, Caller, CurrentSpan, TraceContext, Tracer};
 use kubelith_auth::user::GROUP_MASTERS;
+use kubelith_http::{Request, RequestInfo};
 use std::sync::Arc;
 
 /// Who watches the server may trace it.

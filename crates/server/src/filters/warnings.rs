@@ -2,9 +2,9 @@
 //! `Warning: 299 - "text"`, each text once, bounded in length.
 
 use super::Layer;
-use crate::warnings::Warnings;
 use http::HeaderValue;
 use http::header::WARNING;
+use kubelith_http::warnings::Warnings;
 
 /// All texts together, in characters; beyond it each is cut.
 const MAX_TOTAL: usize = 4 * 1024;

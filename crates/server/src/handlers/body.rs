@@ -2,13 +2,13 @@
 
 use super::context::Context;
 use super::options::FieldValidation;
-use crate::http::RequestBody;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::typed::Form;
+use kubelith_http::RequestBody;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::Warnings;
 
@@ -71,7 +71,8 @@ pub async fn read(mut body: RequestBody, limit: usize) -> Result<Bytes, Status> 
 impl Context {
     /// The format of the request's body.
     pub fn input_format(&self) -> Result<Format, Status> {
-        negotiate::input(self.header(CONTENT_TYPE), self.endpoint.formats).map_err(crate::negotiated::negotiation_error)
+        negotiate::input(self.header(CONTENT_TYPE), self.endpoint.formats)
+            .map_err(kubelith_http::negotiated::negotiation_error)
     }
 
     /// Decodes a body of the endpoint's own kind and reports unknown fields as the client wishes.

@@ -2,14 +2,14 @@
 
 use super::endpoint::Endpoint;
 use super::options::Query;
-use crate::audit_context::AuditContext;
-use crate::negotiated::{accept_of, negotiation_error};
-use crate::request_info::RequestInfo;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName, USER_AGENT};
 use kubelith_auth::forbidden::forbidden_detail;
 use kubelith_auth::{Attributes, Authorizer, Decision};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
+use kubelith_http::RequestInfo;
+use kubelith_http::audit::AuditContext;
+use kubelith_http::negotiated::{accept_of, negotiation_error};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};

@@ -3,14 +3,13 @@
 use super::context::Context;
 use super::options::{self, ListOptions};
 use super::{body, list, output, views};
-use crate::http::{RequestBody, Response};
-use crate::negotiated;
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::{proto, typed, yaml};
+use kubelith_http::{RequestBody, Response, negotiated};
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Call, DeleteBy, DeleteOptions, DeleteOutcome, Mode};
 use kubelith_store::cache::CachedObject;

@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::{options, output, views};
-use crate::http::Response;
 use http::StatusCode;
+use kubelith_http::Response;
 use kubelith_meta::Status;
 use kubelith_registry::Mode;
 use std::sync::Arc;

@@ -30,8 +30,8 @@ pub use options::Query;
 pub use patch::patch_types;
 pub use to_end::run_to_end;
 
-use crate::http::{Request, Response};
 use kubelith_auth::Answer;
+use kubelith_http::{Request, Response};
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::{Ambiguous, Empties};
 use std::sync::Arc;

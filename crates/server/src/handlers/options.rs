@@ -1,7 +1,7 @@
 //! Options of requests from their query strings (and, for deletes, their bodies): decoded with the
 //! reference's conversions, validated with its messages, typed from here on.
 
-use crate::query;
+use kubelith_http::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
 use kubelith_registry::{DeleteOptions, Mode, Preconditions, Propagation, ReadAt};

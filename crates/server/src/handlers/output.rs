@@ -2,14 +2,14 @@
 
 use super::context::Context;
 use super::views;
-use crate::http::{Body, Response};
-use crate::negotiated::encode;
 use crate::table;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::gzip;
 use kubelith_codec::negotiate::{Format, Output};
+use kubelith_http::negotiated::encode;
+use kubelith_http::{Body, Response};
 use kubelith_meta::{Status, Value};
 use kubelith_store::cache::CachedObject;
 

@@ -3,8 +3,6 @@
 //! The handshake is that of the library the reference uses, with its quirks: a client must say its origin (any), and
 //! may ask for one subprotocol at most, which is granted without meaning anything.
 
-use crate::http::{Body, BoxError, Request, Response};
-use crate::upgrade::{self, OnUpgrade, Upgraded};
 use bytes::Bytes;
 use futures::{SinkExt, Stream, StreamExt};
 use http::header::{
@@ -12,6 +10,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::negotiate::Format;
+use kubelith_http::upgrade::{self, OnUpgrade, Upgraded};
+use kubelith_http::{Body, BoxError, Request, Response};
 use std::pin::pin;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;

@@ -22,8 +22,8 @@ pub use prometheus;
 pub use route::metrics_route;
 pub use selection::Selection;
 
-use crate::features::{FeatureGates, VersionInfo};
 use kubelith_auth::stats::TokenStats;
+use kubelith_features::{FeatureGates, VersionInfo};
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use pulled::PulledCounter;

@@ -1,7 +1,7 @@
 //! Reads of the watch caches: how long they waited, what they looked at and what they gave.
 
 use super::{counters, histograms};
-use crate::request_info::RequestInfo;
+use kubelith_http::RequestInfo;
 use prometheus::{HistogramVec, IntCounterVec, Registry, exponential_buckets};
 use std::time::Duration;
 

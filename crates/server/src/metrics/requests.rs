@@ -3,10 +3,9 @@
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
-use crate::http::Request;
-use crate::labels::Labels;
-use crate::latency::Latency;
-use crate::request_info::RequestInfo;
+use kubelith_http::labels::Labels;
+use kubelith_http::latency::Latency;
+use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
 use prometheus::{

@@ -2,9 +2,8 @@
 
 use super::Selection;
 use super::requests::RequestMetrics;
-use crate::http::{BoxHandler, Reply, Request};
-use crate::respond;
 use http::{HeaderValue, Method, StatusCode};
+use kubelith_http::{BoxHandler, Reply, Request, respond};
 use prometheus::{Encoder, Registry, TextEncoder};
 use std::sync::Arc;
 

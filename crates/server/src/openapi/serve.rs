@@ -4,8 +4,6 @@
 use super::documents::{Encoding, Kept, Packed, Stamp};
 use super::words::Words;
 use super::{Foreign, Library, Subject};
-use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
-use crate::{query, respond};
 use arc_swap::ArcSwapOption;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, IF_MODIFIED_SINCE,
@@ -13,6 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::{gzip, json, negotiate};
+use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response, query, respond};
 use kubelith_meta::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,12 +1,11 @@
 //! `/version`: which release of the API this is, and which build.
 
 use super::{Listing, Routes};
-use crate::features::VersionInfo;
-use crate::http::{BoxHandler, Reply, Request, Response};
-use crate::negotiated::{accept_of, route_error};
-use crate::respond;
 use http::{Method, StatusCode};
 use kubelith_codec::negotiate::route_accepts;
+use kubelith_features::VersionInfo;
+use kubelith_http::negotiated::{accept_of, route_error};
+use kubelith_http::{BoxHandler, Reply, Request, Response, respond};
 use kubelith_meta::Status;
 use kubelith_meta::status::ForeignResponse;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::otlp::{self, ExportTraceServiceRequest, any_value};
 use super::{Tracer, TracingConfig, TracingEndpoint};
-use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use kubelith_http::{Body, BoxHandler, Reply, Request, Response};
 use prost::Message;
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 use super::conditions::set_pod_condition;
 use super::{Deed, Pods};
 use futures::future::BoxFuture;
+use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{GroupResource, GroupVersionKind, Map, Status, Str, Time, Value};
 use kubelith_registry::Preconditions;
-use kubelith_server::Response;
 use kubelith_server::api::{Action, ActionCall};
 use kubelith_server::handlers::run_to_end;
 

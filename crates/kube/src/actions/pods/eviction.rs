@@ -3,11 +3,11 @@
 use super::conditions::{condition, set_condition, set_pod_condition};
 use super::{Deed, Pods};
 use futures::future::BoxFuture;
+use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Cause;
 use kubelith_meta::{GroupResource, GroupVersionKind, LabelSelector, Status, Str, Time, Value};
 use kubelith_registry::{Call, Change, DeleteBy, DeleteOptions, IfAbsent, Judged, Mode, ReadAt, Resource, Warnings};
-use kubelith_server::Response;
 use kubelith_server::api::{Action, ActionCall};
 use kubelith_server::handlers::endpoint::By;
 use kubelith_server::handlers::options::{IGNORE_READ_ERROR, typed_delete_options};

@@ -1,9 +1,9 @@
 use super::*;
-use crate::http::RequestBody;
 use crate::openapi::tests::{library, published};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use kubelith_codec::json;
+use kubelith_http::RequestBody;
 use kubelith_meta::GroupVersion;
 
 /// Serves the groups `apps` and `batch`.

@@ -16,13 +16,13 @@ use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer, User, bootstrap};
 use kubelith_http::{BoxHandler, Reply, Request, RequestBody, respond};
 use kubelith_meta::Value;
-use kubelith_server::audit::backend::Written;
-use kubelith_server::audit::{Backend, Backends, Event, Mode, Policy};
+use kubelith_observe::audit::backend::Written;
+use kubelith_observe::audit::{Backend, Backends, Event, Mode, Policy};
+use kubelith_observe::metrics::Metrics;
 use kubelith_server::chain::{self, ChainConfig, InFlight};
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::lifecycle::Lifecycle;
-use kubelith_server::metrics::Metrics;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -8,8 +8,8 @@ use kubelith_codec::json;
 use kubelith_fairness::{FlowSchema, PriorityLevel};
 use kubelith_http::{Request, RequestBody, RequestInfo};
 use kubelith_meta::Value;
+use kubelith_observe::metrics::Metrics;
 use kubelith_server::fairness::{Fairness, Objects, Started};
-use kubelith_server::metrics::Metrics;
 use std::sync::Arc;
 use std::time::Instant;
 

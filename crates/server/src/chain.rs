@@ -8,10 +8,10 @@ use crate::filters::{
     logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
 use crate::lifecycle::{Lifecycle, WaitGroup};
-use crate::metrics::Metrics;
-use crate::spans::Tracer;
 use kubelith_auth::Authorizer;
 use kubelith_http::BoxHandler;
+use kubelith_observe::metrics::Metrics;
+use kubelith_observe::spans::Tracer;
 use regex::Regex;
 use std::sync::Arc;
 use std::time::Duration;

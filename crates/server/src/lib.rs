@@ -5,31 +5,21 @@
 //! - Loops that reconcile objects are written with [`controller`], started in a post-start hook, and write through the
 //!   [`loopback`] client.
 
-pub mod api;
-pub mod audit;
-pub mod cells;
 pub mod chain;
 pub mod controller;
 mod debug_socket;
 pub mod delegate;
-pub mod discovery;
 pub mod fairness;
 pub mod filters;
-pub mod handlers;
 pub mod health;
 pub mod identity;
 pub mod installation;
 pub mod lifecycle;
-pub mod logging;
 pub mod loopback;
-pub mod metrics;
-pub mod openapi;
 pub mod quality;
 pub mod routes;
 pub mod served;
 pub mod server;
-pub mod spans;
-pub mod table;
 pub mod testing;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What follows from what is served: the subjects that OpenAPI publishes, and what metrics count.
 
-use crate::api::{Routes, Served};
-use crate::discovery::{Discovery, Source};
-use crate::metrics::requests::{Lasting, RequestMetrics};
-use crate::openapi::{DeleteAnswer, Detail, Published, Subject};
+use kubelith_handlers::api::{Routes, Served};
 use kubelith_meta::{GroupVersion, Str};
+use kubelith_observe::metrics::requests::{Lasting, RequestMetrics};
+use kubelith_openapi::discovery::{Discovery, Source};
+use kubelith_openapi::{DeleteAnswer, Detail, Published, Subject};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Clients choose the names in their URLs, but not the series of metrics.
 
-use crate::discovery::{Discovery, Entry, GroupVersion, Resource, Source, Subresource};
-use crate::metrics::MAX_SERIES;
-use crate::metrics::prometheus::Registry;
-use crate::metrics::reads::CacheRead;
-use crate::metrics::requests::RequestMetrics;
 use crate::served::count_what_is_served;
 use http::Method;
 use kubelith_http::labels::Labels;
 use kubelith_http::{Request, RequestBody, RequestInfo};
 use kubelith_meta::GroupVersionKind;
+use kubelith_observe::metrics::MAX_SERIES;
+use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::reads::CacheRead;
+use kubelith_observe::metrics::requests::RequestMetrics;
+use kubelith_openapi::discovery::{Discovery, Entry, GroupVersion, Resource, Source, Subresource};
 use kubelith_schema::Scope;
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,6 +8,7 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
+use kubelith_handlers::api::{Action, ActionCall};
 use kubelith_http::{Body, Request, RequestBody, Response};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{GroupResource, GroupVersionKind, Status};
@@ -17,7 +18,6 @@ use kubelith_outbound::proxy::{
 };
 use kubelith_registry::admission::{Operation, Request as AdmissionRequest};
 use kubelith_registry::{Call, Mode};
-use kubelith_server::api::{Action, ActionCall};
 use kubelith_server::filters::authorization;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 
 use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
+use kubelith_handlers::api::Api;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_kube::connect;
-use kubelith_server::api::Api;
-use kubelith_server::discovery::Source;
+use kubelith_openapi::discovery::Source;
 use kubelith_server::{Delegate, served};
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {

@@ -9,7 +9,7 @@ mod frames;
 mod watches;
 
 use bytes::Bytes;
-use frames::{self, HEAD, Head};
+use frames::{HEAD, Head};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubelith_http::{Body, BoxHandler, Reply, Request, Response};

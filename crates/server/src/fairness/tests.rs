@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::filters::priority_and_fairness;
-use crate::metrics::Metrics;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN};
 use bytes::Bytes;
 use http::StatusCode;
@@ -12,6 +11,7 @@ use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
 use kubelith_http::{Handler, Reply, RequestBody, Response, respond};
 use kubelith_meta::Str;
+use kubelith_observe::metrics::Metrics;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;

@@ -2,12 +2,7 @@
 
 use super::Layer;
 use super::authentication::AuthenticationNotes;
-use crate::audit::{
-    AuditContext, Backends, Captured, Event, Facts, Level, ObjectRef, Policy, RequestAudit, ResponseStatus, Stage,
-    objects,
-};
 use crate::lifecycle::tasks::panic_message;
-use crate::metrics::audit::AuditMetrics;
 use futures::FutureExt;
 use http::HeaderMap;
 use http::header::USER_AGENT;
@@ -17,6 +12,11 @@ use kubelith_http::latency::{Latency, PARTS};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::Str;
 use kubelith_meta::time::{Clock, SystemClock, Time};
+use kubelith_observe::audit::{
+    AuditContext, Backends, Captured, Event, Facts, Level, ObjectRef, Policy, RequestAudit, ResponseStatus, Stage,
+    objects,
+};
+use kubelith_observe::metrics::audit::AuditMetrics;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 
 use super::Layer;
 use crate::loopback::LoopbackUser;
-use crate::metrics::auth::AuthMetrics;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
@@ -14,6 +13,7 @@ use kubelith_auth::{Answer, AuthRequest, Authentication as Outcome, Authenticato
 use kubelith_http::latency::{Part, track};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::{Status, Str};
+use kubelith_observe::metrics::auth::AuthMetrics;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,12 +1,12 @@
 //! Counts and times requests that got as far as a handler.
 
 use super::Layer;
-use crate::metrics::reads::CacheRead;
-use crate::metrics::requests::{DeprecatedApi, RequestMetrics, WatchCounter};
 use http_body::Body as _;
 use kubelith_http::labels::Labels;
 use kubelith_http::latency::Part;
 use kubelith_http::{Request, query};
+use kubelith_observe::metrics::reads::CacheRead;
+use kubelith_observe::metrics::requests::{DeprecatedApi, RequestMetrics, WatchCounter};
 use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {

@@ -1,9 +1,9 @@
 //! Logs every request at `-v=3`, and below that those that took long, with where the time went.
 
 use super::Layer;
-use crate::logging::verbosity;
 use kubelith_http::latency::{Latency, PARTS};
 use kubelith_http::{Request, Response};
+use kubelith_observe::logging::verbosity;
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use super::Layer;
 use super::max_in_flight::too_many_requests;
 use crate::fairness::{Fairness, Permit, Schema, Started};
-use crate::metrics::requests::RequestMetrics;
 use http::HeaderName;
 use kubelith_http::latency::{Part, track};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response};
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! The answers: `ok`, a line per check with `?verbose` and on failure, and each check under its own path.
 
 use super::{Check, HealthChecks};
-use crate::metrics::health::HealthMetrics;
 use http::StatusCode;
 use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use kubelith_meta::text::Quoted;
+use kubelith_observe::metrics::health::HealthMetrics;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -7,7 +7,6 @@ mod watch;
 pub use resource_ref::ResourceRef;
 pub use watch::{WatchEvent, WatchEvents, WatchKind};
 
-use crate::metrics::rest_client::RestClientMetrics;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method};
@@ -18,6 +17,7 @@ use kubelith_codec::json;
 use kubelith_http::{BoxHandler, Request, RequestBody, Response};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
+use kubelith_observe::metrics::rest_client::RestClientMetrics;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 

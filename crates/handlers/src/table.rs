@@ -1,7 +1,7 @@
 //! Tables: what `kubectl get` shows. Columns and most cells come from the descriptor; cells that no path gives
 //! come from functions of the layer above.
 
-use crate::handlers::{Context, views};
+use crate::{Context, views};
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_schema::jsonpath::JsonPath;

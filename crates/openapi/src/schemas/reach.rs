@@ -1,7 +1,7 @@
 //! Which types a document needs: those that its paths name, and what these refer to.
 
-use crate::openapi::published::Source;
-use crate::openapi::scalars;
+use crate::published::Source;
+use crate::scalars;
 use kubelith_meta::Str;
 use kubelith_schema::{Schema, Shape, StructType, TypeTable};
 use std::collections::{BTreeSet, HashMap};

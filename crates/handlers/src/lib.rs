@@ -1,6 +1,8 @@
 //! The verbs: what the API does with a request for a resource.
 
+pub mod api;
 pub mod body;
+pub mod cells;
 pub mod context;
 mod continue_token;
 mod create;
@@ -15,6 +17,7 @@ pub mod output;
 mod patch;
 pub mod scale;
 mod selection;
+pub mod table;
 mod to_end;
 pub mod typed;
 mod update;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::openapi::tests::{library, published};
+use crate::tests::{library, published};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use kubelith_codec::json;

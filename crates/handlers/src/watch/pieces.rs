@@ -1,8 +1,8 @@
 //! The events of a watch on their way out. Those that are ready at once go as one piece, so that a client pays for a frame,
 //! a TLS record and a write once; one that comes alone is sent as the bytes that all watchers share.
 
-use crate::metrics::requests::WatchCounter;
 use bytes::{Bytes, BytesMut};
+use kubelith_observe::metrics::requests::WatchCounter;
 use std::collections::VecDeque;
 
 /// Fits one frame of HTTP/2 as most clients have it, and with its head one record of TLS.

@@ -1,7 +1,7 @@
 //! The text of `/metrics` read as strictly as the format is written: what passes here, every scraper takes.
 
-use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN};
 use kubelith_http::{Body, BoxHandler, Reply, Request, Response};
+use kubelith_server::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@
 //! name. `v3` and `v2` write both as JSON, `gnostic` as protobuf. Documents are made when they are first asked for and
 //! kept compressed (`documents`); `serve` is the link of the server chain that answers with them.
 
+pub mod discovery;
 mod documents;
 mod foreign;
 mod gnostic;

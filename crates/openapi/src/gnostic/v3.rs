@@ -2,7 +2,7 @@
 
 use super::Form::{Double, Flag, Integer, Many, One, Text, Texts};
 use super::{Message, named, nested, text};
-use crate::openapi::v3::Document;
+use crate::v3::Document;
 use Message::{Any, Boxed, Default, Fields, Named, OrFlag, OrReference};
 use kubelith_meta::Value;
 

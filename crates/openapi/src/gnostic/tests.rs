@@ -1,9 +1,9 @@
 //! Reads what was written: field by field, without the tables.
 
 use super::{Form, Message};
-use crate::openapi::tests::{everything, library, shared};
-use crate::openapi::words::Words;
-use crate::openapi::{v2, v3};
+use crate::tests::{everything, library, shared};
+use crate::words::Words;
+use crate::{v2, v3};
 use kubelith_meta::Value;
 
 /// The fields of a message: numbers and the bytes or integers in them.

@@ -7,17 +7,15 @@
 mod config;
 mod context;
 mod export;
-mod otlp;
-#[cfg(test)]
-mod tests;
+pub mod otlp;
 
 pub use config::{TracingConfig, TracingEndpoint};
 pub use context::{SpanId, TraceContext, TraceId};
 
-use crate::lifecycle::Tasks;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Finished spans that wait for their batch. Beyond it, spans are dropped.
 const QUEUE: usize = 2048;
@@ -68,13 +66,16 @@ pub struct Begun {
 }
 
 impl Tracer {
-    /// Starts sending. `instance` tells this server from others.
-    pub fn start(config: &TracingConfig, instance: &str, tasks: &Tasks) -> Result<Tracer, String> {
+    /// A tracer, and the task that sends what it takes until `stopping`. `instance` tells this server from others.
+    pub fn new(
+        config: &TracingConfig,
+        instance: &str,
+        stopping: CancellationToken,
+    ) -> Result<(Tracer, impl Future<Output = ()> + Send + 'static + use<>), String> {
         let (queue, spans) = mpsc::channel(QUEUE);
         let exporter = export::Exporter::new(&config.endpoint, instance)?;
-        let stopping = tasks.stopping();
-        tasks.spawn("span-export", async move { exporter.run(spans, stopping).await });
-        Ok(Tracer { queue, per_million: config.sampling_rate_per_million })
+        let sending = async move { exporter.run(spans, stopping).await };
+        Ok((Tracer { queue, per_million: config.sampling_rate_per_million }, sending))
     }
 
     /// The place of a span whose caller sent `incoming`; `None` if it is not taken.

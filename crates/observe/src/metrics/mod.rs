@@ -14,8 +14,6 @@ pub mod rest_client;
 pub mod route;
 pub mod selection;
 pub mod series;
-#[cfg(test)]
-mod text_tests;
 pub mod workqueue;
 
 pub use prometheus;

@@ -11,7 +11,7 @@ pub mod backend;
 mod batch;
 mod event;
 mod log;
-pub(crate) mod objects;
+pub mod objects;
 mod policy;
 mod rotate;
 #[cfg(test)]

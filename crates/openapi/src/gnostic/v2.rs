@@ -2,7 +2,7 @@
 
 use super::Form::{Double, Flag, Integer, Many, One, Text, Texts};
 use super::{Message, named, nested, text};
-use crate::openapi::v2::Document;
+use crate::v2::Document;
 use Message::{Any, Boxed, Chosen, Fields, Named, OrFlag, OrReference};
 
 static INFO: Message = Fields(&[("title", 1, Text), ("version", 2, Text), ("description", 3, Text)], 7);

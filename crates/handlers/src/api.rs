@@ -1,10 +1,9 @@
 //! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
 //! and passes on what it does not serve.
 
-use crate::handlers::fields::KindFields;
-use crate::handlers::options::{FieldValidation, Write, WriteOptions};
-use crate::handlers::{self, Answering, By, Context, Endpoint, Limits, Query};
-use crate::metrics::requests::DeprecatedApi;
+use crate::fields::KindFields;
+use crate::options::{FieldValidation, Write, WriteOptions};
+use crate::{Answering, By, Context, Endpoint, Limits, Query};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
@@ -19,6 +18,7 @@ use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::time::Time;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_observe::metrics::requests::DeprecatedApi;
 use kubelith_registry::Warnings;
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::{HashMap, HashSet};
@@ -59,15 +59,15 @@ impl ActionCall {
         let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
-        let bytes = handlers::body::read(body, Limits::default().body_bytes).await?;
+        let bytes = crate::body::read(body, Limits::default().body_bytes).await?;
         let options = WriteOptions::parse(&self.query, Write::Create)?;
         let strictness = match options.field_validation {
             FieldValidation::Ignore => Strictness::Lenient,
             FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
         };
-        let decoded = handlers::typed::decode_any(&bytes, format, strictness, kinds)?;
+        let decoded = crate::typed::decode_any(&bytes, format, strictness, kinds)?;
         let kind = decoded.object.gvk();
-        handlers::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        crate::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
         if let Some(audit) = self.request.audit() {
             audit.request_object(&decoded.object);
         }
@@ -83,7 +83,7 @@ impl ActionCall {
     pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
         let options = WriteOptions::parse(&self.query, Write::Create)?;
         let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
-        let manager = handlers::context::manager_of(&options.field_manager, &self.headers);
+        let manager = crate::context::manager_of(&options.field_manager, &self.headers);
         let by = By { manager: &manager, subresource: &self.info.subresource, now };
         Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
     }
@@ -258,7 +258,7 @@ fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Requ
     let answering = match route {
         Route::Verb(endpoint, verb) => {
             let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
-            handlers::serve(cx, verb, request)
+            crate::serve(cx, verb, request)
         }
         Route::Action(action) => {
             let method = request.method().clone();
@@ -379,7 +379,7 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
     let accept = accept_of(headers);
     negotiate::route_accepts(&accept, &produces).map_err(route_error)?;
     if *verb == "patch" {
-        let types = handlers::patch_types(endpoint);
+        let types = crate::patch_types(endpoint);
         let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
     }

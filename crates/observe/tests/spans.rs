@@ -1,13 +1,13 @@
 //! From a request to a collector that speaks gRPC.
 
-use super::otlp::{self, ExportTraceServiceRequest, any_value};
-use super::{Tracer, TracingConfig, TracingEndpoint};
-use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubelith_http::{Body, BoxHandler, Reply, Request, Response};
+use kubelith_observe::spans::otlp::{self, ExportTraceServiceRequest, any_value};
+use kubelith_observe::spans::{Tracer, TracingConfig, TracingEndpoint};
+use kubelith_server::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use prost::Message;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ async fn spans_reach_the_collector() {
     let (address, mut received) = collector().await;
     let config = TracingConfig { endpoint: TracingEndpoint::Tcp(address), sampling_rate_per_million: 0 };
     let server = TestServer::start(|b| {
-        let tracer = Tracer::start(&config, "apiserver-x", &b.tasks()).unwrap();
+        let (tracer, sending) = Tracer::new(&config, "apiserver-x", b.tasks().stopping()).unwrap();
+        b.tasks().spawn("span-export", sending);
         b.delegate(echo()).tracer(Some(tracer))
     })
     .await;
@@ -92,7 +93,8 @@ async fn strangers_are_linked_when_they_are_taken() {
     let (address, mut received) = collector().await;
     let config = TracingConfig { endpoint: TracingEndpoint::Tcp(address), sampling_rate_per_million: 1_000_000 };
     let server = TestServer::start(|b| {
-        let tracer = Tracer::start(&config, "x", &b.tasks()).unwrap();
+        let (tracer, sending) = Tracer::new(&config, "x", b.tasks().stopping()).unwrap();
+        b.tasks().spawn("span-export", sending);
         b.delegate(echo()).tracer(Some(tracer))
     })
     .await;

@@ -3,6 +3,8 @@
 mod bench;
 mod conformance;
 #[cfg(test)]
+mod knots;
+#[cfg(test)]
 mod layers;
 mod profile;
 mod run;

@@ -4,7 +4,6 @@
 use crate::fields::KindFields;
 use crate::options::{FieldValidation, Write, WriteOptions};
 use crate::{Answering, By, Context, Endpoint, Limits, Query};
-use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -134,19 +133,15 @@ pub struct Routes {
 
 /// Serves `Routes` and passes on the rest.
 pub struct Api {
-    routes: ArcSwap<Known>,
+    routes: Routes,
+    /// Those that are in the routes.
+    groups: HashSet<Str>,
     next: BoxHandler,
 }
 
-/// Routes, and the groups that are in them.
-struct Known {
-    routes: Arc<Routes>,
-    groups: HashSet<Str>,
-}
-
-impl Known {
-    fn new(routes: Routes) -> Known {
-        Known { groups: routes.versions.keys().map(|gv| gv.group.clone()).collect(), routes: Arc::new(routes) }
+impl Api {
+    pub fn new(routes: Routes, next: BoxHandler) -> Arc<Api> {
+        Arc::new(Api { groups: routes.versions.keys().map(|gv| gv.group.clone()).collect(), routes, next })
     }
 
     /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
@@ -166,37 +161,22 @@ impl Served {
     }
 }
 
-impl Api {
-    pub fn new(routes: Routes, next: BoxHandler) -> Arc<Api> {
-        Arc::new(Api { routes: ArcSwap::from_pointee(Known::new(routes)), next })
-    }
-
-    pub fn routes(&self) -> Arc<Routes> {
-        self.routes.load().routes.clone()
-    }
-
-    pub fn set_routes(&self, routes: Routes) {
-        self.routes.store(Arc::new(Known::new(routes)));
-    }
-}
-
 impl Handler for Api {
     fn handle(&self, request: Request) -> Reply {
-        let known = self.routes.load();
         let info = request.carried().info.as_ref();
         if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
             let version = GroupVersion::new(info.group.clone(), info.version.clone());
-            if let Some(resources) = known.routes.versions.get(&version) {
+            if let Some(resources) = self.routes.versions.get(&version) {
                 let (served, info) = (resources.get(&info.resource), info.clone());
                 return answer(request, |asked, request| {
                     dispatch(served.ok_or_else(no_such_resource)?, info, asked, request)
                 });
             }
-            if !known.groups.contains(&info.group) {
+            if !self.groups.contains(&info.group) {
                 return self.next.handle(request);
             }
         }
-        if !known.owns(request.uri().path()) {
+        if !self.owns(request.uri().path()) {
             return self.next.handle(request);
         }
         let status = no_such_resource();

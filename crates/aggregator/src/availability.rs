@@ -13,9 +13,9 @@ use kubelith_auth::User;
 use kubelith_meta::time::Clock;
 use kubelith_meta::user::GROUP_MASTERS;
 use kubelith_meta::{Str, Value};
+use kubelith_outbound::proxy::{FetchFailed, Target, Transport};
 use kubelith_server::controller::Next;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
-use kubelith_server::proxy::{FetchFailed, Target, Transport};
 use std::sync::Arc;
 use std::time::Duration;
 

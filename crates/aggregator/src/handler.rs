@@ -4,10 +4,10 @@ use crate::resolve::Resolver;
 use crate::routes::{Backend, Routes};
 use http::StatusCode;
 use http::uri::PathAndQuery;
-use kubelith_server::proxy::{
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
+use kubelith_outbound::proxy::{
     Forward, HostHeader, Identity, Origin, Redirects, Target, canonical_query, encode_path, forward,
 };
-use kubelith_server::{BoxHandler, Handler, Reply, Request, Response, respond};
 use std::sync::Arc;
 use std::time::Duration;
 

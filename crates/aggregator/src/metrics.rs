@@ -1,8 +1,8 @@
 //! What the aggregator counts.
 
 use crate::api_service::Condition;
-use kubelith_server::metrics::prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
-use kubelith_server::metrics::{counters, gauges, register};
+use kubelith_observe::metrics::prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_observe::metrics::{counters, gauges, register};
 
 pub struct AggregatorMetrics {
     unavailable: IntGaugeVec,

@@ -3,9 +3,9 @@
 use crate::api_service::{ApiService, ServiceReference};
 use arc_swap::ArcSwap;
 use kubelith_meta::{GroupVersion, Str};
-use kubelith_server::egress::Route;
-use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
-use kubelith_server::tls::Trust;
+use kubelith_outbound::egress::Route;
+use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_tls::Trust;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 

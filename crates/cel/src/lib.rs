@@ -14,6 +14,7 @@ pub mod decl;
 pub mod declared;
 pub mod env;
 pub mod error;
+pub mod escape;
 pub mod estimate;
 pub mod eval;
 pub mod libraries;

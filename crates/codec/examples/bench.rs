@@ -38,11 +38,6 @@ fn main() {
         json::write(&mut out, &value);
         black_box(&out);
     });
-    time("protobuf to JSON", &mut || {
-        out.clear();
-        proto::to_json(&mut out, black_box(&data), &schema).expect("transcodes");
-        black_box(&out);
-    });
     time("value to protobuf", &mut || {
         out.clear();
         proto::encode(&mut out, black_box(&value), &schema).expect("encodes");

@@ -20,11 +20,6 @@ pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Appends the text of `bytes`.
-pub fn encode_into(bytes: &[u8], out: &mut String) {
-    STANDARD.encode_string(bytes, out);
-}
-
 pub fn decode(text: &str) -> Result<Vec<u8>, CorruptInput> {
     match STANDARD.decode(text) {
         Ok(bytes) => Ok(bytes),

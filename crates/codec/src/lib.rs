@@ -8,6 +8,7 @@ pub mod frames;
 pub mod gzip;
 pub mod json;
 pub mod negotiate;
+pub mod object;
 pub mod proto;
 pub mod typed;
 pub mod yaml;

@@ -195,14 +195,7 @@ fn protobuf() {
     mutate(4, 3_000, &objects, &words, |data| {
         let _ = proto::Envelope::read(data);
         for schema in &schemas {
-            let mut out = b"kept".to_vec();
-            let transcoded = proto::to_json(&mut out, data, schema);
-            assert!(out.starts_with(b"kept") && (transcoded.is_ok() || out.len() == 4));
-            if transcoded.is_ok() {
-                json::validate(&out[4..]).unwrap();
-            }
             if let Ok(value) = proto::from_slice(data, schema) {
-                assert_eq!(transcoded, Ok(()));
                 let bytes = proto::to_vec(&value, schema).unwrap();
                 proto::from_slice(&bytes, schema).unwrap();
             }

@@ -7,12 +7,11 @@
 use crate::Config;
 use crate::serving::{Serving, Table};
 use kubelith_auth::Answer;
+use kubelith_handlers::api::{Asked, answer};
+use kubelith_handlers::{Answering, Context, Endpoint, Query};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
 use kubelith_meta::{GroupResource, Status, Str};
 use kubelith_schema::Scope;
-use kubelith_server::api::{Answering, Asked, answer};
-use kubelith_server::handlers::{self, Context, Endpoint, Query};
-use kubelith_server::http::{BoxHandler, Handler, Reply, Request, RequestBody, Response};
-use kubelith_server::request_info::RequestInfo;
 use std::sync::Arc;
 
 pub struct Link {
@@ -104,7 +103,7 @@ fn run(
     Ok(match verb {
         "get" => Answer::begin(read(table, next, serving, cx, Box::new(request))),
         "list" => Answer::pending(read(table, next, serving, cx, Box::new(request))),
-        verb => handlers::serve(cx, verb, request),
+        verb => kubelith_handlers::serve(cx, verb, request),
     })
 }
 
@@ -118,8 +117,10 @@ async fn read(
 ) -> Result<Response, Status> {
     loop {
         let outcome = match cx.info.verb.as_str() {
-            "get" => handlers::read_one(cx.clone()).await,
-            verb => handlers::serve(cx.clone(), verb, http::Request::new(RequestBody::Full(None)).into()).await,
+            "get" => kubelith_handlers::read_one(cx.clone()).await,
+            verb => {
+                kubelith_handlers::serve(cx.clone(), verb, http::Request::new(RequestBody::Full(None)).into()).await
+            }
         };
         if table.is_current(&serving) {
             return outcome;

@@ -1,8 +1,8 @@
 //! What is counted of custom resources.
 
 use kubelith_meta::GroupVersion;
-use kubelith_server::metrics::prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Registry};
-use kubelith_server::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Registry};
+use kubelith_observe::metrics::{counters, histograms, register};
 use std::time::{Duration, Instant};
 
 /// Seconds, from a millisecond to sixteen seconds.

@@ -3,7 +3,7 @@
 use crate::controllers::Known;
 use crate::definition::{self, Definition, VersionSpec};
 use kubelith_meta::{GroupVersion, Map, Value};
-use kubelith_server::openapi::{DeleteAnswer, Detail, Dialect, Published, Words};
+use kubelith_openapi::{DeleteAnswer, Detail, Dialect, Published, Words};
 use kubelith_store::cache::CachedObject;
 use std::sync::Arc;
 

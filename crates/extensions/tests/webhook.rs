@@ -6,10 +6,10 @@ use common::{Server, definition, definitions, in_memory, start_with, things, val
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
+use kubelith_http::{Body, Handler, Reply, Request, Response};
 use kubelith_meta::{Status, Value};
-use kubelith_server::http::{Body, Handler, Reply, Request, Response};
+use kubelith_observe::metrics::prometheus::TextEncoder;
 use kubelith_server::loopback::ResourceRef;
-use kubelith_server::metrics::prometheus::TextEncoder;
 use kubelith_server::testing::TestServer;
 use kubelith_store::MemoryStore;
 use std::sync::{Arc, Mutex};

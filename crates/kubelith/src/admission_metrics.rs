@@ -1,11 +1,11 @@
 //! Metrics of admission: how long plugins and phases take, and what Pod Security decides.
 
 use kubelith_admission::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};
+use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
+use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
+use kubelith_observe::metrics::prometheus::{Histogram, HistogramVec, IntCounterVec, Registry};
+use kubelith_observe::metrics::{counters, histograms, register};
 use kubelith_registry::admission::Operation;
-use kubelith_server::metrics::prometheus::core::{Collector, Desc};
-use kubelith_server::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
-use kubelith_server::metrics::prometheus::{Histogram, HistogramVec, IntCounterVec, Registry};
-use kubelith_server::metrics::{counters, histograms, register};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

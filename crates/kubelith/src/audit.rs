@@ -1,11 +1,11 @@
 //! The audit log put together from the options.
 
 use crate::options::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
-use kubelith_server::audit::{Backends, LogBackend, LogTarget, Policy, RotatingFile, WebhookBackend};
-use kubelith_server::egress::Route;
+use kubelith_observe::audit::{Backends, LogBackend, LogTarget, Policy, RotatingFile, WebhookBackend};
+use kubelith_observe::metrics::audit::AuditMetrics;
+use kubelith_outbound::client::Kubeconfig;
+use kubelith_outbound::egress::Route;
 use kubelith_server::filters::audit::Audit;
-use kubelith_server::metrics::audit::AuditMetrics;
-use kubelith_server::outbound::Kubeconfig;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

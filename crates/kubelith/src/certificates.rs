@@ -7,7 +7,7 @@
 use crate::options::{Options, RequestHeaderOptions, StorageBackend};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::ServerBuilder;
-use kubelith_server::tls::{CertKeyFiles, Part, Pki, PkiOptions, ServingNames, local_names, pair_in};
+use kubelith_tls::{CertKeyFiles, Part, Pki, PkiOptions, ServingNames, local_names, pair_in};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ impl Certificates {
 }
 
 impl Admin {
-    fn write(&self, pki: &Pki) -> Result<(), kubelith_server::tls::pki::PkiError> {
+    fn write(&self, pki: &Pki) -> Result<(), kubelith_tls::pki::PkiError> {
         pki.write_admin_kubeconfig(&self.path, &self.server, self.serving.as_deref())
     }
 }

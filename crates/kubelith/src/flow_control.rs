@@ -3,14 +3,15 @@
 
 use crate::options::Options;
 use http::Method;
+use kubelith_http::{BoxHandler, Handler, Reply, Request};
 use kubelith_kube::Resources;
+use kubelith_observe::metrics::Metrics;
+use kubelith_server::Delegate;
 use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
 use kubelith_server::filters::{Layer, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
-use kubelith_server::metrics::Metrics;
 use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
-use kubelith_server::{BoxHandler, Delegate, Handler, Reply, Request};
 use kubelith_store::cache::{Hub, ResourceCache};
 use std::sync::Arc;
 use std::time::Duration;

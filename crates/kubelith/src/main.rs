@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            kubelith_server::logging::init(Default::default(), 0);
+            kubelith_observe::logging::init(Default::default(), 0);
             tracing::error!(err = error, "command failed");
             ExitCode::FAILURE
         }

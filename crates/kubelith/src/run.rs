@@ -8,18 +8,19 @@ use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
+use kubelith_listen::{HttpOptions, Listener, bind};
+use kubelith_observe::logging;
+use kubelith_observe::metrics::Metrics;
+use kubelith_observe::spans::Tracer;
+use kubelith_outbound::egress::Route;
 use kubelith_server::chain::ChainConfig;
-use kubelith_server::egress::Route;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
-use kubelith_server::listen::{self, HttpOptions, Listener, bind};
-use kubelith_server::metrics::Metrics;
 use kubelith_server::routes::{self, Routes};
-use kubelith_server::spans::Tracer;
-use kubelith_server::tls::{DynamicTls, TlsOptions, local_names};
-use kubelith_server::{ServerBuilder, ServerConfig, logging};
+use kubelith_server::{ServerBuilder, ServerConfig};
+use kubelith_tls::{DynamicTls, TlsOptions, local_names};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +112,12 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
-    let tracer = |config| Tracer::start(config, &identity.id, &builder.tasks());
+    let tasks = builder.tasks();
+    let tracer = |config| {
+        let (tracer, sending) = Tracer::new(config, &identity.id, tasks.stopping())?;
+        tasks.spawn("span-export", sending);
+        Ok::<Tracer, String>(tracer)
+    };
     let tracer = options.tracing.as_ref().map(tracer).transpose()?;
     let builder = builder.tracer(tracer);
     if let Some(path) = &options.debug_socket {
@@ -157,7 +163,7 @@ fn debug_socket(path: &Path, tasks: &Tasks) {
     let mut routes = Routes::default();
     routes::install_debug(&mut routes);
     routes::install_profiles(&mut routes, tasks.clone());
-    match listen::debug_socket(path, routes) {
+    match kubelith_server::debug_socket(path, routes) {
         Ok(serving) => tasks.spawn_until_stopped("debug-socket", serving),
         Err(why) => tracing::error!(err = %why, path = %path.display(), "failed to start the debug socket"),
     }

@@ -1,8 +1,8 @@
 //! What `--version` and `/version` say.
 
 use crate::options::CompatibilityOptions;
+use kubelith_features::VersionInfo;
 use kubelith_meta::text::Quoted;
-use kubelith_server::routes::VersionInfo;
 
 /// The build's facts come from the environment of the compiler; a plain `cargo build` has none.
 pub fn info() -> VersionInfo {

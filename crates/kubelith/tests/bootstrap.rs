@@ -86,7 +86,7 @@ fn without_own_address(text: &str, port: u16) -> String {
 }
 
 fn host_address() -> String {
-    kubelith_server::tls::local_names::primary_address().map_or_else(|| "127.0.0.1".to_owned(), |a| a.to_string())
+    kubelith_tls::local_names::primary_address().map_or_else(|| "127.0.0.1".to_owned(), |a| a.to_string())
 }
 
 /// The names of the checks in the reference's order; those of parts that are not there yet may be missing.

@@ -15,7 +15,6 @@ mod rewrite;
 mod strategy;
 mod typed;
 mod update;
-pub mod wire;
 
 pub use call::{Call, Mode, Warnings};
 pub use create::{Created, Wanted};

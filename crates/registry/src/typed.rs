@@ -2,10 +2,10 @@
 
 use crate::resource::{Encoder, set_resource_version};
 use crate::strategy::Strategy;
-use crate::wire::{object_json, versioned_json};
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
+use kubelith_codec::object::{object_json, versioned_json};
 use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_schema::canonical::{Empties, canonicalize};

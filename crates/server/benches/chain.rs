@@ -4,8 +4,8 @@
 //! measured is filters and metrics.
 
 use http::StatusCode;
+use kubelith_http::{Reply, Request, RequestBody, respond};
 use kubelith_server::testing::TestServer;
-use kubelith_server::{Reply, Request, RequestBody, respond};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -6,10 +6,10 @@
 use kubelith_auth::User;
 use kubelith_codec::json;
 use kubelith_fairness::{FlowSchema, PriorityLevel};
+use kubelith_http::{Request, RequestBody, RequestInfo};
 use kubelith_meta::Value;
+use kubelith_observe::metrics::Metrics;
 use kubelith_server::fairness::{Fairness, Objects, Started};
-use kubelith_server::metrics::Metrics;
-use kubelith_server::{Request, RequestBody, RequestInfo};
 use std::sync::Arc;
 use std::time::Instant;
 

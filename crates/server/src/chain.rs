@@ -7,11 +7,11 @@ use crate::filters::{
     Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
     logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
-use crate::http::BoxHandler;
 use crate::lifecycle::{Lifecycle, WaitGroup};
-use crate::metrics::Metrics;
-use crate::spans::Tracer;
 use kubelith_auth::Authorizer;
+use kubelith_http::BoxHandler;
+use kubelith_observe::metrics::Metrics;
+use kubelith_observe::spans::Tracer;
 use regex::Regex;
 use std::sync::Arc;
 use std::time::Duration;

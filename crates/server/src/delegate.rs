@@ -9,10 +9,10 @@
 //! these come out in the order extensions, kube, aggregator: the order in which health shows them.
 
 use crate::health::Check;
-use crate::http::BoxHandler;
 use crate::installation;
 use crate::lifecycle::{PostStartHook, PreShutdownHook};
 use crate::routes::ListedPaths;
+use kubelith_http::BoxHandler;
 use std::sync::Arc;
 
 pub struct Delegate {
@@ -98,7 +98,7 @@ impl From<BoxHandler> for Delegate {
     }
 }
 
-impl<H: crate::http::Handler> From<Arc<H>> for Delegate {
+impl<H: kubelith_http::Handler> From<Arc<H>> for Delegate {
     fn from(handler: Arc<H>) -> Delegate {
         Delegate::from(handler as BoxHandler)
     }

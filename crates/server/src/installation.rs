@@ -1,9 +1,7 @@
 //! Whether every path that is known at the start leads somewhere. Before that, a path that nobody knows may be one that
 //! comes a moment later: who hears 404 would take its objects for gone.
 
-use crate::handlers::output;
-use crate::http::{BoxHandler, Handler, Reply, Request};
-use crate::respond;
+use kubelith_http::{BoxHandler, Handler, Reply, Request, negotiated, respond};
 use kubelith_meta::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,7 +64,7 @@ pub fn nobody() -> BoxHandler {
         }
         let why = "the request has been made before all known HTTP paths have been installed, please try again";
         let status = Status::service_unavailable_for(why, RETRY_AFTER_SECONDS);
-        Reply::Ready(output::status(request.headers(), false, &status))
+        Reply::Ready(negotiated::status(request.headers(), false, &status))
     })
 }
 

@@ -5,47 +5,27 @@
 //! - Loops that reconcile objects are written with [`controller`], started in a post-start hook, and write through the
 //!   [`loopback`] client.
 
-pub mod api;
-pub mod audit;
-pub mod body;
 pub mod chain;
-pub mod context;
 pub mod controller;
+mod debug_socket;
 pub mod delegate;
-pub mod discovery;
-pub mod egress;
 pub mod fairness;
-pub mod features;
 pub mod filters;
-pub mod handlers;
 pub mod health;
-pub mod http;
 pub mod identity;
 pub mod installation;
 pub mod lifecycle;
-pub mod listen;
-pub mod logging;
 pub mod loopback;
-pub mod metrics;
-pub mod openapi;
-pub mod outbound;
-pub mod proxy;
 pub mod quality;
-pub mod query;
-pub mod request_info;
-pub mod respond;
 pub mod routes;
+pub mod served;
 pub mod server;
-pub mod spans;
-pub mod table;
 pub mod testing;
-pub mod tls;
-pub mod upgrade;
-pub mod upload;
 
 #[cfg(test)]
+mod served_tests;
+#[cfg(test)]
 mod server_tests;
+pub use debug_socket::debug_socket;
 pub use delegate::Delegate;
-pub use http::{Body, BoxHandler, Handler, Reply, Request, RequestBody, Response};
-pub use request_info::RequestInfo;
 pub use server::{Server, ServerBuilder, ServerConfig};

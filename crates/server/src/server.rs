@@ -3,17 +3,18 @@
 use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
 use crate::health::{Check, HealthChecks, health_routes};
-use crate::http::BoxHandler;
 use crate::installation;
 use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
-use crate::listen::{Listener, Stop};
 use crate::loopback::LoopbackClient;
-use crate::metrics::{Metrics, Selection, metrics_route};
-use crate::routes::{self, ListedPaths, Listing, Routes, VersionInfo};
-use crate::spans::Tracer;
-use crate::tls::server_config::RELOAD_INTERVAL;
+use crate::routes::{self, ListedPaths, Listing, Routes};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kubelith_features::VersionInfo;
+use kubelith_http::BoxHandler;
+use kubelith_listen::{Listener, Stop};
+use kubelith_observe::metrics::{Metrics, Selection, metrics_route};
+use kubelith_observe::spans::Tracer;
+use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -261,7 +262,8 @@ impl Server {
     pub async fn run(mut self, listener: Listener, stop: CancellationToken) -> Result<(), ServerFailed> {
         let stop_listening = Stop::default();
         self.watch_certificates(&listener);
-        self.metrics.watch_listener(&listener);
+        let stats = listener.stats();
+        self.metrics.watch_handshakes(move || stats.tls_handshake_errors.load(Ordering::Relaxed));
         let handler = self.chain.handler.clone();
         let mut serving = tokio::spawn(listener.serve(handler, stop_listening.clone()));
         self.start_hooks();

@@ -1,14 +1,13 @@
 //! The frame over a real socket: TLS, users, the chain's answers, and the way it stops.
-use crate::http::{Body, BoxHandler, Reply, Request, Response};
 use crate::lifecycle::PostStartHook;
-use crate::respond;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
-use crate::tls::Trust;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use kubelith_http::{Body, BoxHandler, Reply, Request, Response, respond};
+use kubelith_tls::Trust;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,11 +35,13 @@ fn the_order_of_the_filters_is_this() {
             c.chain.goaway_chance = 0.01;
             c.chain.hsts_directives = vec!["max-age=1".into()];
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
-            let metrics = crate::metrics::audit::AuditMetrics::new(&crate::metrics::prometheus::Registry::new());
+            let metrics = kubelith_observe::metrics::audit::AuditMetrics::new(
+                &kubelith_observe::metrics::prometheus::Registry::new(),
+            );
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = Some(Arc::new(crate::filters::audit::Audit {
                 policy: Default::default(),
-                backends: Arc::new(crate::audit::Backends::new(&metrics)),
+                backends: Arc::new(kubelith_observe::audit::Backends::new(&metrics)),
                 metrics: Arc::new(metrics),
             }));
             c.chain.service_quality = pass("service-quality");
@@ -243,8 +244,8 @@ async fn new_certificates_are_served_to_new_connections() {
     let serial = |s: &tokio_rustls::client::TlsStream<_>| s.get_ref().1.peer_certificates().unwrap()[0].to_vec();
     let old = serial(&first);
     std::fs::remove_file(server.pki_dir().join("apiserver.crt")).unwrap();
-    let names = crate::tls::PkiOptions::all(["localhost", "new"], ["127.0.0.1".parse().unwrap()]);
-    crate::tls::Pki::open(server.pki_dir(), names).unwrap();
+    let names = kubelith_tls::PkiOptions::all(["localhost", "new"], ["127.0.0.1".parse().unwrap()]);
+    kubelith_tls::Pki::open(server.pki_dir(), names).unwrap();
     server.tls.reload().unwrap();
     assert_ne!(serial(&server.connect(b"h2", true).await.unwrap()), old);
     let (mut sender, connection) =
@@ -321,7 +322,7 @@ async fn users_act_as_others_if_they_may() {
 
 #[tokio::test]
 async fn certificates_are_chosen_by_name() {
-    use crate::tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, TlsOptions, TlsPolicy};
+    use kubelith_tls::{CertKeyFiles, DynamicTls, Pki, PkiOptions, SniCertKey, TlsOptions, TlsPolicy};
     use rustls::pki_types::ServerName;
     let dir = tempfile::tempdir().unwrap();
     let files = |name: &str| {
@@ -393,7 +394,7 @@ async fn a_silent_connection_is_put_aside_and_picked_up_again() {
 async fn a_connection_can_be_taken_over() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let upper = handler(|mut request| {
-        let Some(connection) = crate::upgrade::on(&mut request) else {
+        let Some(connection) = kubelith_http::upgrade::on(&mut request) else {
             return Reply::Ready(respond::text(StatusCode::BAD_REQUEST, "no upgrade"));
         };
         tokio::spawn(async move {

@@ -69,9 +69,4 @@ impl StoreError {
     pub fn conflict(current: Option<KeyValue>) -> StoreError {
         StoreError::Conflict { current: current.map(Box::new) }
     }
-
-    /// Whether the same request can succeed later without anybody repairing anything.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, StoreError::Unavailable(_) | StoreError::Uncertain(_) | StoreError::NoSpace(_))
-    }
 }

@@ -20,7 +20,7 @@ pub fn clients(arguments: &[String]) -> Result<(), String> {
 }
 
 /// kube-rs takes minutes to compile, so only those who run it build it.
-pub const KUBE_RS: [&str; 2] = ["--features", "kube-rs"];
+const KUBE_RS: [&str; 2] = ["--features", "kube-rs"];
 
 fn build(arguments: &[String], features: &[&str]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--server" || argument == "--binary") {

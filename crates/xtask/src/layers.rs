@@ -5,13 +5,20 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 26] = [
     "kubelith",
     "kubelith-aggregator",
     "kubelith-extensions",
     "kubelith-kube",
     "kubelith-server",
+    "kubelith-handlers",
+    "kubelith-openapi",
+    "kubelith-listen",
     "kubelith-admission",
+    "kubelith-observe",
+    "kubelith-outbound",
+    "kubelith-http",
+    "kubelith-tls",
     "kubelith-auth",
     // Pure: beside merge and cel, but nothing between it and the server needs it.
     "kubelith-fairness",
@@ -24,6 +31,7 @@ const LAYERS: [&str; 18] = [
     "kubelith-cel",
     "kubelith-codec",
     "kubelith-schema",
+    "kubelith-features",
     "kubelith-meta",
 ];
 

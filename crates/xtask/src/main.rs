@@ -3,6 +3,10 @@
 mod bench;
 mod conformance;
 #[cfg(test)]
+mod deny;
+#[cfg(test)]
+mod knots;
+#[cfg(test)]
 mod layers;
 mod profile;
 mod run;
@@ -19,11 +23,16 @@ cargo xtask <command>
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
-  profile                                make the profile that release builds are optimised with
+  dist [--profile FILE]                  build the server for shipping, optimised with a profile (made if there is none)
+  profile [FILE]                         make that profile: what the server does under load
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Cargo starts the compiler through this program when it builds for shipping.
+    if let Some(code) = profile::compile(&arguments) {
+        return code;
+    }
     let outcome = match arguments.split_first() {
         Some((command, rest)) => dispatch(command, rest),
         None => Err(HELP.to_owned()),
@@ -44,7 +53,8 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
-        "profile" => profile::make(),
+        "dist" => profile::dist(rest),
+        "profile" => profile::make(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

@@ -1,7 +1,6 @@
 //! `cargo xtask test`: all that CI runs, in one command. A stage that fails does not keep the others from running, and a
 //! program that is missing is a failure.
 
-use crate::conformance::KUBE_RS;
 use crate::run::{binaries, cargo, command, follow, run};
 use crate::tools;
 use std::process::Command;
@@ -83,11 +82,13 @@ fn clippy(_: &[String]) -> Tally {
     Tally::of(run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])))
 }
 
-/// The programs that the later stages start.
+/// All that is built and run is built with these: packages that are built by themselves get fewer features of what they
+/// depend on (tests ask for more of tokio than the server does), and then everything would be built twice.
+const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kube-rs"];
+
+/// The tests, and the programs that the later stages start.
 fn build(_: &[String]) -> Tally {
-    let server = run(cargo().args(["build", "--quiet", "--package", "kubelith"]));
-    let drivers = run(cargo().args(["build", "--quiet", "--package", "kubelith-conformance"]).args(KUBE_RS));
-    [server, drivers].into_iter().map(Tally::of).fold(Tally::default(), Tally::plus)
+    Tally::of(run(cargo().args(["build", "--quiet", "--bins", "--tests"]).args(WHOLE)))
 }
 
 fn unit(filters: &[String]) -> Tally {
@@ -95,15 +96,15 @@ fn unit(filters: &[String]) -> Tally {
     let mut tests = cargo();
     if has_nextest {
         let quiet = ["--status-level=fail", "--final-status-level=fail", "--show-progress=none"];
-        tests.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass", "--cargo-quiet"]).args(quiet);
+        tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass", "--cargo-quiet"]).args(quiet);
     } else {
-        tests.args(["test", "--quiet", "--workspace", "--no-fail-fast"]);
+        tests.args(["test", "--quiet", "--no-fail-fast"]);
     }
-    tests.args(filters);
+    tests.args(WHOLE).args(filters);
     let mut tally = counted(&mut tests);
     if has_nextest && filters.is_empty() {
         // nextest leaves examples in documentation to cargo.
-        tally = tally.plus(counted(cargo().args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"])));
+        tally = tally.plus(counted(cargo().args(["test", "--quiet", "--doc", "--no-fail-fast"]).args(WHOLE)));
     }
     tally
 }

@@ -1,18 +1,16 @@
-//! All authenticators as one, in the reference's order, and what is removed from a request once its sender is known.
+//! All authenticators as one, in the reference's order.
 
 use super::anonymous::Anonymous;
 use super::audience::Agnostic;
 use super::bearer::BearerToken;
 use super::groups::AuthenticatedGroupAdder;
-use super::request_header::{RequestHeader, RequestHeaderNames};
+use super::request_header::RequestHeader;
 use super::token_cache::{CacheErrors, CachePolicy, TokenCache};
 use super::union::{OnError, TokenUnion, Union};
-use super::websocket::{self, WebSocketToken};
+use super::websocket::WebSocketToken;
 use super::x509::ClientCertificate;
 use crate::stats::TokenStats;
 use crate::traits::{Answer, Authentication, Authenticator, TokenAuthenticator};
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use kubelith_meta::Str;
 use kubelith_meta::time::Clock;
 use std::sync::Arc;
@@ -109,16 +107,6 @@ impl TokenAuthenticator for Arc<dyn TokenAuthenticator> {
     }
 }
 
-/// Removes credentials from a request whose sender is known, so that nothing behind us sees or repeats them.
-pub fn strip_credentials(headers: &mut HeaderMap, front_proxy: Option<&RequestHeaderNames>) {
-    headers.remove(AUTHORIZATION);
-    RequestHeaderNames::standard().remove_from(headers);
-    if let Some(names) = front_proxy {
-        names.remove_from(headers);
-    }
-    websocket::strip_token(headers);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,23 +166,5 @@ mod tests {
         assert_eq!(Probe::new().ask(strict.as_ref()), Ok(None));
         assert!(parts(TokenAuthenticators::default(), false).build(clock.clone()).is_none());
         assert!(parts(TokenAuthenticators::default(), true).build(clock).is_some());
-    }
-
-    #[test]
-    fn nothing_secret_is_left() {
-        let mut headers = Probe::new()
-            .header("authorization", "Bearer x")
-            .header("x-remote-user", "root")
-            .header("x-remote-group", "system:masters")
-            .header("x-remote-extra-scopes", "all")
-            .header("x-proxy-user", "root")
-            .header("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.eA, v4.channel.k8s.io")
-            .header("accept", "*/*")
-            .headers;
-        let names = RequestHeaderNames { username: vec!["X-Proxy-User".into()], ..RequestHeaderNames::default() };
-        strip_credentials(&mut headers, Some(&names));
-        let mut left: Vec<String> = headers.iter().map(|(k, v)| format!("{k}: {}", v.to_str().unwrap())).collect();
-        left.sort();
-        assert_eq!(left, ["accept: */*", "sec-websocket-protocol: v4.channel.k8s.io"]);
     }
 }

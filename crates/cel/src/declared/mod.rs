@@ -103,7 +103,7 @@ impl Object {
 
     /// The field as an expression that runs names it: words that need an escape can be written without it.
     pub fn field_named(&self, name: &str) -> Option<&Field> {
-        self.field(name).or_else(|| self.property(&crate::value::unescape(name)?))
+        self.field(name).or_else(|| self.property(&crate::escape::unescape(name)?))
     }
 
     /// The field as the object names it.

@@ -108,7 +108,7 @@ fn object(schema: &Structural, root: Root, name: &str) -> Declared {
     // `{}`, and each required member with its quotes, colon and comma.
     let mut min_size = 2;
     let mut add = |property: &str, schema: &Structural| {
-        let Some(escaped) = crate::value::escape::escape(property) else { return };
+        let Some(escaped) = crate::escape::escape(property) else { return };
         let Some(declared) = Declared::of_schema(schema, Root::of(schema), &format!("{name}.{escaped}")) else {
             return;
         };

@@ -2,7 +2,6 @@
 
 use super::{EvalError, MAX_DEPTH, Res, Val, convert, json};
 use crate::declared::{Declared, Kind, Object};
-use kubelith_meta::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -249,12 +248,5 @@ impl<'v, 'a> MapView<'v, 'a> {
             MapView::Map(_) => None,
             MapView::Json(map) | MapView::Object(map, _) | MapView::Members(map, _) => Some(map),
         }
-    }
-}
-
-/// For those who hold a value and want its member.
-impl<'a> Val<'a> {
-    pub fn json_member(value: &'a Value, name: &str) -> Option<Val<'a>> {
-        value.get(name).map(json::json_val)
     }
 }

@@ -6,7 +6,6 @@
 mod convert;
 mod equal;
 mod error;
-pub mod escape;
 mod json;
 mod list;
 mod map;
@@ -16,10 +15,10 @@ mod order;
 mod print;
 mod timestamp;
 
+pub use crate::escape::{escape, unescape};
 pub use convert::{double_to_int, double_to_uint};
 pub(crate) use equal::add_typed;
 pub use error::EvalError;
-pub use escape::{escape, unescape};
 pub use json::{json_val, member};
 pub use list::{Form, List, ListView};
 pub use map::{Key, Map, MapView};

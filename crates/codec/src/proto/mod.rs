@@ -11,14 +11,12 @@ mod list;
 mod names;
 #[cfg(test)]
 mod tests;
-mod transcode;
 pub(crate) mod wire;
 
 pub use decode::decode;
 pub use encode::{EncodeError, encode};
 pub use envelope::{Envelope, PREFIX, write_envelope};
 pub use list::ListFrame;
-pub use transcode::to_json;
 pub use wire::WireError;
 
 use crate::error::DecodeError;

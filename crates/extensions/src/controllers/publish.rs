@@ -4,8 +4,8 @@ use super::index::{Index, Known, Touched};
 use crate::metrics::ExtensionsMetrics;
 use crate::openapi;
 use kubelith_meta::GroupVersion;
-use kubelith_server::discovery::{Discovery, Entry, GroupVersion as DiscoveredVersion, Resource, Source};
-use kubelith_server::openapi::{OpenApi, Subject};
+use kubelith_openapi::discovery::{Discovery, Entry, GroupVersion as DiscoveredVersion, Resource, Source};
+use kubelith_openapi::{OpenApi, Subject};
 use std::sync::Arc;
 
 /// Of groups of custom resources among all groups.

@@ -6,12 +6,12 @@ use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::typed::Form;
 use kubelith_codec::yaml;
+use kubelith_handlers::body::summarize;
+use kubelith_handlers::{Decoded, Decoder};
 use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::{Encoder, render, set_resource_version};
 use kubelith_schema::SelectableField;
-use kubelith_server::handlers::body::summarize;
-use kubelith_server::handlers::{Decoded, Decoder};
 use kubelith_store::cache::{Rendered, Renderer};
 use std::sync::Arc;
 

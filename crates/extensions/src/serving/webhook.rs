@@ -15,9 +15,9 @@ use kubelith_meta::selector::validate_labels;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::{go_type, json_kind, quote};
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
+use kubelith_outbound::client::{ClientTls, Credential, HttpClient};
 use kubelith_registry::Conversion;
-use kubelith_server::outbound::{ClientTls, Credential, HttpClient};
-use kubelith_server::tls::Trust;
+use kubelith_tls::Trust;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

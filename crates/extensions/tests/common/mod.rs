@@ -3,20 +3,20 @@
 
 use kubelith_codec::json;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
+use kubelith_handlers::Limits;
+use kubelith_handlers::api::Api;
 use kubelith_kube::{Install, install, strategies};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_observe::metrics::Metrics;
+use kubelith_openapi::discovery::{Discovery, Source};
+use kubelith_openapi::{Library, OpenApi};
 use kubelith_registry::admission::AdmitAll;
-use kubelith_server::Delegate;
-use kubelith_server::api::Api;
-use kubelith_server::discovery::{Discovery, Source};
 use kubelith_server::fairness::ObjectCounts;
-use kubelith_server::handlers::Limits;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef, WatchKind};
-use kubelith_server::metrics::Metrics;
-use kubelith_server::openapi::{Library, OpenApi, Subject};
 use kubelith_server::testing::{ADMIN_TOKEN, TestServer};
+use kubelith_server::{Delegate, served};
 use kubelith_store::cache::Hub;
 use kubelith_store::{MemoryStore, Store};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         webhook_timeout,
     };
     let openapi = OpenApi::new(library);
-    openapi.put(Subject::of_routes(&installed.routes));
+    openapi.put(served::subjects(&installed.routes));
     let extensions = Extensions::new(config, discovery.clone(), openapi.clone());
     let served = extensions.clone();
     let chain = Delegate::end()

@@ -3,11 +3,11 @@
 
 use futures::future::BoxFuture;
 use http::StatusCode;
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_handlers::options::ListOptions;
+use kubelith_http::Response;
 use kubelith_meta::{GroupResource, Map, Status, Str, Value};
 use kubelith_schema::Unselectable;
-use kubelith_server::Response;
-use kubelith_server::api::{Action, ActionCall};
-use kubelith_server::handlers::options::ListOptions;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,8 +10,8 @@ pub use token_request::{TokenService, no_tokens};
 
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::{Authenticator, Authorizer};
+use kubelith_handlers::api::{Action, Routes};
 use kubelith_meta::{GroupVersion, Str};
-use kubelith_server::api::{Action, Routes};
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,10 +5,10 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use kubelith_auth::reviews::access::AccessReviewKind;
 use kubelith_auth::reviews::{self, access, rules, token};
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_http::Response;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_server::Response;
-use kubelith_server::api::{Action, ActionCall};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use http::StatusCode;
 use kubelith_auth::reviews::token_request::TokenRequests;
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_http::Response;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::{Call, Mode};
-use kubelith_server::Response;
-use kubelith_server::api::{Action, ActionCall};
 use std::sync::Arc;
 
 /// What gives out tokens, once its key is there: a key of our own is made while the server starts.

@@ -8,7 +8,7 @@ use kubelith_meta::{GroupVersionResource, Map, Value};
 use kubelith_server::controller::{Controller, Next};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::ResourceRef;
-use kubelith_server::tls::bundle;
+use kubelith_tls::bundle;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -18,10 +18,10 @@ mod storage;
 mod workloads;
 
 use crate::annotations;
+use kubelith_handlers::cells::Cells;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_schema::Column;
-use kubelith_server::table::Cells;
 use std::cmp::Ordering;
 
 /// The cell functions of the built-in kinds.

@@ -2,10 +2,10 @@
 
 use kubelith_codec::json;
 use kubelith_meta::{GroupResource, Status, Value};
+use kubelith_outbound::egress::Route;
+use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_registry::Resource;
-use kubelith_server::egress::Route;
-use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
-use kubelith_server::tls::Trust;
+use kubelith_tls::Trust;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::Parts;
 use kubelith_codec::json;
 use kubelith_meta::names::parse_ip_sloppy;
 use kubelith_meta::{GroupResource, Status, Value};
+use kubelith_outbound::proxy::Transport;
 use kubelith_registry::Resource;
-use kubelith_server::proxy::Transport;
 use std::net::IpAddr;
 use std::sync::Arc;
 

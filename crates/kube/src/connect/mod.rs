@@ -12,11 +12,11 @@ pub use kubelet::KubeletOptions;
 use crate::Resources;
 use kubelet::Kubelets;
 use kubelith_auth::Authorizer;
+use kubelith_handlers::api::Routes;
 use kubelith_meta::GroupVersion;
+use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_registry::Resource;
-use kubelith_server::api::Routes;
-use kubelith_server::proxy::{ClientCertificate, TlsClient, Transport};
-use kubelith_server::tls::Trust;
+use kubelith_tls::Trust;
 use run::Connect;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub fn install(
         return Ok(());
     };
     let anyone = TlsClient { trust: Trust::Anyone, server_name: None, certificate: ClientCertificate::none() };
-    let text = |e: kubelith_server::proxy::TlsClientError| e.to_string();
+    let text = |e: kubelith_outbound::proxy::TlsClientError| e.to_string();
     let parts = Arc::new(Parts {
         services,
         endpoints,

@@ -1,9 +1,9 @@
 //! What the query of a connection asks for, and what of it kubelets are told.
 
+use kubelith_http::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_server::query;
 
 /// A query's values by name.
 pub struct Parameters(Vec<(String, String)>);
@@ -24,7 +24,7 @@ impl Parameters {
 
     /// True unless it says false.
     pub fn flag(&self, key: &str) -> bool {
-        self.first(key).is_some_and(kubelith_server::request_info::is_true)
+        self.first(key).is_some_and(kubelith_http::request_info::is_true)
     }
 
     pub fn integer(&self, key: &str) -> Result<Option<i64>, Status> {

@@ -8,18 +8,17 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_http::{Body, Request, RequestBody, Response};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{GroupResource, GroupVersionKind, Status};
-use kubelith_registry::admission::{Operation, Request as AdmissionRequest};
-use kubelith_registry::{Call, Mode};
-use kubelith_server::api::{Action, ActionCall};
-use kubelith_server::filters::authorization;
-use kubelith_server::http::{Body, RequestBody};
-use kubelith_server::proxy::{
+use kubelith_outbound::proxy::{
     Forward, HostHeader, Origin, ProxyError, Redirects, Target, asks_for_upgrade, clean_path, encode_path,
     encode_query, forward,
 };
-use kubelith_server::{Request, Response};
+use kubelith_registry::admission::{Operation, Request as AdmissionRequest};
+use kubelith_registry::{Call, Mode};
+use kubelith_server::filters::authorization;
 use std::sync::Arc;
 
 /// Of an error's text that a kubelet sends.

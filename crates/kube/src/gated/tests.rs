@@ -1,5 +1,5 @@
 use super::*;
-use kubelith_server::features::{FeatureGates, GATES};
+use kubelith_features::{FeatureGates, GATES};
 
 fn value(text: &str) -> Value {
     kubelith_codec::json::parse(text.as_bytes()).unwrap()

@@ -2,11 +2,11 @@
 
 use super::Services;
 use kubelith_meta::names::Cidr;
-use kubelith_server::metrics::prometheus::{
+use kubelith_observe::metrics::prometheus::{
     DEFAULT_BUCKETS, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry,
 };
-use kubelith_server::metrics::pulled::{PulledFamilies, gauge_family};
-use kubelith_server::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::pulled::{PulledFamilies, gauge_family};
+use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

@@ -20,9 +20,9 @@ pub use repair::hook as repair_hook;
 
 use kubelith_meta::names::Cidr;
 use kubelith_meta::{Status, Value};
+use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_registry::{Begun, Call, DeleteBy, DeleteOptions, Objects};
 use kubelith_schema::Encoding;
-use kubelith_server::metrics::prometheus::Registry;
 use kubelith_store::cache::Hub;
 use metrics::{PoolMetrics, watch_ranges};
 use std::sync::Arc;

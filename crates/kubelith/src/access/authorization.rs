@@ -12,9 +12,9 @@ use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig
 use kubelith_auth::expression::NoExpressions;
 use kubelith_auth::remote::{Backoff, HttpFetch};
 use kubelith_meta::time::Duration;
-use kubelith_server::egress::Route;
+use kubelith_outbound::client::Kubeconfig;
+use kubelith_outbound::egress::Route;
 use kubelith_server::lifecycle::Tasks;
-use kubelith_server::outbound::Kubeconfig;
 use std::path::Path;
 use std::sync::Arc;
 

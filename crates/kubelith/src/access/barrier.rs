@@ -4,7 +4,7 @@
 use super::feed::RolesProgress;
 use http::Method;
 use kubelith_auth::authz::rbac::RBAC_GROUP;
-use kubelith_server::{BoxHandler, Handler, Reply, Request};
+use kubelith_http::{BoxHandler, Handler, Reply, Request};
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 use std::time::Duration;

@@ -42,7 +42,7 @@ impl ClientCas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kubelith_server::tls::{Pki, PkiOptions};
+    use kubelith_tls::{Pki, PkiOptions};
 
     #[test]
     fn new_authorities_are_taken_over_and_bad_ones_are_not() {

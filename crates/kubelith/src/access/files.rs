@@ -1,7 +1,7 @@
 //! Files that are read again while the server runs, and acted upon when their content changes.
 
 use kubelith_server::lifecycle::Tasks;
-use kubelith_server::tls::server_config::RELOAD_INTERVAL;
+use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::path::PathBuf;
 
 /// Some files and what they held when they were last accepted.

@@ -9,9 +9,9 @@
 use super::Shared;
 use kubelith_aggregator::{Config, Local, Routing};
 use kubelith_meta::GroupVersion;
+use kubelith_outbound::proxy::{ClientCertificate, Identity, Redirects};
 use kubelith_registry::Resource;
 use kubelith_server::Delegate;
-use kubelith_server::proxy::{ClientCertificate, Identity, Redirects};
 use kubelith_store::cache::ResourceCache;
 use std::sync::Arc;
 

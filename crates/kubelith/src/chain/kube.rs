@@ -2,12 +2,11 @@
 
 use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
+use kubelith_handlers::api::Api;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_kube::connect;
-use kubelith_server::Delegate;
-use kubelith_server::api::Api;
-use kubelith_server::discovery::Source;
-use kubelith_server::openapi::Subject;
+use kubelith_openapi::discovery::Source;
+use kubelith_server::{Delegate, served};
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
     connect::install(
@@ -18,7 +17,7 @@ pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Resu
         shared.options.features.enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
-    shared.openapi.put(Subject::of_routes(&builtin.routes));
+    shared.openapi.put(served::subjects(&builtin.routes));
     Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next))))
 }
 

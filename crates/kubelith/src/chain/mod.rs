@@ -17,8 +17,8 @@ mod shared;
 
 pub use shared::{Builtin, Frame, Shared};
 
+use kubelith_openapi::OpenApi;
 use kubelith_server::Delegate;
-use kubelith_server::openapi::OpenApi;
 
 /// Puts the servers one behind the other.
 pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> {

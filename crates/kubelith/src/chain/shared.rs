@@ -5,22 +5,23 @@ use crate::chain::own_requests::OwnRequests;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
 use kubelith_catalog::RuntimeConfig;
+use kubelith_handlers::Limits;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_observe::metrics::Metrics;
+use kubelith_openapi::discovery::Discovery;
+use kubelith_openapi::{Library, OpenApi};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
-use kubelith_server::discovery::Discovery;
-use kubelith_server::handlers::Limits;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
-use kubelith_server::metrics::Metrics;
-use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
@@ -130,7 +131,7 @@ impl<'a> Shared<'a> {
             installed.await.map_err(|e| e.to_string())?;
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let discovery = Discovery::new(address.to_string());
-        frame.metrics.requests.count_what_is_served(discovery.clone());
+        count_what_is_served(&frame.metrics.requests, discovery.clone());
         let shared = Shared {
             options,
             frame,
@@ -152,8 +153,8 @@ impl<'a> Shared<'a> {
 
 /// The built-in groups, for the server that serves them.
 pub struct Builtin {
-    pub routes: kubelith_server::api::Routes,
-    pub entries: Vec<kubelith_server::discovery::Entry>,
+    pub routes: kubelith_handlers::api::Routes,
+    pub entries: Vec<kubelith_openapi::discovery::Entry>,
 }
 
 /// What OpenAPI documents are made from.

@@ -1,7 +1,7 @@
 //! How requests reach other API servers.
 
 use crate::flags::Flags;
-use kubelith_server::tls::CertKeyFiles;
+use kubelith_tls::CertKeyFiles;
 
 #[derive(Debug, Clone, Default)]
 pub struct AggregatorOptions {

@@ -3,7 +3,7 @@
 use super::authentication::{duration, file};
 use crate::flags::Flags;
 use kubelith_meta::text::Quoted;
-use kubelith_server::audit::{BatchOptions, LogFormat, Mode, Rotation, Throttle, Truncation};
+use kubelith_observe::audit::{BatchOptions, LogFormat, Mode, Rotation, Throttle, Truncation};
 use std::path::PathBuf;
 use std::time::Duration;
 

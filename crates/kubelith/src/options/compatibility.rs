@@ -2,8 +2,8 @@
 //! (`--min-compatibility-version`).
 
 use crate::flags::Flags;
+use kubelith_features::{NEWEST, OLDEST, Releases};
 use kubelith_meta::text::Quoted;
-use kubelith_server::features::{NEWEST, OLDEST, Releases};
 
 /// A release `major.minor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

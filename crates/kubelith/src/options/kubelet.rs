@@ -2,7 +2,7 @@
 
 use crate::flags::Flags;
 use kubelith_kube::connect::KubeletOptions;
-use kubelith_server::egress::Route;
+use kubelith_outbound::egress::Route;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 

@@ -31,13 +31,13 @@ pub use storage::{StorageBackend, StorageOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_codec::yaml;
+use kubelith_features::FeatureGates;
 use kubelith_kube::Emulation;
 use kubelith_kube::connect::KubeletOptions;
-use kubelith_server::egress::Egress;
-use kubelith_server::features::FeatureGates;
-use kubelith_server::logging::Format;
-use kubelith_server::metrics::Selection;
-use kubelith_server::spans::TracingConfig;
+use kubelith_observe::logging::Format;
+use kubelith_observe::metrics::Selection;
+use kubelith_observe::spans::TracingConfig;
+use kubelith_outbound::egress::Egress;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]

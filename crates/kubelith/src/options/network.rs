@@ -2,9 +2,9 @@
 
 use crate::flags::Flags;
 use crate::flags::kind::PortRange;
+use kubelith_features::FeatureGates;
 use kubelith_kube::bootstrap::EndpointReconciler;
-use kubelith_server::features::FeatureGates;
-use kubelith_server::tls::local_names;
+use kubelith_tls::local_names;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 #[derive(Debug, Clone)]

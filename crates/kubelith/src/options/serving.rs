@@ -2,8 +2,8 @@
 
 use crate::flags::Flags;
 use crate::flags::kind::NamedCertKey;
-use kubelith_server::listen::{BindOptions, DEFAULT_MAX_STREAMS, Sharing};
-use kubelith_server::tls::{CertKeyFiles, SniCertKey, TlsPolicy};
+use kubelith_listen::{BindOptions, DEFAULT_MAX_STREAMS, Sharing};
+use kubelith_tls::{CertKeyFiles, SniCertKey, TlsPolicy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 

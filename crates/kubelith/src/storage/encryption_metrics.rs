@@ -1,9 +1,9 @@
 //! Metrics of encryption at rest with KMS plugins.
 
-use kubelith_server::metrics::prometheus::{
+use kubelith_observe::metrics::prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry, exponential_buckets,
 };
-use kubelith_server::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

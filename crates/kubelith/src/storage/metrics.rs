@@ -2,10 +2,10 @@
 //! it is asked for.
 
 use kubelith_meta::GroupResource;
-use kubelith_server::metrics::prometheus::core::{Collector, Desc};
-use kubelith_server::metrics::prometheus::proto::MetricFamily;
-use kubelith_server::metrics::prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
-use kubelith_server::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
+use kubelith_observe::metrics::prometheus::proto::MetricFamily;
+use kubelith_observe::metrics::prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
 use kubelith_store::encryption::Reloaded;

@@ -116,17 +116,9 @@ impl<'a> ObjectMeta<'a> {
         self.time("creationTimestamp")
     }
 
-    pub fn deletion_timestamp(self) -> Option<Time> {
-        self.time("deletionTimestamp")
-    }
-
     /// Whether a deletion has begun. True even for a timestamp that cannot be read.
     pub fn is_being_deleted(self) -> bool {
         self.get("deletionTimestamp").is_some()
-    }
-
-    pub fn deletion_grace_period_seconds(self) -> Option<i64> {
-        self.get("deletionGracePeriodSeconds").and_then(Value::as_i64)
     }
 
     fn list(self, key: &str) -> &'a [Value] {
@@ -174,10 +166,6 @@ impl<'a> OwnerReference<'a> {
 
     pub fn is_controller(self) -> bool {
         self.0.get("controller").and_then(Value::as_bool).unwrap_or(false)
-    }
-
-    pub fn blocks_owner_deletion(self) -> bool {
-        self.0.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or(false)
     }
 
     pub fn value(self) -> &'a Value {

@@ -1,7 +1,7 @@
 //! Changing an object's metadata. An empty value leaves no field behind, as on the wire.
 
 use super::ObjectMeta;
-use crate::{Map, Str, Time, Value};
+use crate::{Map, Time, Value};
 
 /// An object's `metadata`, to change.
 #[derive(Debug)]
@@ -35,16 +35,8 @@ impl<'a> ObjectMetaMut<'a> {
         self.set("name", name)
     }
 
-    pub fn set_generate_name(&mut self, prefix: &str) -> &mut Self {
-        self.set("generateName", prefix)
-    }
-
     pub fn set_namespace(&mut self, namespace: &str) -> &mut Self {
         self.set("namespace", namespace)
-    }
-
-    pub fn set_uid(&mut self, uid: &str) -> &mut Self {
-        self.set("uid", uid)
     }
 
     pub fn set_resource_version(&mut self, version: &str) -> &mut Self {
@@ -59,10 +51,6 @@ impl<'a> ObjectMetaMut<'a> {
         self.set("creationTimestamp", time.map(Time::rfc3339))
     }
 
-    pub fn set_deletion_timestamp(&mut self, time: Option<Time>) -> &mut Self {
-        self.set("deletionTimestamp", time.map(Time::rfc3339))
-    }
-
     /// Zero seconds are a value like others here: the field is optional, not empty.
     pub fn set_deletion_grace_period_seconds(&mut self, seconds: Option<i64>) -> &mut Self {
         match seconds {
@@ -72,20 +60,12 @@ impl<'a> ObjectMetaMut<'a> {
         self
     }
 
-    pub fn set_labels(&mut self, labels: Map) -> &mut Self {
-        self.set("labels", labels)
-    }
-
     pub fn set_label(&mut self, key: &str, value: &str) -> &mut Self {
         self.set_entry("labels", key, value)
     }
 
     pub fn remove_label(&mut self, key: &str) -> Option<Value> {
         self.remove_entry("labels", key)
-    }
-
-    pub fn set_annotations(&mut self, annotations: Map) -> &mut Self {
-        self.set("annotations", annotations)
     }
 
     pub fn set_annotation(&mut self, key: &str, value: &str) -> &mut Self {
@@ -108,11 +88,6 @@ impl<'a> ObjectMetaMut<'a> {
             self.0.remove(map);
         }
         removed
-    }
-
-    pub fn set_finalizers<S: Into<Str>>(&mut self, names: impl IntoIterator<Item = S>) -> &mut Self {
-        let names: Vec<Value> = names.into_iter().map(|n| Value::String(n.into())).collect();
-        self.set("finalizers", Value::Array(names))
     }
 
     /// Appends a finalizer unless it is there.
@@ -141,10 +116,6 @@ impl<'a> ObjectMetaMut<'a> {
             self.0.remove("finalizers");
         }
         removed
-    }
-
-    pub fn set_owner_references(&mut self, owners: Vec<Value>) -> &mut Self {
-        self.set("ownerReferences", Value::Array(owners))
     }
 
     pub fn set_managed_fields(&mut self, entries: Vec<Value>) -> &mut Self {

@@ -123,20 +123,8 @@ impl Status {
         self.reason == Reason::Expired
     }
 
-    pub fn is_server_timeout(&self) -> bool {
-        self.reason == Reason::ServerTimeout
-    }
-
     pub fn is_too_many_requests(&self) -> bool {
         self.reason == Reason::TooManyRequests || self.code == 429
-    }
-
-    pub fn is_request_entity_too_large(&self) -> bool {
-        self.reason == Reason::RequestEntityTooLarge || self.code == 413
-    }
-
-    pub fn is_store_read_error(&self) -> bool {
-        self.reason == Reason::StoreReadError
     }
 
     pub fn is_too_large_resource_version(&self) -> bool {

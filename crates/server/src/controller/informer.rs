@@ -1,7 +1,6 @@
 //! Follows a watch cache and tells every change, none twice and none lost.
 
-use kubelith_codec::json;
-use kubelith_meta::{Str, Value};
+use kubelith_meta::Str;
 use kubelith_store::cache::{CachedObject, EventKind, Objects, ResourceCache, Scope};
 use std::sync::Arc;
 
@@ -26,21 +25,6 @@ impl Change {
     pub fn is_deletion(&self) -> bool {
         self.new.is_none()
     }
-
-    /// The state before, parsed.
-    pub fn old_value(&self) -> Option<Value> {
-        self.old.as_deref().and_then(value)
-    }
-
-    /// The state after, parsed.
-    pub fn new_value(&self) -> Option<Value> {
-        self.new.as_deref().and_then(value)
-    }
-}
-
-/// A cached object as a value; `None` if what is stored cannot be read.
-pub(super) fn value(object: &CachedObject) -> Option<Value> {
-    json::parse_stored(&object.json()).ok()
 }
 
 /// Tells `tell` all objects as created, calls `listed`, then tells changes until dropped.

@@ -1,8 +1,8 @@
 //! A queue of keys. A key waits in it once, however often it was added; one that is added while a worker has it comes
 //! again when that worker is done, so that no two workers ever have the same key.
 
-use crate::metrics::workqueue::QueueMetrics;
 use kubelith_meta::Str;
+use kubelith_observe::metrics::workqueue::QueueMetrics;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

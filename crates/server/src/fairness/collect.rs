@@ -2,8 +2,8 @@
 
 use super::Fairness;
 use super::in_flight::{Kind, Phase};
-use crate::metrics::register as register_collector;
 use kubelith_fairness::timing::Observed;
+use kubelith_observe::metrics::register as register_collector;
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};

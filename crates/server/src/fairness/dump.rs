@@ -2,12 +2,10 @@
 
 use super::Fairness;
 use super::level::{About, Clock};
-use crate::http::{BoxHandler, Reply, Request};
-use crate::query;
-use crate::respond;
 use crate::routes::{Listing, Routes};
 use http::StatusCode;
 use kubelith_fairness::queue_set;
+use kubelith_http::{BoxHandler, Reply, Request, query, respond};
 use kubelith_meta::time::{Duration, Time};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -2,11 +2,10 @@
 
 use super::ObjectCounts;
 use super::config::Schema;
-use crate::http::Request;
-use crate::query;
-use crate::request_info::{RequestInfo, is_true};
 use kubelith_fairness::watches::{WatchCounts, Watched};
 use kubelith_fairness::work::{self, Listing, Work};
+use kubelith_http::request_info::is_true;
+use kubelith_http::{Request, RequestInfo, query};
 use kubelith_meta::selector::FieldSelector;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};

@@ -1,11 +1,11 @@
 //! How many short requests run and wait, reads and writes apart: for metrics alone.
 
 use super::level::Clock;
-use crate::metrics::prometheus::IntGauge;
-use crate::metrics::requests::RequestMetrics;
-use crate::request_info::RequestInfo;
 use kubelith_fairness::Nanos;
 use kubelith_fairness::timing::{Observed, TimedRatio};
+use kubelith_http::RequestInfo;
+use kubelith_observe::metrics::prometheus::IntGauge;
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 

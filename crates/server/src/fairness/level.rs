@@ -2,7 +2,6 @@
 
 use super::config::Schema;
 use super::in_flight::{InFlight, Kind, Phase};
-use crate::request_info::RequestInfo;
 use kubelith_auth::User;
 use kubelith_fairness::borrowing::Demand;
 use kubelith_fairness::dropped::Dropped;
@@ -10,6 +9,7 @@ use kubelith_fairness::queue_set::{Cancelled, Reason};
 use kubelith_fairness::spec::Discipline;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Admission, Nanos, QueueSet, SECOND, Ticket};
+use kubelith_http::RequestInfo;
 use kubelith_meta::Str;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,9 +1,9 @@
 //! What flow control counts per request, under the reference's names. What can be read off the levels when it is
 //! asked for is in `collect`.
 
-use crate::metrics::{counters, gauges, histograms};
 use kubelith_fairness::queue_set::Reason;
 use kubelith_meta::Str;
+use kubelith_observe::metrics::{counters, gauges, histograms};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
 const QUEUE_LENGTHS: &[f64] = &[0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];

@@ -16,8 +16,6 @@ mod in_flight;
 mod level;
 mod metrics;
 
-use crate::http::Request;
-use crate::request_info::RequestInfo;
 use arc_swap::ArcSwap;
 use config::Config;
 pub use config::Schema;
@@ -28,6 +26,7 @@ pub use in_flight::InFlight;
 use kubelith_auth::User;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
+use kubelith_http::{Request, RequestInfo};
 pub use level::{Clock, Permit, Started, Turn};
 use metrics::FlowMetrics;
 use prometheus::Registry;

@@ -3,16 +3,15 @@
 
 use super::*;
 use crate::filters::priority_and_fairness;
-use crate::http::{Handler, Reply, RequestBody, Response};
-use crate::metrics::Metrics;
-use crate::respond;
 use crate::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;
+use kubelith_http::{Handler, Reply, RequestBody, Response, respond};
 use kubelith_meta::Str;
+use kubelith_observe::metrics::Metrics;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -38,7 +37,7 @@ impl Handler for Gate {
 struct Frame {
     fairness: Arc<Fairness>,
     metrics: Metrics,
-    handler: crate::http::BoxHandler,
+    handler: kubelith_http::BoxHandler,
     entered: mpsc::UnboundedReceiver<Str>,
     open: Arc<Semaphore>,
 }
@@ -236,7 +235,7 @@ async fn seats_are_kept_for_watches_and_then_given_on() {
         let mut request =
             Request::from(http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).unwrap());
         let plain = path.split('?').next().unwrap();
-        let info = crate::RequestInfo::parse(request.method(), plain, request.uri()).unwrap();
+        let info = kubelith_http::RequestInfo::parse(request.method(), plain, request.uri()).unwrap();
         request.carried_mut().info = Some(Arc::new(info));
         let user = User::named("writer").with_groups(&["devs"]);
         request.carried_mut().user = Some(Arc::new(user));
@@ -399,7 +398,7 @@ async fn works_behind_a_real_server() {
             config.chain.authorizer = Arc::new(AlwaysAllow);
             config.chain.flow_control = Some(layer);
         },
-        |builder| builder.delegate(gate as crate::http::BoxHandler),
+        |builder| builder.delegate(gate as kubelith_http::BoxHandler),
     )
     .await;
     let elephant = || server.get(PODS, USER_TOKEN);

@@ -2,22 +2,21 @@
 
 use super::Layer;
 use super::authentication::AuthenticationNotes;
-use super::latency::{Latency, PARTS};
-use crate::audit::{
-    AuditContext, Backends, Captured, Event, Facts, Level, ObjectRef, Policy, RequestAudit, ResponseStatus, Stage,
-    objects,
-};
-use crate::body::BodyEnd;
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::lifecycle::tasks::panic_message;
-use crate::metrics::audit::AuditMetrics;
-use crate::respond;
 use futures::FutureExt;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use kubelith_auth::User;
+use kubelith_http::body::BodyEnd;
+use kubelith_http::latency::{Latency, PARTS};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::Str;
 use kubelith_meta::time::{Clock, SystemClock, Time};
+use kubelith_observe::audit::{
+    AuditContext, Backends, Captured, Event, Facts, Level, ObjectRef, Policy, RequestAudit, ResponseStatus, Stage,
+    objects,
+};
+use kubelith_observe::metrics::audit::AuditMetrics;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

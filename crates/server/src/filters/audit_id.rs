@@ -2,8 +2,8 @@
 //! client's log, ours and the audit log together.
 
 use super::Layer;
-use crate::context::AuditId;
 use http::{HeaderName, HeaderValue};
+use kubelith_http::context::AuditId;
 use kubelith_meta::{Str, random};
 
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");

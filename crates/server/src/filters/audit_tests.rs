@@ -1,10 +1,9 @@
 use super::*;
-use crate::audit::backend::Written;
-use crate::audit::{Backend, Mode};
-use crate::http::{Body, RequestBody};
-use crate::request_info::RequestInfo;
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use kubelith_http::{Body, RequestBody, RequestInfo};
+use kubelith_observe::audit::backend::Written;
+use kubelith_observe::audit::{Backend, Mode};
 use std::sync::Mutex;
 
 #[derive(Default)]
@@ -41,7 +40,7 @@ struct Probe {
 
 fn probe(rule: &str, fails: bool) -> Probe {
     let policy = Policy::parse(format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{rule}]").as_bytes());
-    let metrics = Arc::new(AuditMetrics::new(&crate::metrics::prometheus::Registry::new()));
+    let metrics = Arc::new(AuditMetrics::new(&kubelith_observe::metrics::prometheus::Registry::new()));
     let lines = Arc::new(Lines { fails, ..Lines::default() });
     let mut backends = Backends::new(&metrics);
     let mode = if fails { Mode::BlockingStrict } else { Mode::Blocking };

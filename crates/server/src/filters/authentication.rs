@@ -1,11 +1,7 @@
 //! Finds out who asks, or answers 401. Credentials do not go further than this.
 
 use super::Layer;
-use super::latency::{Part, track};
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
 use crate::loopback::LoopbackUser;
-use crate::metrics::auth::AuthMetrics;
-use crate::respond;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
@@ -14,7 +10,10 @@ use kubelith_auth::authn::websocket;
 use kubelith_auth::traits::Notes;
 use kubelith_auth::user::{ANONYMOUS, GROUP_UNAUTHENTICATED};
 use kubelith_auth::{Answer, AuthRequest, Authentication as Outcome, Authenticator, User};
+use kubelith_http::latency::{Part, track};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::{Status, Str};
+use kubelith_observe::metrics::auth::AuthMetrics;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -170,4 +169,47 @@ fn close_connection(response: &mut Response) {
 
 fn is_anonymous(user: &User) -> bool {
     user.name == ANONYMOUS || user.in_group(GROUP_UNAUTHENTICATED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+    use kubelith_auth::authn::anonymous::Anonymous;
+    use kubelith_http::{RequestBody, RequestInfo};
+    use kubelith_observe::metrics::Metrics;
+
+    #[tokio::test]
+    async fn nothing_secret_goes_further() {
+        let names = RequestHeaderNames { username: vec!["X-Proxy-User".into()], ..RequestHeaderNames::default() };
+        let options = AuthenticationOptions {
+            authenticator: Arc::new(Anonymous::new([])),
+            audiences: Vec::new(),
+            proxy_headers: Some(names),
+        };
+        let behind: BoxHandler = Arc::new(|request: Request| -> Reply {
+            let mut left: Vec<String> =
+                request.headers().iter().map(|(k, v)| format!("{k}: {}", v.to_str().unwrap())).collect();
+            left.sort();
+            Reply::Ready(respond::text(StatusCode::OK, left.join("\n")))
+        });
+        let chain = layer(options, Metrics::new().auth, unauthorized()).wrap(behind);
+        let mut request = http::Request::get("/api/v1/nodes");
+        for (name, value) in [
+            ("authorization", "Bearer x"),
+            ("x-remote-user", "root"),
+            ("x-remote-group", "system:masters"),
+            ("x-remote-extra-scopes", "all"),
+            ("x-proxy-user", "root"),
+            ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.eA, v4.channel.k8s.io"),
+            ("accept", "*/*"),
+        ] {
+            request = request.header(name, value);
+        }
+        let mut request = Request::from(request.body(RequestBody::Full(None)).unwrap());
+        let info = RequestInfo::parse(request.method(), "/api/v1/nodes", request.uri()).unwrap();
+        request.carried_mut().info = Some(Arc::new(info));
+        let answer = chain.handle(request).await;
+        assert_eq!(answer.body().complete_bytes().unwrap(), "accept: */*\nsec-websocket-protocol: v4.channel.k8s.io");
+    }
 }

@@ -1,14 +1,13 @@
 //! Lets a request on if its user may do what it asks; else 403 with who, what and why.
 
 use super::Layer;
-use super::latency::{Part, track};
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
-use crate::metrics::auth::AuthMetrics;
-use crate::respond;
 use kubelith_auth::forbidden::forbidden_detail;
 use kubelith_auth::traits::Selector;
 use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
+use kubelith_http::latency::{Part, track};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::{GroupResource, Status};
+use kubelith_observe::metrics::auth::AuthMetrics;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,12 +1,12 @@
 //! Lets scripts of other origins in, if `--cors-allowed-origins` names them.
 
 use super::Layer;
-use crate::http::{Body, Reply, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ORIGIN,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_http::{Body, Reply, Response};
 use regex::Regex;
 
 const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, OPTIONS, PUT, DELETE, PATCH");

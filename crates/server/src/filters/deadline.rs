@@ -2,9 +2,7 @@
 //! it came in.
 
 use super::Layer;
-use crate::http::Reply;
-use crate::query;
-use crate::respond;
+use kubelith_http::{Reply, query, respond};
 use kubelith_meta::Status;
 use std::time::Duration;
 

@@ -2,10 +2,9 @@
 
 use super::Layer;
 use super::authorization::attributes;
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
-use crate::respond;
 use kubelith_auth::Authorizer;
 use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use std::sync::Arc;
 
 struct Shared {

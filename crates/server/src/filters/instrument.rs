@@ -1,21 +1,13 @@
 //! Counts and times requests that got as far as a handler.
 
 use super::Layer;
-use super::latency::Part;
-use crate::handlers::watch;
-use crate::http::Request;
-use crate::metrics::reads::CacheRead;
-use crate::metrics::requests::{Labels, RequestMetrics};
-use crate::query;
 use http_body::Body as _;
-use kubelith_meta::Str;
+use kubelith_http::labels::Labels;
+use kubelith_http::latency::Part;
+use kubelith_http::{Request, query};
+use kubelith_observe::metrics::reads::CacheRead;
+use kubelith_observe::metrics::requests::{DeprecatedApi, RequestMetrics, WatchCounter};
 use std::sync::Arc;
-
-/// In an answer's extensions if the API that was asked is deprecated: the release that no longer has it.
-#[derive(Debug, Clone)]
-pub struct DeprecatedApi {
-    pub removed_release: Str,
-}
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
@@ -50,7 +42,7 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             }
             let Some(guard) = long_running else { return response };
             match metrics.watch_events(&labels).filter(|_| code == 200) {
-                Some(events) => match response.extensions_mut().remove::<watch::Counter>() {
+                Some(events) => match response.extensions_mut().remove::<WatchCounter>() {
                     Some(counter) => {
                         counter.set(events);
                         response.map(|body| body.with_guard(guard))

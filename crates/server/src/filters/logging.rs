@@ -1,9 +1,9 @@
 //! Logs every request at `-v=3`, and below that those that took long, with where the time went.
 
 use super::Layer;
-use super::latency::{Latency, PARTS};
-use crate::http::{Request, Response};
-use crate::logging::verbosity;
+use kubelith_http::latency::{Latency, PARTS};
+use kubelith_http::{Request, Response};
+use kubelith_observe::logging::verbosity;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ struct Line {
 impl Line {
     fn of(request: &Request) -> Line {
         Line {
-            verb: crate::metrics::requests::reported_verb(request).to_owned(),
+            verb: kubelith_http::labels::reported_verb(request).to_owned(),
             uri: request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned(),
             user_agent: request.header("user-agent").to_owned(),
             audit_id: request.audit_id().to_owned(),

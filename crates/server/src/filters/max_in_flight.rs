@@ -2,13 +2,12 @@
 //! (`--max-requests-inflight`, `--max-mutating-requests-inflight`). Used when priority and fairness is off.
 
 use super::Layer;
-use crate::http::{Reply, Response};
-use crate::metrics::prometheus::IntGauge;
-use crate::metrics::requests::RequestMetrics;
-use crate::respond;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
 use kubelith_auth::user::GROUP_MASTERS;
+use kubelith_http::{Reply, Response, respond};
+use kubelith_observe::metrics::prometheus::IntGauge;
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

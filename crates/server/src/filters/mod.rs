@@ -25,7 +25,7 @@ pub mod wait_group;
 pub mod warnings;
 pub mod watch_termination;
 
-use crate::http::{BoxHandler, Handler, Reply, Request};
+use kubelith_http::{BoxHandler, Handler, Reply, Request};
 use std::sync::Arc;
 
 /// A filter that waits for the link it comes before.

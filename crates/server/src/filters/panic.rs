@@ -1,11 +1,10 @@
 //! A panic in a handler is a 500 for its request alone.
 
 use super::Layer;
-use crate::http::{Reply, Response};
 use crate::lifecycle::tasks::panic_message;
-use crate::respond;
 use futures::FutureExt;
 use http::StatusCode;
+use kubelith_http::{Reply, Response, respond};
 use kubelith_meta::Status;
 use kubelith_meta::status::ForeignResponse;
 use std::any::Any;

@@ -1,12 +1,12 @@
 //! Lets a request on when its priority level has seats for it, lets it wait for its turn, or refuses it.
 
 use super::Layer;
-use super::latency::{Part, track};
 use super::max_in_flight::too_many_requests;
 use crate::fairness::{Fairness, Permit, Schema, Started};
-use crate::http::{BoxHandler, Handler, Reply, Request, Response};
-use crate::metrics::requests::RequestMetrics;
 use http::HeaderName;
+use kubelith_http::latency::{Part, track};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, Response};
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

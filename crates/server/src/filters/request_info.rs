@@ -1,12 +1,9 @@
 //! Reads what the request is about, once for all.
 
 use super::Layer;
-use crate::context::Received;
-use crate::http::Reply;
-use crate::query;
-use crate::request_info::RequestInfo;
-use crate::respond;
 use http::StatusCode;
+use kubelith_http::context::Received;
+use kubelith_http::{Reply, RequestInfo, query, respond};
 use std::sync::Arc;
 
 pub fn layer() -> Layer {

@@ -2,11 +2,10 @@
 //! (`--shutdown-send-retry-after`).
 
 use super::Layer;
-use crate::http::{Reply, Request};
 use crate::loopback::LoopbackUser;
-use crate::respond;
 use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use kubelith_http::{Reply, Request, respond};
 use tokio_util::sync::CancellationToken;
 
 pub fn layer(not_accepting: CancellationToken) -> Layer {

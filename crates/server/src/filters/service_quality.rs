@@ -1,15 +1,14 @@
 //! Refuses requests over the budget of a service quality class, and counts what the others use of it.
 
 use super::Layer;
-use crate::http::{Body, BoxError, Reply, Request, Response};
-use crate::metrics::requests::RequestMetrics;
 use crate::quality::{Charged, Quality, Refused};
-use crate::respond;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use kubelith_fairness::quality::{Asks, Refusal};
+use kubelith_http::{Body, BoxError, Reply, Request, Response, respond};
 use kubelith_meta::Status;
 use kubelith_meta::text::Quoted;
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};

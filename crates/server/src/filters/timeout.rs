@@ -4,11 +4,11 @@
 //! own.
 
 use super::Layer;
-use crate::http::{Reply, Response};
-use crate::metrics::requests::{Labels, RequestMetrics};
-use crate::respond;
 use http::StatusCode;
+use kubelith_http::labels::Labels;
+use kubelith_http::{Reply, Response, respond};
 use kubelith_meta::Status;
+use kubelith_observe::metrics::requests::RequestMetrics;
 use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {

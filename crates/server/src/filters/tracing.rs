@@ -1,10 +1,9 @@
 //! A span for each request that is traced.
 
 use super::Layer;
-use crate::http::Request;
-use crate::request_info::RequestInfo;
-use crate::spans::{Attribute, Caller, CurrentSpan, TraceContext, Tracer};
 use kubelith_auth::user::GROUP_MASTERS;
+use kubelith_http::{Request, RequestInfo};
+use kubelith_observe::spans::{Attribute, Caller, CurrentSpan, TraceContext, Tracer};
 use std::sync::Arc;
 
 /// Who watches the server may trace it.
@@ -24,7 +23,7 @@ pub fn layer(tracer: Tracer) -> Layer {
             let code = response.status();
             attributes.push(("http.response.status_code", Attribute::Number(code.as_u16().into())));
             let failed = code.is_server_error();
-            tracer.finish(begun, |span| crate::spans::Span { name, start, attributes, failed, ..span });
+            tracer.finish(begun, |span| kubelith_observe::spans::Span { name, start, attributes, failed, ..span });
             response
         })
     })

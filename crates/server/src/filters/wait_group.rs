@@ -2,11 +2,10 @@
 
 use super::Layer;
 use super::retry_after::is_exempt;
-use crate::http::{Reply, Response};
 use crate::lifecycle::WaitGroup;
-use crate::respond;
 use http::HeaderValue;
 use http::header::RETRY_AFTER;
+use kubelith_http::{Reply, Response, respond};
 use kubelith_meta::Status;
 
 pub fn layer(group: WaitGroup) -> Layer {

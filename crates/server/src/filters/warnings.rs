@@ -4,37 +4,12 @@
 use super::Layer;
 use http::HeaderValue;
 use http::header::WARNING;
-use std::sync::{Arc, Mutex};
+use kubelith_http::warnings::Warnings;
 
 /// All texts together, in characters; beyond it each is cut.
 const MAX_TOTAL: usize = 4 * 1024;
 /// One text once texts are cut.
 const MAX_CUT: usize = 256;
-
-/// Where handlers put warnings for the client.
-#[derive(Debug, Clone, Default)]
-pub struct Warnings {
-    list: Arc<Mutex<Vec<String>>>,
-}
-
-impl Warnings {
-    /// Empty texts and repetitions are passed over.
-    pub fn add(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
-        if !text.is_empty() && list.len() < MAX_TOTAL && !list.contains(&text) {
-            list.push(text);
-        }
-    }
-
-    pub fn texts(&self) -> Vec<String> {
-        self.list.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.list.lock().unwrap_or_else(|e| e.into_inner()))
-    }
-}
 
 pub fn layer() -> Layer {
     Layer::from_fn("warnings", |mut request, next| {

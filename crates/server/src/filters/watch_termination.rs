@@ -3,8 +3,8 @@
 
 use super::Layer;
 use super::wait_group::shutting_down;
-use crate::http::Reply;
 use crate::lifecycle::wait_group::{Member, WaitGroup};
+use kubelith_http::Reply;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,12 +1,10 @@
 //! The answers: `ok`, a line per check with `?verbose` and on failure, and each check under its own path.
 
 use super::{Check, HealthChecks};
-use crate::http::{BoxHandler, Reply, Request, Response};
-use crate::metrics::health::HealthMetrics;
-use crate::query;
-use crate::respond;
 use http::StatusCode;
+use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use kubelith_meta::text::Quoted;
+use kubelith_observe::metrics::health::HealthMetrics;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -127,8 +125,8 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::RequestBody;
     use http_body_util::BodyExt;
+    use kubelith_http::RequestBody;
     use std::collections::HashMap;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;

@@ -3,8 +3,8 @@
 
 use super::tasks::Tasks;
 use crate::loopback::LoopbackClient;
-use crate::metrics::Metrics;
 use futures::future::BoxFuture;
+use kubelith_observe::metrics::Metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;

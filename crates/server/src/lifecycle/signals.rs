@@ -19,9 +19,3 @@ pub struct Lifecycle {
     /// The sockets are closed.
     pub stopped: CancellationToken,
 }
-
-impl Lifecycle {
-    pub fn is_shutting_down(&self) -> bool {
-        self.shutdown_initiated.is_cancelled()
-    }
-}

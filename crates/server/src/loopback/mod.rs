@@ -7,8 +7,6 @@ mod watch;
 pub use resource_ref::ResourceRef;
 pub use watch::{WatchEvent, WatchEvents, WatchKind};
 
-use crate::http::{BoxHandler, Request, RequestBody, Response};
-use crate::metrics::rest_client::RestClientMetrics;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method};
@@ -16,8 +14,10 @@ use http_body_util::BodyExt;
 use kubelith_auth::User;
 use kubelith_auth::user::{API_SERVER, GROUP_AUTHENTICATED, GROUP_MASTERS};
 use kubelith_codec::json;
+use kubelith_http::{BoxHandler, Request, RequestBody, Response};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
+use kubelith_observe::metrics::rest_client::RestClientMetrics;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -141,7 +141,7 @@ impl LoopbackClient {
     pub async fn send(&self, mut request: Request) -> Response {
         request.extensions_mut().insert(LoopbackUser(self.user.clone()));
         let Some(Connected { chain, metrics }) = self.chain.get() else {
-            return crate::respond::status_json(&Status::service_unavailable("the server is starting"));
+            return kubelith_http::respond::status_json(&Status::service_unavailable("the server is starting"));
         };
         let Some(metrics) = metrics else { return chain.handle(request).await };
         let (method, begin) = (request.method().clone(), Instant::now());

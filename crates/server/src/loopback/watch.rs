@@ -1,9 +1,9 @@
 //! A watch's answer as events.
 
-use crate::http::Body;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use kubelith_codec::json;
+use kubelith_http::Body;
 use kubelith_meta::{Status, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

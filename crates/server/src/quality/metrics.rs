@@ -1,7 +1,7 @@
 //! What is counted per class. Classes are few and chosen by administrators, so each has series of its own.
 
-use crate::metrics::{counters, gauges};
 use kubelith_fairness::quality::{Asks, Refusal};
+use kubelith_observe::metrics::{counters, gauges};
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
 pub struct QualityMetrics {

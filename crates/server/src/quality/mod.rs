@@ -8,11 +8,11 @@ mod follow;
 mod metrics;
 
 use crate::fairness::{Clock, digest};
-use crate::http::Request;
 use arc_swap::ArcSwap;
 pub use follow::hook;
 use kubelith_auth::user::GROUP_MASTERS;
 use kubelith_fairness::quality::{Accounts, Asks, Class, Refusal};
+use kubelith_http::Request;
 use kubelith_meta::Str;
 use metrics::{ClassMetrics, QualityMetrics};
 use prometheus::Registry;

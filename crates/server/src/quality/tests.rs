@@ -1,10 +1,10 @@
 use super::*;
 use crate::filters::{request_info, service_quality};
-use crate::http::{Body, BoxHandler, Reply, RequestBody, Response};
-use crate::metrics::Metrics;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use kubelith_auth::User;
+use kubelith_http::{Body, BoxHandler, Reply, RequestBody, Response};
+use kubelith_observe::metrics::Metrics;
 use std::collections::VecDeque;
 
 fn class(name: &str, data: &[(&'static str, &'static str)]) -> Class {

@@ -1,12 +1,11 @@
 //! `/debug/flags`: the log level of the running server, to look at and to change (`--profiling`).
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Reply, Request, Response};
-use crate::logging;
-use crate::respond;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use kubelith_http::{BoxHandler, Reply, Request, Response, respond};
 use kubelith_meta::text::Quoted;
+use kubelith_observe::logging;
 use std::sync::Arc;
 
 /// A level has few digits.

@@ -1,9 +1,8 @@
 //! `/`: the list of paths.
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Reply, Request};
-use crate::respond;
 use http::StatusCode;
+use kubelith_http::{BoxHandler, Reply, Request, respond};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

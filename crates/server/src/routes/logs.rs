@@ -1,12 +1,11 @@
 //! `/logs` (`--enable-logs-handler`): the files below a folder, as a file server shows them.
 
 use super::{Listing, Routes};
-use crate::http::{Body, BoxHandler, Reply, Request, Response};
-use crate::respond;
 use bytes::Bytes;
 use futures::stream;
 use http::header::{CONTENT_LENGTH, LOCATION};
 use http::{HeaderValue, Method, StatusCode};
+use kubelith_http::{Body, BoxHandler, Reply, Request, Response, respond};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt::Write;
 use std::io;

@@ -9,15 +9,15 @@ mod profiles;
 mod version;
 mod zpages;
 
-use crate::http::{BoxHandler, Handler, Reply, Request};
 pub use debug::install as install_debug;
 pub use index::{ListedPaths, install as install_index};
+use kubelith_http::{BoxHandler, Handler, Reply, Request};
 pub use logs::install as install_logs;
 pub use openid::{OpenIdDocuments, OpenIdReady, install as install_openid};
 pub use profiles::install as install_profiles;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-pub use version::{VersionInfo, install as install_version};
+pub use version::install as install_version;
 pub use zpages::{install_flagz, install_statusz};
 
 /// Whether a path shows in the index at `/`.

@@ -1,16 +1,14 @@
 //! What OpenID clients need to verify service account tokens: where the keys are, and the keys.
 
 use super::{Listing, Routes};
-use crate::api::{no_such_method, route_error};
-use crate::handlers::context::accept_of;
-use crate::http::{BoxHandler, Reply, Request, Response};
-use crate::respond;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_auth::service_account::keys::{JWKS_PATH, OPENID_CONFIG_PATH};
 use kubelith_codec::negotiate;
+use kubelith_http::negotiated::{accept_of, no_such_method, route_error};
+use kubelith_http::{BoxHandler, Reply, Request, Response, respond};
 use std::sync::Arc;
 
 /// Both documents as JSON.

@@ -3,12 +3,11 @@
 //! for tools that look into the process from outside.
 
 use super::{Listing, Routes};
-use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::lifecycle::Tasks;
-use crate::{query, respond};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderValue, StatusCode};
+use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;

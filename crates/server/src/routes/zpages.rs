@@ -1,13 +1,13 @@
 //! `/statusz` and `/flagz`: what runs here and with which flags, as text for people or as
 //! `config.k8s.io` objects for programs that ask for those by name.
 
-use super::{Listing, Routes, VersionInfo};
-use crate::http::{BoxHandler, Reply, Request, Response};
-use crate::{query, respond};
+use super::{Listing, Routes};
 use http::header::WARNING;
 use http::{HeaderValue, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format};
 use kubelith_codec::{json, yaml};
+use kubelith_features::VersionInfo;
+use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
 use std::collections::BTreeSet;

@@ -349,11 +349,6 @@ impl ResourceCache {
         }
     }
 
-    /// Whether events after `revision` can still be replayed.
-    pub fn can_replay(&self, revision: i64) -> bool {
-        self.state.read().expect("no panic under this lock").horizon <= revision
-    }
-
     /// The scopes an event belongs to, before and after the change.
     fn scopes<'a>(&self, event: &'a Event) -> impl Iterator<Item = Scope> + 'a {
         let key = &event.object.key;

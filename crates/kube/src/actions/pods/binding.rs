@@ -3,12 +3,12 @@
 use super::conditions::set_pod_condition;
 use super::{Deed, Pods};
 use futures::future::BoxFuture;
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_handlers::run_to_end;
+use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{GroupResource, GroupVersionKind, Map, Status, Str, Time, Value};
 use kubelith_registry::Preconditions;
-use kubelith_server::Response;
-use kubelith_server::api::{Action, ActionCall};
-use kubelith_server::handlers::run_to_end;
 
 pub struct Bind {
     pub pods: Pods,

@@ -3,15 +3,15 @@
 use super::conditions::{condition, set_condition, set_pod_condition};
 use super::{Deed, Pods};
 use futures::future::BoxFuture;
+use kubelith_handlers::api::{Action, ActionCall};
+use kubelith_handlers::endpoint::By;
+use kubelith_handlers::options::{IGNORE_READ_ERROR, typed_delete_options};
+use kubelith_handlers::{Endpoint, run_to_end};
+use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Cause;
 use kubelith_meta::{GroupResource, GroupVersionKind, LabelSelector, Status, Str, Time, Value};
 use kubelith_registry::{Call, Change, DeleteBy, DeleteOptions, IfAbsent, Judged, Mode, ReadAt, Resource, Warnings};
-use kubelith_server::Response;
-use kubelith_server::api::{Action, ActionCall};
-use kubelith_server::handlers::endpoint::By;
-use kubelith_server::handlers::options::{IGNORE_READ_ERROR, typed_delete_options};
-use kubelith_server::handlers::{Endpoint, run_to_end};
 use std::sync::Arc;
 
 /// A budget with more evictions than this that its controller has not seen yet allows no other.

@@ -7,11 +7,11 @@ mod eviction;
 pub use binding::Bind;
 pub use eviction::Evict;
 
+use kubelith_handlers::api::ActionCall;
+use kubelith_handlers::options::WriteOptions;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::{Call, Resource};
-use kubelith_server::api::ActionCall;
-use kubelith_server::handlers::options::WriteOptions;
 use std::sync::Arc;
 
 /// The creation of an object that is never stored, but does something to a pod.

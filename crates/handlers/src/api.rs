@@ -1,0 +1,392 @@
+//! A set of APIs as one link of the server chain: it finds the resource a request is about and the verb to run,
+//! and passes on what it does not serve.
+
+use crate::fields::KindFields;
+use crate::options::{FieldValidation, Write, WriteOptions};
+use crate::{Answering, By, Context, Endpoint, Limits, Query};
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use kubelith_auth::{Answer, Authorizer};
+use kubelith_codec::json::Strictness;
+use kubelith_codec::negotiate;
+use kubelith_http::audit::AuditContext;
+use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
+use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
+use kubelith_meta::quick_hash::QuickHash;
+use kubelith_meta::time::Time;
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
+use kubelith_observe::metrics::requests::DeprecatedApi;
+use kubelith_registry::Warnings;
+use kubelith_schema::{Descriptor, Scope, Version};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+const WARNING: HeaderName = http::header::WARNING;
+/// Warnings beyond this many bytes together are dropped, as in the reference.
+const WARNINGS_MAX: usize = 4 * 1024;
+/// If they are too many, each is cut to this many bytes.
+const WARNING_CUT: usize = 256;
+
+/// Work that is not a verb on a stored object: reviews, bindings, evictions, tokens, proxies.
+pub trait Action: Send + Sync + 'static {
+    fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>>;
+}
+
+/// A request for an action.
+pub struct ActionCall {
+    pub info: Arc<RequestInfo>,
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: Arc<HeaderMap>,
+    pub method: Method,
+    pub warnings: Warnings,
+    pub request: Request,
+    /// The resource it belongs to, if that is stored.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
+
+impl ActionCall {
+    /// The request's body as an object of a built-in kind.
+    pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
+        Ok(self.decode_create(std::slice::from_ref(kind)).await?.0)
+    }
+
+    /// The body of a create, which may be of any of `kinds` (the first is the usual one), and its options.
+    pub async fn decode_create(&mut self, kinds: &[GroupVersionKind]) -> Result<(Value, WriteOptions), Status> {
+        let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
+        let bytes = crate::body::read(body, Limits::default().body_bytes).await?;
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let strictness = match options.field_validation {
+            FieldValidation::Ignore => Strictness::Lenient,
+            FieldValidation::Warn | FieldValidation::Strict => Strictness::Report,
+        };
+        let decoded = crate::typed::decode_any(&bytes, format, strictness, kinds)?;
+        let kind = decoded.object.gvk();
+        crate::body::report_strict(&self.warnings, &kind, &decoded.strict, options.field_validation)?;
+        if let Some(audit) = self.request.audit() {
+            audit.request_object(&decoded.object);
+        }
+        Ok((decoded.object, options))
+    }
+
+    /// A Status that says how it went, as the answer itself.
+    pub fn status(&self, status: &Status) -> Response {
+        negotiated::status(&self.headers, false, status)
+    }
+
+    /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
+    pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
+        let options = WriteOptions::parse(&self.query, Write::Create)?;
+        let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
+        let manager = crate::context::manager_of(&options.field_manager, &self.headers);
+        let by = By { manager: &manager, subresource: &self.info.subresource, now };
+        Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
+    }
+
+    /// Adds to the request's record in the audit log.
+    pub fn annotate(&self, annotations: impl IntoIterator<Item = (&'static str, String)>) {
+        let Some(audit) = self.request.audit() else { return };
+        annotations.into_iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
+
+    /// An answer of a built-in kind in the representation that the client asks for.
+    pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
+        let accept = accept_of(&self.headers);
+        let negotiated =
+            negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
+        if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
+            kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
+        }
+        // A list of nothing is still a list.
+        if object.get("items").is_some_and(Value::is_null) {
+            object.set_at(&["items"], Value::Array(Vec::new()));
+        }
+        let body = negotiated::encode(negotiated.format, &object, false)?;
+        let media_type = HeaderValue::from_static(negotiated.format.media_type());
+        Ok(kubelith_http::respond::with_type(code, media_type, body))
+    }
+}
+
+/// One resource of a group version.
+pub struct Served {
+    pub descriptor: Arc<Descriptor>,
+    pub version_index: usize,
+    /// `None` for resources of which nothing is stored.
+    pub endpoint: Option<Arc<Endpoint>>,
+    /// What the resource itself does if it is not stored.
+    pub action: Option<Arc<dyn Action>>,
+    /// By subresource.
+    pub actions: HashMap<Str, Arc<dyn Action>>,
+    /// Endpoints of subresources that are an object of their own (scale).
+    pub subresources: HashMap<Str, Arc<Endpoint>>,
+}
+
+/// All resources of a set of group versions.
+#[derive(Default)]
+pub struct Routes {
+    pub versions: HashMap<GroupVersion, HashMap<Str, Served, QuickHash>, QuickHash>,
+}
+
+/// Serves `Routes` and passes on the rest.
+pub struct Api {
+    routes: Routes,
+    /// Those that are in the routes.
+    groups: HashSet<Str>,
+    next: BoxHandler,
+}
+
+impl Api {
+    pub fn new(routes: Routes, next: BoxHandler) -> Arc<Api> {
+        Arc::new(Api { groups: routes.versions.keys().map(|gv| gv.group.clone()).collect(), routes, next })
+    }
+
+    /// Whether a path lies below a group that is served here: nobody further down the chain is asked about it then.
+    fn owns(&self, path: &str) -> bool {
+        let mut parts = path.split('/').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some("api"), Some(_)) => self.groups.contains(""),
+            (Some("apis"), Some(group)) => !group.is_empty() && self.groups.contains(group),
+            _ => false,
+        }
+    }
+}
+
+impl Served {
+    fn version(&self) -> &Version {
+        &self.descriptor.versions[self.version_index]
+    }
+}
+
+impl Handler for Api {
+    fn handle(&self, request: Request) -> Reply {
+        let info = request.carried().info.as_ref();
+        if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
+            let version = GroupVersion::new(info.group.clone(), info.version.clone());
+            if let Some(resources) = self.routes.versions.get(&version) {
+                let (served, info) = (resources.get(&info.resource), info.clone());
+                return answer(request, |asked, request| {
+                    dispatch(served.ok_or_else(no_such_resource)?, info, asked, request)
+                });
+            }
+            if !self.groups.contains(&info.group) {
+                return self.next.handle(request);
+            }
+        }
+        if !self.owns(request.uri().path()) {
+            return self.next.handle(request);
+        }
+        let status = no_such_resource();
+        Reply::Ready(negotiated::status(request.headers(), false, &status))
+    }
+}
+
+/// What a request says besides its path and body.
+pub struct Asked {
+    pub user: Arc<User>,
+    pub query: Query,
+    pub headers: Arc<HeaderMap>,
+    /// For the client, with the answer.
+    pub warnings: Warnings,
+    /// Who decided that the request may pass.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The request's record in the audit log, if it is kept.
+    pub audit: Option<Arc<AuditContext>>,
+}
+
+/// Runs `work` for a request, and gives its errors and warnings the form in which clients get them. What it begins with
+/// is done at once: only what must wait becomes a future.
+pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answering, Status>) -> Reply {
+    let carried = request.carried();
+    let user = carried.user.clone().unwrap_or_default();
+    let headers = Arc::new(request.headers().clone());
+    let query = Query::parse(request.uri().query());
+    let pretty = negotiate::wants_pretty(
+        query.get("pretty"),
+        headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
+    );
+    let warnings = Warnings::default();
+    let authorizer = carried.authorizer.clone();
+    let audit = carried.audit.clone();
+    let asked =
+        Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
+    let begun = work(asked, request).unwrap_or_else(|status| Answer::Ready(Err(status)));
+    begun.map(move |result| {
+        if let Some(audit) = audit {
+            warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+        }
+        let mut response = result.unwrap_or_else(|status| negotiated::status(&headers, pretty, &status));
+        add_warnings(&mut response, warnings.take());
+        response
+    })
+}
+
+fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Request) -> Result<Answering, Status> {
+    let Asked { user, query, headers, warnings, authorizer, audit } = asked;
+    let route = route(served, &info, request.method())?;
+    check_media_types(&route, &headers, request.method())?;
+    let deprecation = served.version().deprecation.as_ref();
+    if let Some(deprecation) = deprecation {
+        warnings.add(deprecation.warning.as_str());
+        if let Some(audit) = request.audit() {
+            audit.annotate("k8s.io/deprecated", "true");
+        }
+    }
+    let answering = match route {
+        Route::Verb(endpoint, verb) => {
+            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
+            crate::serve(cx, verb, request)
+        }
+        Route::Action(action) => {
+            let method = request.method().clone();
+            let endpoint = served.endpoint.clone();
+            Answer::Pending(action.run(ActionCall { info, user, query, headers, method, warnings, request, endpoint }))
+        }
+    };
+    let Some(deprecation) = deprecation else { return Ok(answering) };
+    let api = DeprecatedApi { removed_release: removed_release(&deprecation.warning).into() };
+    Ok(answering.map(|result| {
+        result.map(|mut response| {
+            response.extensions_mut().insert(api);
+            response
+        })
+    }))
+}
+
+/// `1.25` of "…, unavailable in v1.25+; …"; empty if no release without it is named.
+fn removed_release(warning: &str) -> &str {
+    let rest = warning.split_once("unavailable in v").map_or("", |(_, rest)| rest);
+    rest.split_once('+').map_or("", |(release, _)| release)
+}
+
+enum Route {
+    Verb(Arc<Endpoint>, &'static str),
+    Action(Arc<dyn Action>),
+}
+
+/// Finds what a path and method mean, by the descriptor alone.
+fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
+    let namespaced = served.descriptor.scope == Scope::Namespaced;
+    let in_namespace = !info.namespace.is_empty();
+    // A namespace path for a cluster resource, but for `/namespaces/x` itself, leads nowhere.
+    if !namespaced && in_namespace && (served.descriptor.plural != "namespaces" || is_below_namespace(info)) {
+        return Err(no_such_resource());
+    }
+    let named = info.parts.len() > 1;
+    if namespaced && !in_namespace && named {
+        return Err(no_such_resource());
+    }
+    let watch_prefix = info.verb == "watch" && info.path.contains("/watch/");
+    if info.parts.len() > 2 {
+        return subresource_route(served, info, method);
+    }
+    let verb = match (method, named, watch_prefix) {
+        (&Method::GET, _, true) => "watch",
+        (_, _, true) => return Err(no_such_method()),
+        (&Method::GET, true, _) => "get",
+        (&Method::GET, false, _) => "list",
+        (&Method::POST, false, _) => "create",
+        (&Method::PUT, true, _) => "update",
+        (&Method::PATCH, true, _) => "patch",
+        (&Method::DELETE, true, _) => "delete",
+        (&Method::DELETE, false, _) => "deletecollection",
+        _ => return Err(no_such_method()),
+    };
+    // Across all namespaces one can only look.
+    if namespaced && !in_namespace && verb != "list" && verb != "watch" {
+        return Err(no_such_method());
+    }
+    if let Some(action) = &served.action {
+        if named && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v)) {
+            return Err(no_such_resource());
+        }
+        if !served.version().allows(verb) {
+            return Err(no_such_method());
+        }
+        return Ok(Route::Action(action.clone()));
+    }
+    if !served.version().allows(verb) {
+        return Err(no_such_method());
+    }
+    let endpoint = served.endpoint.clone().ok_or_else(no_such_method)?;
+    Ok(Route::Verb(endpoint, verb))
+}
+
+/// Whether `/namespaces/x` stands before the resource in the path: what comes before is `api/v1`, and a `watch` at most.
+fn is_below_namespace(info: &RequestInfo) -> bool {
+    info.path.trim_matches('/').split('/').count() > info.parts.len() + 3
+}
+
+fn subresource_route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
+    let subresource = served.version().subresource(&info.subresource).ok_or_else(no_such_resource)?;
+    let verb = match *method {
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        // Proxies also take what no verb is named after.
+        ref other if subresource.name == "proxy" && matches!(other.as_str(), "HEAD" | "OPTIONS") => "get",
+        _ => return Err(no_such_method()),
+    };
+    // Only proxies lead further.
+    if info.parts.len() > 3 && subresource.name != "proxy" {
+        return Err(no_such_resource());
+    }
+    if let Some(action) = served.actions.get(&info.subresource) {
+        if !subresource.verbs.iter().any(|v| v == verb) {
+            return Err(no_such_method());
+        }
+        return Ok(Route::Action(action.clone()));
+    }
+    if !subresource.verbs.iter().any(|v| v == verb) {
+        return Err(no_such_method());
+    }
+    let own = served.subresources.get(&info.subresource).or(served.endpoint.as_ref());
+    Ok(Route::Verb(own.cloned().ok_or_else(no_such_method)?, verb))
+}
+
+/// What the route as a whole sends and takes, before the verb looks closer.
+fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Result<(), Status> {
+    let Route::Verb(endpoint, verb) = route else { return Ok(()) };
+    let mut produces: Vec<&str> = endpoint.formats.iter().map(|f| f.media_type()).collect();
+    if matches!(*verb, "list" | "watch") {
+        produces.extend(endpoint.formats.iter().filter_map(|f| f.stream_media_type()));
+    }
+    let accept = accept_of(headers);
+    negotiate::route_accepts(&accept, &produces).map_err(route_error)?;
+    if *verb == "patch" {
+        let types = crate::patch_types(endpoint);
+        let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
+    }
+    Ok(())
+}
+
+/// `Warning: 299 - "text"`, one header each.
+fn add_warnings(response: &mut Response, texts: Vec<String>) {
+    let total: usize = texts.iter().map(String::len).sum();
+    let mut left = WARNINGS_MAX;
+    for text in texts {
+        let text = if total > WARNINGS_MAX { cut(&text, WARNING_CUT) } else { &text };
+        let header = format!("299 - {}", kubelith_meta::text::quote(text));
+        if header.len() > left {
+            break;
+        }
+        left -= header.len();
+        if let Ok(value) = HeaderValue::from_bytes(header.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}
+
+fn cut(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,103 @@
+//! The verbs: what the API does with a request for a resource.
+
+pub mod api;
+pub mod body;
+pub mod cells;
+pub mod context;
+mod continue_token;
+mod create;
+mod delete;
+pub mod endpoint;
+pub mod facet;
+pub mod fields;
+mod get;
+pub mod list;
+pub mod options;
+pub mod output;
+mod patch;
+pub mod scale;
+mod selection;
+pub mod table;
+mod to_end;
+pub mod typed;
+mod update;
+mod versions;
+pub mod views;
+pub mod watch;
+pub mod websocket;
+
+pub use body::{Decoded, Decoder};
+pub use context::Context;
+pub use endpoint::{By, Endpoint, FieldTracker, Limits, ListItems};
+pub use options::Query;
+pub use patch::patch_types;
+pub use to_end::run_to_end;
+
+use kubelith_auth::Answer;
+use kubelith_http::{Request, Response};
+use kubelith_meta::{Status, Value};
+use kubelith_schema::canonical::{Ambiguous, Empties};
+use std::sync::Arc;
+
+/// What answers a request, or fails in the attempt.
+pub type Answering = Answer<'static, Result<Response, Status>>;
+
+/// Runs a verb on a stored resource. Each is boxed, lest the smallest takes as much memory as the largest.
+pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
+    match verb {
+        "get" => read_one(cx),
+        "list" | "watch" => {
+            let options = match options::ListOptions::parse(&cx.query) {
+                Ok(options) => options,
+                Err(status) => return Answer::Ready(Err(status)),
+            };
+            let forced = cx.info.verb == "watch" && verb == "watch";
+            if options.watch || forced {
+                Answer::pending(watch::watch(cx, options, request))
+            } else {
+                Answer::pending(list::list(cx, options))
+            }
+        }
+        "create" => Answer::pending(create::create(cx, request.into_body())),
+        "update" => Answer::pending(update::update(cx, request.into_body())),
+        "patch" => Answer::pending(patch::patch(cx, request.into_body())),
+        "delete" => Answer::pending(delete::delete(cx, request.into_body())),
+        "deletecollection" => Answer::pending(delete::delete_collection(cx, request.into_body())),
+        _ => {
+            let resource = cx.endpoint.resource.descriptor.group_resource();
+            Answer::Ready(Err(Status::method_not_supported(&resource, verb)))
+        }
+    }
+}
+
+/// GET of one object, which mostly is in memory.
+pub fn read_one(cx: Arc<Context>) -> Answering {
+    Answer::begin(get::get(cx))
+}
+
+impl Context {
+    /// Brings what a client sent into canonical form. An empty list of managedFields stays for as long as it takes to
+    /// understand it: it means that nobody owns anything any more.
+    pub(crate) fn canonicalize_sent(&self, object: &mut Value) -> Ambiguous {
+        const PATH: [&str; 2] = ["metadata", "managedFields"];
+        let resets = self.endpoint.fields.is_some()
+            && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
+        let ambiguous = self.canonicalize(object);
+        if resets {
+            object.set_at(&PATH, Value::Array(Vec::new()));
+        }
+        ambiguous
+    }
+
+    /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
+    /// ones: who sends one owns it, although the store forgets it.
+    pub fn canonicalize(&self, object: &mut Value) -> Ambiguous {
+        let schema = self.endpoint.schema();
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct)
+    }
+
+    /// The stored object, at the version in the URL.
+    pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {
+        self.endpoint.resource.convert(object, &self.endpoint.object_kind()).await
+    }
+}

@@ -1,0 +1,404 @@
+//! PATCH in its four kinds. The patch is applied to the stored object as the client's version shows it; the
+//! result is decoded like any body.
+
+use super::body;
+use super::context::Context;
+use super::create::{Owners, dedup_owners};
+use super::endpoint::Endpoint;
+use super::fields::Ownership;
+use super::options::{FieldValidation, Write, WriteOptions};
+use super::update::{check_name, code_of};
+use super::{output, views};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use kubelith_codec::json::{self, PatchText, Strictness};
+use kubelith_codec::yaml;
+use kubelith_http::{RequestBody, Response};
+use kubelith_merge::apply::Force;
+use kubelith_merge::json_patch::{self, Checking, JsonPatch};
+use kubelith_merge::{PatchError, merge_patch, strategic};
+use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::status::ForeignResponse;
+use kubelith_meta::text::json_kind;
+use kubelith_meta::{GroupKind, GroupResource, Status, Str, Value};
+use kubelith_registry::{Call, Change, IfAbsent, Judged};
+use kubelith_schema::Encoding;
+use kubelith_schema::canonical::Ambiguous;
+use std::sync::Arc;
+
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
+    let kind = kind_of(&cx)?;
+    let negotiated = cx.negotiate()?;
+    let bytes = body::read(request, cx.endpoint.limits.body_bytes).await?;
+    let write = if kind == Kind::Apply { Write::Apply } else { Write::Patch };
+    let options = WriteOptions::parse(&cx.query, write)?;
+    let call = cx.call(options.mode);
+    if let Some(audit) = &cx.audit {
+        audit.request_patch(|| patch_json(kind, &bytes));
+    }
+
+    let task = {
+        let cx = cx.clone();
+        async move {
+            // A subresource is never the way to create an object.
+            let creates = kind == Kind::Apply && call.subresource.is_empty();
+            let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
+            let ownership = Ownership::Kept;
+            let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options, ownership };
+            let resource = &cx.endpoint.resource;
+            let mut done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            // An apply is about ownership and cannot go without.
+            if kind != Kind::Apply && done.as_ref().is_err_and(Ownership::is_too_much) {
+                change.ownership = Ownership::Dropped;
+                done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
+            }
+            let updated = done?;
+            Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
+        }
+    };
+    let (object, json, outcome) = super::run_to_end(task).await?;
+    output::written(&cx, &negotiated, code_of(outcome), object, json)
+}
+
+/// A patch as JSON; an apply may come as YAML.
+fn patch_json(kind: Kind, bytes: &Bytes) -> Bytes {
+    match kind {
+        Kind::Apply if json::validate(bytes).is_err() => {
+            yaml::read(bytes).map_or_else(|_| Bytes::from_static(b"null"), |d| json::to_vec(&d.value).into())
+        }
+        _ if json::validate(bytes).is_err() => Bytes::from_static(b"null"),
+        _ => bytes.clone(),
+    }
+}
+
+fn kind_of(cx: &Context) -> Result<Kind, Status> {
+    let content_type = cx.header(CONTENT_TYPE).split(';').next().unwrap_or("").trim();
+    match content_type {
+        JSON_PATCH => Ok(Kind::Json),
+        MERGE_PATCH => Ok(Kind::Merge),
+        STRATEGIC_MERGE_PATCH if cx.endpoint.strategic => Ok(Kind::Strategic),
+        APPLY_PATCH if cx.endpoint.fields.is_some() => Ok(Kind::Apply),
+        _ => Err(Status::unsupported_media_type(&patch_types(&cx.endpoint))),
+    }
+}
+
+/// The patch types of an endpoint, in the order in which errors list them.
+pub fn patch_types(endpoint: &Endpoint) -> Vec<&'static str> {
+    let mut types = vec![JSON_PATCH, MERGE_PATCH];
+    if endpoint.strategic {
+        types.push(STRATEGIC_MERGE_PATCH);
+    }
+    if endpoint.fields.is_some() {
+        types.push(APPLY_PATCH);
+    }
+    types
+}
+
+/// An object with a patch.
+struct Patched {
+    object: Value,
+    /// What is dubious about the patch.
+    strict: Vec<String>,
+    /// The object can be decoded from text only.
+    has_raw_numbers: bool,
+}
+
+struct Patch<'a> {
+    cx: &'a Context,
+    call: &'a Call,
+    kind: Kind,
+    bytes: Bytes,
+    options: &'a WriteOptions,
+    ownership: Ownership,
+}
+
+impl Change for Patch<'_> {
+    fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let met = match existing {
+                Some(existing) => Some(self.cx.meet(existing).await?),
+                None => None,
+            };
+            let mut object = match (met.as_ref().map(|m| &*m.live), self.kind) {
+                (live, Kind::Apply) => self.apply_fields(live)?,
+                (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
+                (Some(live), Kind::Strategic) => self.strategic(live)?,
+                (Some(live), Kind::Json | Kind::Merge) => self.generic(live)?,
+            };
+            self.check_identity(existing, &mut object)?;
+            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
+            dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
+            self.ownership.settle(&mut object);
+            Ok(object)
+        })
+    }
+
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(self.cx.authorize_create())
+    }
+
+    fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
+        self.cx.judged(object, old)
+    }
+}
+
+impl Patch<'_> {
+    fn checked(&self) -> bool {
+        self.options.field_validation != FieldValidation::Ignore
+    }
+
+    fn strictness(&self) -> Strictness {
+        if self.checked() { Strictness::Report } else { Strictness::Lenient }
+    }
+
+    /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
+    /// as text, which errors speak of.
+    fn generic(&self, live: &Value) -> Result<Value, Status> {
+        let Patched { object: mut patched, strict, has_raw_numbers } = self.patched(live)?;
+        let same = |key: &str| patched.get(key) == live.get(key);
+        if strict.is_empty() && !has_raw_numbers && same("apiVersion") && same("kind") {
+            let aside = self.set_aside(&mut patched, live);
+            if let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
+                && taken.strict.is_empty()
+            {
+                return self.finish(live, taken.object, aside);
+            }
+        }
+        let Patched { object: patched, mut strict, .. } = self.patched(live)?;
+        let text = views::object_json(&patched);
+        let decoded = self.cx.endpoint.decoder.decode_patched(&text, self.strictness());
+        let shown = || String::from_utf8_lossy(&text).into_owned();
+        let decoded = decoded.map_err(|why| invalid_patch(&shown(), why))?;
+        strict.extend(decoded.strict);
+        self.report(&strict, shown)?;
+        self.finish(live, decoded.object, Vec::new())
+    }
+
+    /// Takes out of a patched object what is as it was, if that needs no decoding. Built-in kinds are read from the store by
+    /// their types; in another version than the stored one they come from conversion.
+    fn set_aside(&self, patched: &mut Value, live: &Value) -> Vec<(Str, Value)> {
+        match (patched, live) {
+            (Value::Object(patched), Value::Object(live)) if self.is_as_stored() => patched.take_same(live),
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_as_stored(&self) -> bool {
+        let stored = &self.cx.endpoint.resource.descriptor.storage;
+        stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind
+    }
+
+    fn patched(&self, live: &Value) -> Result<Patched, Status> {
+        let mut strict = Vec::new();
+        let PatchText { value: body, has_raw_numbers, .. } = self.parse_patch(&mut strict)?;
+        let mut patched = live.clone();
+        // Paths and tests may reach into them. The patch is looked at as we would write it, for it may have escapes.
+        if memchr::memmem::find(&json::to_vec(&body), b"managedFields").is_some() {
+            json::unfold_fields(&mut patched);
+        }
+        if self.kind == Kind::Json {
+            let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
+            let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+            strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
+            patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
+        } else {
+            merge_patch::apply(&mut patched, body).map_err(patch_status)?;
+        }
+        Ok(Patched { object: patched, strict, has_raw_numbers })
+    }
+
+    fn parse_patch(&self, strict: &mut Vec<String>) -> Result<PatchText, Status> {
+        if !self.checked() {
+            return json::parse_patch(&self.bytes, Strictness::Lenient).map_err(|_| match self.kind {
+                Kind::Merge => Status::bad_request("Invalid JSON Patch"),
+                _ => Status::bad_request("error decoding patch"),
+            });
+        }
+        let decoded = json::parse_patch(&self.bytes, Strictness::Report)
+            .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+        strict.extend(decoded.strict.iter().map(ToString::to_string));
+        if self.kind == Kind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
+            let kind = json_kind(&decoded.value);
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            )));
+        }
+        if let Some(number) = &decoded.bad_number {
+            let place = if self.kind == Kind::Json { "struct field jsonPatchOp.value" } else { "value" };
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal number {number} into Go {place} of type float64"
+            )));
+        }
+        Ok(decoded)
+    }
+
+    fn strategic(&self, live: &Value) -> Result<Value, Status> {
+        let decoded =
+            json::parse_document(&self.bytes, self.strictness()).map_err(|e| Status::bad_request(e.to_string()))?;
+        let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        let mut patched = live.clone();
+        // Errors show the patch; it is printed only then.
+        let shown = decoded.value.clone();
+        let shown = || kubelith_merge::go_value(&shown);
+        strategic::apply(&mut patched, decoded.value, self.cx.endpoint.schema()).map_err(patch_status)?;
+        let aside = self.set_aside(&mut patched, live);
+        let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
+        let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
+        strict.extend(taken.strict);
+        self.report(&strict, shown)?;
+        self.finish(live, taken.object, aside)
+    }
+
+    /// Defaults, canonical form and field ownership of a patched object, most of which may have been set aside.
+    fn finish(&self, live: &Value, mut object: Value, aside: Vec<(Str, Value)>) -> Result<Value, Status> {
+        self.complete(&mut object, aside, Context::canonicalize_sent);
+        Ok(self.cx.track_update(live, object, self.options))
+    }
+
+    /// Defaults and canonical form. What was set aside has its form and comes back.
+    fn complete(
+        &self,
+        object: &mut Value,
+        aside: Vec<(Str, Value)>,
+        canonicalize: fn(&Context, &mut Value) -> Ambiguous,
+    ) {
+        let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
+        object.make_object().put_back(aside);
+        self.cx.default_object(object);
+        let take_out = |name: Str| object.make_object().remove(&name).map(|value| (name, value));
+        let aside = names.into_iter().filter_map(take_out).collect();
+        canonicalize(self.cx, object);
+        object.make_object().put_back(aside);
+        if self.is_as_stored() {
+            // So it need not be seen to again.
+            object.share_full();
+        }
+    }
+
+    fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        match self.options.field_validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => problems.iter().for_each(|p| self.cx.warnings.add(p.as_str())),
+            FieldValidation::Strict => {
+                return Err(invalid_patch(&shown(), format!("strict decoding error: {}", problems.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Server-side apply.
+    fn apply_fields(&self, live: Option<&Value>) -> Result<Value, Status> {
+        let Some(fields) = &self.cx.endpoint.fields else {
+            return Err(Status::unsupported_media_type(&patch_types(&self.cx.endpoint)));
+        };
+        let bad = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
+        let decoded = yaml::read(&self.bytes).map_err(|e| bad(&format!("error converting YAML to JSON: {e}")))?;
+        let strict = decoded.strict_error();
+        let patch = match decoded.value {
+            Value::Object(_) => decoded.value,
+            // Nothing at all is an empty object.
+            Value::Null => Value::object(),
+            other => {
+                let kind = json_kind(&other);
+                return Err(bad(&format!(
+                    "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+                     map[string]interface {{}}"
+                )));
+            }
+        };
+        let force = if self.options.force == Some(true) { Force::Yes } else { Force::No };
+        let by = self.cx.by(&self.options.field_manager);
+        let mut merged = fields.apply(&by, live, &patch, force)?;
+        let aside = live.map(|live| self.set_aside(&mut merged, live)).unwrap_or_default();
+        // The merged object is decoded like any body, or nearly so: types are checked.
+        let taken = self.cx.endpoint.decoder.take_applied(merged);
+        let mut object = taken
+            .map_err(|why| {
+                let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
+                Status::unknown(format!(
+                    "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
+                     {kind}: {why}"
+                ))
+            })?
+            .object;
+        if let Some(problem) = strict {
+            match self.options.field_validation {
+                FieldValidation::Ignore => {}
+                FieldValidation::Warn => problem.warnings().into_iter().for_each(|w| self.cx.warnings.add(w)),
+                FieldValidation::Strict => {
+                    return Err(Status::bad_request(format!(
+                        "error strict decoding YAML: error converting YAML to JSON: {problem}"
+                    )));
+                }
+            }
+        }
+        self.complete(&mut object, aside, Context::canonicalize);
+        Ok(object)
+    }
+
+    /// A patch cannot turn an object into another one.
+    fn check_identity(&self, existing: Option<&Value>, object: &mut Value) -> Result<(), Status> {
+        let uid = object.str_at(&["metadata", "uid"]);
+        if existing.is_none() && !uid.is_empty() {
+            return Err(Status::conflict(
+                &self.call.resource,
+                &self.call.name,
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+            ));
+        }
+        self.cx.endpoint.resource.ensure_namespace(self.call, object)?;
+        check_name(self.call, object)
+    }
+}
+
+fn patch_status(error: PatchError) -> Status {
+    match error {
+        PatchError::BadRequest(message) => Status::bad_request(message),
+        PatchError::TooLarge(message) => Status::request_entity_too_large(message),
+        PatchError::Unprocessable(text) => Status::from(ForeignResponse {
+            code: 422,
+            method: "",
+            resource: GroupResource::default(),
+            name: "",
+            body: &text,
+            retry_after_seconds: 0,
+            unexpected: false,
+        }),
+        PatchError::Internal(message) => Status::unknown(message),
+    }
+}
+
+/// Problems with the operations of a JSON patch, by operation.
+fn in_order(unknown: Vec<String>, repeated: Vec<String>) -> Vec<String> {
+    let operation = |problem: &String| {
+        let number = problem.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(number, _)| number);
+        number.and_then(|n| n.parse::<usize>().ok())
+    };
+    let mut problems = unknown;
+    problems.extend(repeated);
+    problems.sort_by_key(operation);
+    problems
+}
+
+fn invalid_patch(shown: &str, why: String) -> Status {
+    let mut errors = ErrorList::default();
+    errors.push(Error::invalid(&Path::new("patch"), Value::from(shown), why));
+    Status::invalid(&GroupKind::default(), "", &errors)
+}

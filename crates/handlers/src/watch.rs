@@ -1,0 +1,438 @@
+//! WATCH: a stream of events, each built once and shared by all who watch.
+
+mod pieces;
+
+use super::context::Context;
+use super::options::{ListOptions, parse_revision};
+use super::selection::Selection;
+use super::{views, websocket};
+use crate::table;
+use bytes::Bytes;
+use futures::{FutureExt, Stream};
+use http::HeaderValue;
+use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
+use kubelith_codec::frames;
+use kubelith_codec::negotiate::{Format, Output};
+use kubelith_http::negotiated::encode;
+use kubelith_http::{Body, BoxError, Request, Response};
+use kubelith_meta::{Status, Value};
+use kubelith_observe::metrics::reads::CacheRead;
+use kubelith_registry::ReadAt;
+use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
+use pieces::Pieces;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A quiet watch is told this often how far it has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The last bookmark comes this long before the deadline, so that the client resumes from there.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Events that a watch keeps space for.
+const KEPT_EVENTS: usize = 8;
+/// Marks the bookmark after the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> Result<Response, Status> {
+    let selection = Selection::new(&cx, &options)?;
+    let start = Start::of(&options)?;
+    let timeout = timeout(&cx, &options);
+    let resource = cx.endpoint.resource.clone();
+    let negotiated = cx.negotiate_stream()?;
+    if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
+        table::check_options(&cx)?;
+    }
+    let scope = selection.scope(indexed_field(&cx));
+
+    let now = Instant::now();
+    let mut state = Box::new(State {
+        negotiated,
+        selection,
+        watcher: None,
+        loads: cx.endpoint.resource.cache.loads(),
+        pieces: Pieces::default(),
+        events: Vec::new(),
+        bookmark_at: None,
+        deadline: now + timeout,
+        timer: Box::pin(sleep_until(now + timeout)),
+        columns: Columns::Due,
+        revision: 0,
+        after: 0,
+        ended: false,
+        cx,
+    });
+    if options.bookmarks {
+        state.bookmark_at = next_bookmark(Instant::now(), state.deadline);
+    }
+    let mut first_events = None;
+    match start {
+        Start::Initial(at, end) => {
+            let began = Instant::now();
+            // Waits for the state that was asked for; list and watch are then taken together.
+            let reached = resource.snapshot(at).await?.revision;
+            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            state.revision = snapshot.revision.max(reached);
+            state.watcher = Some(watcher);
+            let initial: Vec<_> =
+                snapshot.range(&state.selection.prefix, None).filter(|o| state.selection.matches(o)).cloned().collect();
+            for object in initial {
+                state.push(EventKind::Added, &object).await;
+            }
+            if end == InitialEnd::Told {
+                if options.bookmarks {
+                    state.push_bookmark(Mark::InitialEventsEnd).await;
+                }
+                first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
+            }
+        }
+        Start::Now => {
+            resource.snapshot(ReadAt::Latest).await?;
+            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            state.revision = snapshot.revision;
+            state.watcher = Some(watcher);
+        }
+        Start::After(revision) => match resource.cache.watch(scope, revision) {
+            Ok(watcher) => {
+                (state.revision, state.after) = (revision, revision);
+                state.watcher = Some(watcher);
+            }
+            Err(_) => state.push_error(&too_old(revision, &resource)),
+        },
+    }
+    if websocket::is_requested(request.headers()) {
+        return Ok(websocket::serve(request, state.negotiated.format, state.into_stream(Pieces::next_event)));
+    }
+    let content_type = state.negotiated.format.watch_content_type().unwrap_or("application/json");
+    let counter = state.pieces.counter.clone();
+    let mut response = Response::new(Body::stream(state.into_stream(Pieces::next_piece)));
+    response.extensions_mut().insert(counter);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().remove(TRANSFER_ENCODING);
+    if let Some(read) = first_events {
+        response.extensions_mut().insert(read);
+    }
+    Ok(response)
+}
+
+/// Whether a watch says that its initial events are all there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InitialEnd {
+    Told,
+    /// The old paths with `watch` in them know nothing of it.
+    Untold,
+}
+
+enum Start {
+    /// All objects as ADDED, in a state as new as this, then the changes.
+    Initial(ReadAt, InitialEnd),
+    /// The changes from now on.
+    Now,
+    /// The changes after a revision.
+    After(i64),
+}
+
+impl Start {
+    fn of(options: &ListOptions) -> Result<Start, Status> {
+        let version = options.resource_version.as_str();
+        let revision = match version {
+            "" | "0" => 0,
+            text => parse_revision(text).map_err(Status::unknown)?,
+        };
+        Ok(match (options.send_initial_events, version) {
+            (Some(true), "") => Start::Initial(ReadAt::Latest, InitialEnd::Told),
+            (Some(true), "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Told),
+            (Some(true), _) => Start::Initial(ReadAt::NotOlderThan(revision), InitialEnd::Told),
+            // A path with `watch` in it, and no such parameter.
+            (None, "") => Start::Initial(ReadAt::Latest, InitialEnd::Untold),
+            (None, "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Untold),
+            (Some(false), "" | "0") => Start::Now,
+            _ => Start::After(revision),
+        })
+    }
+}
+
+fn timeout(cx: &Context, options: &ListOptions) -> Duration {
+    match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
+        Some(seconds) if seconds < 0 => Duration::ZERO,
+        // Spread over twice the minimum, so that watches do not all come back at once.
+        _ => cx.endpoint.limits.min_request_timeout.mul_f64(1.0 + kubelith_meta::random::unit()),
+    }
+}
+
+/// Each minute, and once shortly before the end; then no more.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let regular = now + BOOKMARK_EVERY;
+    let next = match deadline.checked_sub(BOOKMARK_BEFORE_END) {
+        Some(last) if last < regular => last,
+        _ => regular,
+    };
+    (next > now).then_some(next)
+}
+
+fn indexed_field(cx: &Context) -> Option<&str> {
+    let indexed = cx.endpoint.resource.cache.indexed_field()?;
+    cx.endpoint.version().selectable.get(indexed).map(|f| f.name.as_str())
+}
+
+fn too_old(revision: i64, resource: &kubelith_registry::Resource) -> Status {
+    Status::expired(format!("too old resource version: {revision} ({})", resource.hub.applied()))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Plain,
+    InitialEventsEnd,
+}
+
+/// Only the first table of a watch has column definitions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    Due,
+    Sent,
+}
+
+struct State {
+    cx: Arc<Context>,
+    negotiated: Output,
+    selection: Selection,
+    watcher: Option<Watcher>,
+    /// How often the cache was filled anew before.
+    loads: u64,
+    pieces: Pieces,
+    events: Vec<Arc<Event>>,
+    /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
+    bookmark_at: Option<Instant>,
+    deadline: Instant,
+    /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
+    timer: Pin<Box<Sleep>>,
+    columns: Columns,
+    /// How far this watch has come.
+    revision: i64,
+    /// What the client has seen already. The cache may get there later than the client.
+    after: i64,
+    ended: bool,
+}
+
+impl State {
+    /// `next` takes from the pieces what is sent at a time.
+    fn into_stream(
+        self: Box<Self>,
+        next: fn(&mut Pieces) -> Option<Bytes>,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send {
+        futures::stream::unfold(self, move |mut state| async move {
+            loop {
+                if let Some(piece) = next(&mut state.pieces) {
+                    return Some((Ok(piece), state));
+                }
+                if state.ended {
+                    return None;
+                }
+                state.advance().await;
+            }
+        })
+    }
+
+    /// Waits for whatever comes first: events, the time for a bookmark, the end.
+    async fn advance(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            self.ended = true;
+            return;
+        };
+        let due = self.bookmark_at.map_or(self.deadline, |at| at.min(self.deadline));
+        if self.timer.deadline() != due {
+            self.timer.as_mut().reset(due);
+        }
+        tokio::select! {
+            biased;
+            next = watcher.next(&mut self.events) => match next {
+                Ok(()) => self.push_events().await,
+                Err(_) => self.lose(),
+            },
+            () = self.timer.as_mut() => {
+                if due >= self.deadline {
+                    self.ended = true;
+                    return;
+                }
+                self.catch_up().await;
+                self.push_bookmark(Mark::Plain).await;
+                self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
+            }
+        }
+    }
+
+    /// Moves `revision` as far as this watch has certainly seen everything. What the cache had applied is read first:
+    /// an event applied after that is not covered by the bookmark, one applied before it is waiting in the watcher.
+    async fn catch_up(&mut self) {
+        let applied = self.cx.endpoint.resource.hub.applied();
+        while let Some(watcher) = &mut self.watcher {
+            match watcher.next(&mut self.events).now_or_never() {
+                Some(Ok(())) => self.push_events().await,
+                Some(Err(_)) => return self.lose(),
+                None => break,
+            }
+        }
+        self.revision = self.revision.max(applied);
+    }
+
+    /// The watcher has nothing more to bring. If the cache was filled anew, as when the schema of a custom resource
+    /// changes, the stream just ends: clients go on from where they are.
+    fn lose(&mut self) {
+        if self.cx.endpoint.resource.cache.loads() == self.loads {
+            return self.push_error(&too_old(self.revision, &self.cx.endpoint.resource));
+        }
+        self.watcher = None;
+        self.ended = true;
+    }
+
+    /// Takes over what the watcher has brought.
+    async fn push_events(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            self.push_event(&event).await;
+        }
+        // The space serves again, unless it is large.
+        if events.capacity() <= KEPT_EVENTS {
+            self.events = events;
+        }
+    }
+
+    async fn push_event(&mut self, event: &Event) {
+        if event.revision <= self.after {
+            return;
+        }
+        self.revision = event.revision;
+        let everything = self.selection.is_everything() && self.selection.prefix.is_empty();
+        if everything {
+            return self.push(event.kind, &event.object).await;
+        }
+        let now = event.kind != EventKind::Deleted && self.selection.matches(&event.object);
+        let before = event.prev.as_ref().is_some_and(|prev| self.selection.matches(prev));
+        match (before, now) {
+            (false, false) => {}
+            (false, true) => self.push(EventKind::Added, &event.object).await,
+            (true, true) => self.push(EventKind::Modified, &event.object).await,
+            (true, false) if event.kind == EventKind::Deleted => self.push(EventKind::Deleted, &event.object).await,
+            (true, false) => {
+                // It left the selection: the client gets the last state it could see, at the new revision.
+                let Some(prev) = &event.prev else { return };
+                match views::value_of(&self.cx, prev).await {
+                    Ok(mut object) => {
+                        kubelith_registry::set_resource_version(&mut object, event.revision);
+                        self.push_value(EventKind::Deleted.as_str(), object);
+                    }
+                    Err(status) => self.push_error(&status),
+                }
+            }
+        }
+    }
+
+    async fn push(&mut self, kind: EventKind, object: &CachedObject) {
+        let made = match (&self.negotiated.convert, self.negotiated.format) {
+            (None, Format::Json) if object.broken.is_none() && views::is_native(&self.cx, object) => {
+                Ok(object.json_frame(kind))
+            }
+            (None, Format::Protobuf) => match views::protobuf_of(&self.cx, object).await {
+                Ok(object) => Ok(frames::proto_event(kind.as_str(), object.len()).with(&object).into()),
+                Err(status) => Err(status),
+            },
+            _ => match views::value_of(&self.cx, object).await {
+                Ok(value) => return self.push_value(kind.as_str(), value),
+                Err(status) => Err(status),
+            },
+        };
+        match made {
+            Ok(frame) => self.pieces.push(frame),
+            Err(status) => self.push_error(&status),
+        }
+    }
+
+    fn push_value(&mut self, kind: &str, object: Value) {
+        let Some(object) = self.event_value(object).transpose() else {
+            self.watcher = None;
+            return;
+        };
+        let encoded = object.and_then(|object| match self.negotiated.format {
+            Format::Protobuf => {
+                let object = match self.negotiated.convert {
+                    None => views::protobuf_value(&self.cx, &object)?,
+                    Some(_) => encode(Format::Protobuf, &object, false)?,
+                };
+                Ok(frames::proto_event(kind, object.len()).with(&object))
+            }
+            _ => Ok(frames::json_event(kind).with(&views::object_json(&object))),
+        });
+        match encoded {
+            Ok(frame) => self.pieces.push(frame.into()),
+            Err(status) => self.push_error(&status),
+        }
+    }
+
+    /// The object as the kind the client asked for; `None` if an object cannot be that, which ends the watch.
+    fn event_value(&mut self, object: Value) -> Result<Option<Value>, Status> {
+        let Some(target) = &self.negotiated.convert else { return Ok(Some(object)) };
+        match target.kind.as_str() {
+            "Table" => {
+                let mut table = table::of_object(&self.cx, &object, &target.version)?;
+                if std::mem::replace(&mut self.columns, Columns::Sent) == Columns::Sent {
+                    table.set_at(&["columnDefinitions"], Value::Null);
+                }
+                Ok(Some(table))
+            }
+            "PartialObjectMetadata" => Ok(Some(views::partial_metadata(&self.cx, &object, &target.version))),
+            _ => Ok(None),
+        }
+    }
+
+    async fn push_bookmark(&mut self, mark: Mark) {
+        let kind = &self.cx.endpoint.kind;
+        let mut object =
+            Value::from([("kind", Value::String(kind.kind.clone())), ("apiVersion", Value::from(kind.api_version()))]);
+        kubelith_registry::set_resource_version(&mut object, self.revision);
+        if mark == Mark::InitialEventsEnd {
+            object.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true".into());
+        }
+        self.cx.endpoint.resource.strategy.complete_blank(&mut object);
+        self.cx.canonicalize(&mut object);
+        self.push_value("BOOKMARK", object);
+    }
+
+    /// An error ends the watch, as its last event.
+    fn push_error(&mut self, status: &Status) {
+        let value = status.to_value();
+        let frame = match self.negotiated.format {
+            Format::Protobuf => match encode(Format::Protobuf, &value, false) {
+                Ok(object) => frames::proto_event("ERROR", object.len()).with(&object),
+                Err(_) => Vec::new(),
+            },
+            _ => frames::json_event("ERROR").with(&views::object_json(&value)),
+        };
+        self.pieces.push(frame.into());
+        self.watcher = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bookmarks_each_minute_and_before_the_end() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        // Now and the deadline, in seconds from the start, and when the next bookmark is due.
+        let cases = [
+            (0, 1800, Some(60)),
+            (60, 1800, Some(120)),
+            (1750, 1800, Some(1798)),
+            (1798, 1800, None),
+            (0, 30, Some(28)),
+            (0, 2, None),
+            (0, 0, None),
+        ];
+        for (now, deadline, want) in cases {
+            assert_eq!(next_bookmark(after(now), after(deadline)), want.map(after), "{now} of {deadline}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Where a request's time goes: filters and handlers add what they measured, the log of slow requests and the
+//! metrics read it.
+
+use crate::message::Request;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The parts that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Authentication,
+    Authorization,
+    /// Waiting for a turn in priority and fairness.
+    Queue,
+    MutatingWebhooks,
+    ValidatingWebhooks,
+    Storage,
+    Decode,
+    ResponseWrite,
+}
+
+pub const PARTS: [(Part, &str); 8] = [
+    (Part::Authentication, "authentication"),
+    (Part::Authorization, "authorization"),
+    (Part::Queue, "apf_queue_wait"),
+    (Part::MutatingWebhooks, "mutating_webhook"),
+    (Part::ValidatingWebhooks, "validating_webhook"),
+    (Part::Storage, "etcd"),
+    (Part::Decode, "decode"),
+    (Part::ResponseWrite, "response_write"),
+];
+
+/// Clones share the numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Latency {
+    nanos: Arc<[AtomicU64; PARTS.len()]>,
+}
+
+impl Latency {
+    pub fn add(&self, part: Part, spent: Duration) {
+        self.nanos[part as usize].fetch_add(spent.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub fn of(&self, part: Part) -> Duration {
+        Duration::from_nanos(self.nanos[part as usize].load(Ordering::Relaxed))
+    }
+
+    /// Time spent waiting for others, which is not the server's own doing.
+    pub fn external(&self) -> Duration {
+        [Part::Queue, Part::MutatingWebhooks, Part::ValidatingWebhooks].map(|p| self.of(p)).iter().sum()
+    }
+}
+
+/// Adds to a request's trackers, if it has some.
+pub fn track(request: &Request, part: Part, spent: Duration) {
+    if let Some(latency) = request.latency() {
+        latency.add(part, spent);
+    }
+}

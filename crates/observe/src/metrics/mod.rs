@@ -1,0 +1,143 @@
+//! What the server counts, under the reference's names, and its text form for Prometheus.
+//!
+//! Each part of the server registers its own metrics in the shared registry. Labels that come from a request are those of
+//! what is served; custom resources, of which there can be any number, are cut at [`MAX_SERIES`].
+
+pub mod audit;
+pub mod auth;
+pub mod health;
+pub mod process;
+pub mod pulled;
+pub mod reads;
+pub mod requests;
+pub mod rest_client;
+pub mod route;
+pub mod selection;
+pub mod series;
+pub mod workqueue;
+
+pub use prometheus;
+pub use route::metrics_route;
+pub use selection::Selection;
+
+use kubelith_auth::stats::TokenStats;
+use kubelith_features::{FeatureGates, VersionInfo};
+use prometheus::core::Collector;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use pulled::PulledCounter;
+use std::sync::Arc;
+
+/// Resources that are counted. Beyond it, further custom resources are not.
+pub const MAX_SERIES: usize = 10_000;
+
+#[derive(Clone)]
+pub struct Metrics {
+    pub registry: Registry,
+    /// Service level indicators, scraped more often than the rest: /metrics/slis.
+    pub slis: Registry,
+    pub health: Arc<health::HealthMetrics>,
+    pub requests: Arc<requests::RequestMetrics>,
+    pub auth: Arc<auth::AuthMetrics>,
+    pub audit: Arc<audit::AuditMetrics>,
+    pub workqueues: Arc<workqueue::WorkqueueMetrics>,
+    pub rest_client: Arc<rest_client::RestClientMetrics>,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Metrics {
+        let registry = Registry::new();
+        register(&registry, process::ProcessMetrics::new());
+        let slis = Registry::new();
+        Metrics {
+            health: Arc::new(health::HealthMetrics::new(&slis)),
+            slis,
+            requests: Arc::new(requests::RequestMetrics::new(&registry)),
+            auth: Arc::new(auth::AuthMetrics::new(&registry)),
+            audit: Arc::new(audit::AuditMetrics::new(&registry)),
+            workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
+            rest_client: Arc::new(rest_client::RestClientMetrics::new(&registry)),
+            registry,
+        }
+    }
+
+    /// Says which build this is and which features it has on.
+    pub fn describe(&self, version: &VersionInfo, features: &FeatureGates) {
+        let labels = version.metric_labels();
+        let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
+        let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
+        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
+            .with_label_values(&values)
+            .set(1);
+        let release = format!("{}.{}", version.major, version.minor);
+        gauges(
+            &self.registry,
+            "version_info",
+            "The version, the one that is emulated and the oldest one to be compatible with.",
+            &["component", "binary", "emulation", "min_compat"],
+        )
+        .with_label_values(&[
+            "kube",
+            &release,
+            &format!("{}.{}", version.emulation_major, version.emulation_minor),
+            &format!("{}.{}", version.major, version.min_compatibility_minor),
+        ])
+        .set(1);
+        let enabled =
+            gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
+        for (gate, stage, on) in features.all() {
+            enabled.with_label_values(&[gate, stage.name()]).set(on.into());
+        }
+    }
+
+    /// Says how much of it is not shown.
+    pub fn describe_selection(&self, selection: &Selection) {
+        let count =
+            |name: &str, help: &str| counters(&self.registry, name, help, &[]).with_label_values(&[] as &[&str]);
+        count("disabled_metrics_total", "Metrics that --disabled-metrics leaves out.")
+            .inc_by(selection.disabled.len() as u64);
+        count("hidden_metrics_total", "Metrics that are hidden because they are deprecated.");
+    }
+
+    /// Shows the counts of tokens.
+    pub fn watch_tokens(&self, stats: &Arc<TokenStats>) {
+        auth::watch_tokens(&self.registry, stats);
+    }
+
+    /// Shows the count of handshakes that failed: what happens before there is a request.
+    pub fn watch_handshakes(&self, failed: impl Fn() -> u64 + Send + Sync + 'static) {
+        let opts = Opts::new("apiserver_tls_handshake_errors_total", "Connections whose TLS handshake failed.");
+        let counter = PulledCounter::new(opts, failed);
+        // A second listener of one process is counted with the first.
+        let _ = self.registry.register(Box::new(counter));
+    }
+}
+
+/// Registers a metric. Two of one name are a mistake in the program.
+pub fn register(registry: &Registry, collector: impl Collector + 'static) {
+    registry.register(Box::new(collector)).expect("every metric has its own name");
+}
+
+pub fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    let vec = IntCounterVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}
+
+pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    let vec = IntGaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}
+
+pub fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+    let vec = HistogramVec::new(opts, labels).expect("names and labels are well-formed");
+    register(registry, vec.clone());
+    vec
+}

@@ -1,0 +1,26 @@
+//! TLS towards other servers: whom to trust, who we are.
+
+use kubelith_tls::Trust;
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientTls {
+    pub trust: Trust,
+    /// The name that must be in the server's certificate; that of the address if absent.
+    pub server_name: Option<String>,
+    /// Our certificate and key, PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ClientTls {
+    pub(super) fn config(&self) -> Result<ClientConfig, String> {
+        let builder = self.trust.client()?;
+        let Some((certificate, key)) = &self.identity else { return Ok(builder.with_no_client_auth()) };
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+        let chain = chain.map_err(|e| format!("client certificate: {e}"))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| format!("client key: {e}"))?;
+        builder.with_client_auth_cert(chain, key).map_err(|e| e.to_string())
+    }
+}

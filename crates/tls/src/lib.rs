@@ -1,0 +1,19 @@
+//! Serving certificates: the server's own authority on first start, loading, reloading and choosing by
+//! server name, and client certificates that are only read here and judged by an authenticator.
+
+pub mod bundle;
+pub mod client_certs;
+pub mod files;
+pub mod kubeconfig;
+pub mod local_names;
+pub mod pair;
+pub mod pki;
+pub mod policy;
+pub mod resolver;
+pub mod server_config;
+pub mod trust;
+
+pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};
+pub use policy::{TlsPolicy, TlsPolicyError};
+pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};
+pub use trust::Trust;

@@ -15,7 +15,7 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
-use kubelith_codec::negotiate::{self, RouteError};
+use kubelith_codec::negotiate::{self, Output, RouteError};
 use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::time::Time;
@@ -76,9 +76,15 @@ impl ActionCall {
         Ok((decoded.object, options))
     }
 
+    /// Whether the answer is indented.
+    fn pretty(&self) -> bool {
+        let agent = self.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+        negotiate::wants_pretty(self.query.get("pretty"), agent)
+    }
+
     /// A Status that says how it went, as the answer itself.
     pub fn status(&self, status: &Status) -> Response {
-        output::status(&self.headers, false, status)
+        output::status(&self.headers, self.pretty(), status)
     }
 
     /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
@@ -97,10 +103,19 @@ impl ActionCall {
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
-    pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
+    pub fn answer(&self, code: StatusCode, object: Value) -> Result<Response, Status> {
+        let negotiated = self.negotiate(&negotiate::PlainEndpoint)?;
+        self.answer_as(&negotiated, code, object)
+    }
+
+    /// How the client wants what `endpoint` offers.
+    pub fn negotiate(&self, endpoint: &dyn negotiate::Endpoint) -> Result<Output, Status> {
         let accept = handlers::context::accept_of(&self.headers);
-        let negotiated =
-            negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
+        negotiate::output(&accept, negotiate::BUILT_IN, endpoint).map_err(negotiation_error)
+    }
+
+    /// An answer of a built-in kind as it was negotiated.
+    pub fn answer_as(&self, negotiated: &Output, code: StatusCode, mut object: Value) -> Result<Response, Status> {
         if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
             kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
         }
@@ -108,7 +123,7 @@ impl ActionCall {
         if object.get("items").is_some_and(Value::is_null) {
             object.set_at(&["items"], Value::Array(Vec::new()));
         }
-        let body = output::encode(negotiated.format, &object, false)?;
+        let body = output::encode(negotiated.format, &object, self.pretty() || negotiated.pretty)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
         Ok(crate::respond::with_type(code, media_type, body))
     }

@@ -103,7 +103,7 @@ fn resolve(options: &ListOptions) -> Result<(ReadAt, Option<String>), Status> {
         if !matches!(version, "" | "0") {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
-        return Ok((token.revision.map_or(ReadAt::Latest, ReadAt::Exact), Some(token.start)));
+        return Ok((token.revision.map_or(ReadAt::Latest, |r| ReadAt::Exact(r as u64)), Some(token.start)));
     }
     let at = match version {
         "" => ReadAt::Latest,

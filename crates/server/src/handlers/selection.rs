@@ -41,6 +41,7 @@ impl Selection {
             }
         }
         let namespace = if namespaced { cx.info.namespace.as_str() } else { "" };
+        resource.check_namespace(namespace)?;
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
         Ok(Selection { prefix, labels: options.labels.clone(), fields, columns, namespaced })

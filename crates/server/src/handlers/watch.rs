@@ -147,7 +147,8 @@ impl Start {
             (None, "") => Start::Initial(ReadAt::Latest, InitialEnd::Untold),
             (None, "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Untold),
             (Some(false), "" | "0") => Start::Now,
-            _ => Start::After(revision),
+            // What no store can reach is a future like any other.
+            _ => Start::After(i64::try_from(revision).unwrap_or(i64::MAX)),
         })
     }
 }

@@ -16,6 +16,7 @@ use kubelith_server::identity::ServerIdentity;
 use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::listen::{self, HttpOptions, Listener, bind};
 use kubelith_server::metrics::Metrics;
+use kubelith_server::openapi::Subject;
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::spans::Tracer;
 use kubelith_server::tls::{DynamicTls, TlsOptions, local_names};
@@ -120,7 +121,11 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let (client, tasks) = (builder.loopback(), builder.tasks());
     let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
+    let publishes_keys = setup.publishes_keys(&external_address(&options));
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    if publishes_keys {
+        shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
+    }
     let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| {

@@ -23,6 +23,11 @@ use std::time::Duration;
 pub trait Conversion: Send + Sync + 'static {
     /// `object` says by its apiVersion what it is. Only called if it is not `to` already.
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Whether labels and fields may be others in another version.
+    fn rewrites(&self) -> bool {
+        false
+    }
 }
 
 /// Turns objects into stored bytes; the other direction is the cache's `Renderer`.

@@ -67,6 +67,15 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
 }
 
 fn not_a_list(cx: &Context, target: &str) -> Status {
+    let is_custom = !cx.endpoint.formats.contains(&Format::Protobuf);
+    if is_custom && cx.endpoint.facet.is_none() {
+        return Status::unknown("content is not a list");
+    }
+    if is_custom {
+        // The scale of a custom resource is of the version that clients see.
+        let go_type = format!("{}.{}", cx.endpoint.kind.version, cx.endpoint.kind.kind);
+        return wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"));
+    }
     let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
     wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
 }
@@ -129,8 +138,10 @@ pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Res
 
 /// A Status in the representation the client asked for; JSON if it asked for none that we have.
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
-    let format =
-        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
+    let negotiated = negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint);
+    // Who asks for something else gets JSON to be read by people.
+    let pretty = pretty || negotiated.is_err();
+    let format = negotiated.map_or(Format::Json, |o| o.format);
     // Its members have an order of their own.
     let body = match format {
         Format::Json => json_text(status.to_json().into_bytes(), pretty),

@@ -52,7 +52,8 @@ const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Config {
     pub api_services: Arc<ResourceCache>,
     pub services: Arc<ResourceCache>,
-    pub endpoint_slices: Arc<ResourceCache>,
+    /// `None` if they are not served: no service has endpoints then.
+    pub endpoint_slices: Option<Arc<ResourceCache>>,
     /// `None` if custom resources are not served.
     pub crds: Option<Arc<ResourceCache>>,
     pub client: LoopbackClient,
@@ -76,7 +77,7 @@ pub struct Config {
 /// Everything that the hooks share.
 struct Parts {
     api_services: ApiServices,
-    endpoint_slices: Arc<ResourceCache>,
+    endpoint_slices: Option<Arc<ResourceCache>>,
     services: Arc<ResourceCache>,
     crds: Option<Arc<ResourceCache>>,
     routes: Arc<Routes>,
@@ -207,13 +208,17 @@ fn remote_availability(parts: &Arc<Parts>) -> PostStartHook {
     PostStartHook::new("apiservice-status-remote-available-controller", |context| async move {
         let availability = parts.availability.clone();
         let (by_service, by_slice, resolver) = (parts.routes.clone(), parts.routes.clone(), parts.resolver.clone());
-        Controller::new("apiservice-remote-availability", move |name| availability.clone().reconcile_remote(name))
-            .watches(&parts.endpoint_slices, move |change| {
+        let mut controller =
+            Controller::new("apiservice-remote-availability", move |name| availability.clone().reconcile_remote(name));
+        if let Some(slices) = &parts.endpoint_slices {
+            controller = controller.watches(slices, move |change| {
                 resolver.slice_changed(change.old.as_ref(), change.new.as_ref());
                 let services = [&change.old, &change.new].into_iter().flatten().filter_map(|o| service_of(o));
                 let services: BTreeSet<Str> = services.collect();
                 users_of(&by_slice, |service| services.contains(service))
-            })
+            });
+        }
+        controller
             .watches(&parts.services, move |change| {
                 let key = change.key();
                 users_of(&by_service, |service| *service == key)

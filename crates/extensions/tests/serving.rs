@@ -396,3 +396,41 @@ async fn bad_metadata_in_the_store_is_dropped_and_the_rest_read() {
     assert_eq!(metadata.str_at(&["annotations", "good"]), "x");
     assert_eq!(read.get("embedded"), Some(&value(r#"{"apiVersion":"v1","metadata":{"name":"e","generation":2}}"#)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scale_can_be_applied_where_nothing_changes() {
+    let server = in_memory().await;
+    server.define(&definition(V1)).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"n":2}}"#;
+    server.create("v1", object).await.unwrap();
+    let resource = things("v1");
+    let scale = ResourceRef::new(&resource).namespace("default").name("a").subresource("scale");
+    let scale = scale.with("fieldManager", "m").with("force", "true");
+    let apply = async |replicas: i64| {
+        let mut patch = value(r#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a"}}"#);
+        patch.set_at(&["spec", "replicas"], Value::Int(replicas));
+        server.client.patch(&scale, PatchType::Apply, &patch).await
+    };
+    assert_eq!(apply(2).await.unwrap().at(&["spec", "replicas"]), Some(&Value::Int(2)));
+    assert_eq!(
+        apply(3).await.unwrap_err().message,
+        "failed to convert new object (/a; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an \
+         invalid group/version: autoscaling/v1"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_of_embedded_resources_have_readable_metadata() {
+    let server = in_memory().await;
+    let mut bad = definition(V1);
+    let versions = bad.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap();
+    let path = ["schema", "openAPIV3Schema", "properties", "spec", "properties", "e"];
+    let embedded = r#"{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,
+                      "default":{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":1}}}}"#;
+    versions[0].set_at(&path, value(embedded));
+    let resource = definitions();
+    let refused = server.client.create(&ResourceRef::new(&resource), &bad).await.unwrap_err();
+    let text = ".properties[spec].properties[e].default.metadata: Invalid value: {\"labels\":{\"a\":1}}: json: cannot \
+                unmarshal number into Go struct field ObjectMeta.labels of type string";
+    assert!(refused.message.ends_with(text), "{}", refused.message);
+}

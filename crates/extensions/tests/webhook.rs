@@ -282,3 +282,40 @@ async fn nobody_there_is_an_error_with_its_address() {
                   Post \"https://hook.ns.svc:443/convert?timeout=30s\": service \"hook\" not found";
     assert_eq!(refused.message, wanted);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_look_at_what_clients_see() {
+    let hook = Hook::start().await;
+    let server = in_memory().await;
+    let selectable = |version: &str, path: &str| {
+        let name = format!("\"name\":\"{version}\",");
+        (name.clone(), format!("{name}\"selectableFields\":[{{\"jsonPath\":\"{path}\"}}],"))
+    };
+    let versions = [selectable("v1", ".spec.host"), selectable("v2", ".spec.address")]
+        .iter()
+        .fold(VERSIONS.to_owned(), |text, (name, with)| text.replace(name, with));
+    let mut definition = definition(&versions);
+    definition.set_at(&["spec", "conversion"], hook.conversion());
+    server.define(&definition).await;
+    for (name, host) in [("a", "h"), ("b", "x"), ("c", "h")] {
+        let object = format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"{name}"}},
+                "spec":{{"host":"{host}","port":"1"}}}}"#
+        );
+        server.create("v1", &object).await.unwrap();
+    }
+    let names = async |path: &str| {
+        let list = server.document(&format!("/apis/example.com/{path}")).await;
+        let items = list.get("items").and_then(Value::as_array).unwrap().iter();
+        items.map(|item| item.meta().name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("v1/things?fieldSelector=spec.host%3Dh").await, ["a", "c"]);
+    assert_eq!(names("v2/things?fieldSelector=spec.address%3Dh:1").await, ["a", "c"]);
+    assert_eq!(names("v2/things?fieldSelector=spec.address%3Dh:1&limit=1").await, ["a"]);
+    assert_eq!(names("v2/things?fieldSelector=spec.address%21%3Dh:1").await, ["b"]);
+    assert_eq!(names("v2/things?fieldSelector=spec.address%3Dh").await, [""; 0]);
+    let resource = things("v2");
+    let collection = ResourceRef::new(&resource).with("resourceVersion", "0").with("fieldSelector", "spec.address=x:1");
+    let mut events = server.client.watch(&collection).await.unwrap();
+    assert_eq!(events.next().await.unwrap().unwrap().object.meta().name(), "b");
+}

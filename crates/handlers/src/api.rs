@@ -9,7 +9,7 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
-use kubelith_codec::negotiate;
+use kubelith_codec::negotiate::{self, Output};
 use kubelith_http::audit::AuditContext;
 use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
@@ -73,9 +73,15 @@ impl ActionCall {
         Ok((decoded.object, options))
     }
 
+    /// Whether the answer is indented.
+    fn pretty(&self) -> bool {
+        let agent = self.headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or("");
+        negotiate::wants_pretty(self.query.get("pretty"), agent)
+    }
+
     /// A Status that says how it went, as the answer itself.
     pub fn status(&self, status: &Status) -> Response {
-        negotiated::status(&self.headers, false, status)
+        negotiated::status(&self.headers, self.pretty(), status)
     }
 
     /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
@@ -94,10 +100,18 @@ impl ActionCall {
     }
 
     /// An answer of a built-in kind in the representation that the client asks for.
-    pub fn answer(&self, code: StatusCode, mut object: Value) -> Result<Response, Status> {
-        let accept = accept_of(&self.headers);
-        let negotiated =
-            negotiate::output(&accept, negotiate::BUILT_IN, &negotiate::PlainEndpoint).map_err(negotiation_error)?;
+    pub fn answer(&self, code: StatusCode, object: Value) -> Result<Response, Status> {
+        let negotiated = self.negotiate(&negotiate::PlainEndpoint)?;
+        self.answer_as(&negotiated, code, object)
+    }
+
+    /// How the client wants what `endpoint` offers.
+    pub fn negotiate(&self, endpoint: &dyn negotiate::Endpoint) -> Result<Output, Status> {
+        negotiate::output(&accept_of(&self.headers), negotiate::BUILT_IN, endpoint).map_err(negotiation_error)
+    }
+
+    /// An answer of a built-in kind as it was negotiated.
+    pub fn answer_as(&self, negotiated: &Output, code: StatusCode, mut object: Value) -> Result<Response, Status> {
         if let Some(schema) = kubelith_catalog::builtin().kind_schema(&object.gvk()) {
             kubelith_schema::canonicalize(&schema.table, &schema.root, &mut object, kubelith_schema::Empties::Absent);
         }
@@ -105,7 +119,7 @@ impl ActionCall {
         if object.get("items").is_some_and(Value::is_null) {
             object.set_at(&["items"], Value::Array(Vec::new()));
         }
-        let body = negotiated::encode(negotiated.format, &object, false)?;
+        let body = negotiated::encode(negotiated.format, &object, self.pretty() || negotiated.pretty)?;
         let media_type = HeaderValue::from_static(negotiated.format.media_type());
         Ok(kubelith_http::respond::with_type(code, media_type, body))
     }

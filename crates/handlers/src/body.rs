@@ -83,7 +83,12 @@ impl Context {
             _ => Strictness::Report,
         };
         let decoded = self.endpoint.decoder.decode(body, format, strictness)?;
-        report_strict(&self.warnings, &self.endpoint.kind, &decoded.strict, validation)?;
+        if !decoded.strict.is_empty() {
+            // What it says to be, if it says so.
+            let given = decoded.object.gvk();
+            let kind = if given.kind == self.endpoint.kind.kind { &given } else { &self.endpoint.kind };
+            report_strict(&self.warnings, kind, &decoded.strict, validation)?;
+        }
         self.endpoint.decoder.check(&decoded.object)?;
         Ok((decoded.object, decoded.form))
     }

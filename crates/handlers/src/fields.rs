@@ -52,7 +52,8 @@ impl Ownership {
 
     /// Whether a write failed for its size: it may go without managedFields.
     pub(super) fn is_too_much(status: &Status) -> bool {
-        status.message.contains("etcdserver: request is too large")
+        status.message.ends_with("etcdserver: request is too large")
+            || status.message.contains("trying to send message larger than max")
     }
 }
 

@@ -87,8 +87,11 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
         continue_token: None,
         remaining: None,
     };
-    if limit > 0 {
-        page.cut(limit);
+    if page.selection.judges_shown(cx) {
+        page.choose_shown(cx, limit).await?;
+    } else if limit > 0 {
+        let items = page.matching().take(limit).cloned().collect();
+        page.cut(items, limit);
     }
     if page.snapshot.odd.broken > 0 {
         page.check_readable(cx)?;
@@ -104,7 +107,7 @@ fn resolve(options: &ListOptions) -> Result<(ReadAt, Option<String>), Status> {
         if !matches!(version, "" | "0") {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
-        return Ok((token.revision.map_or(ReadAt::Latest, ReadAt::Exact), Some(token.start)));
+        return Ok((token.revision.map_or(ReadAt::Latest, |r| ReadAt::Exact(r as u64)), Some(token.start)));
     }
     let at = match version {
         "" => ReadAt::Latest,
@@ -137,16 +140,29 @@ fn expired_continue(mut status: Status, start: Option<String>) -> Status {
 }
 
 impl Page {
-    fn cut(&mut self, limit: usize) {
-        let mut items = Vec::with_capacity(limit.min(1024));
-        let more = {
-            items.extend(self.matching().take(limit).cloned());
-            // What follows the page need not match: the reference looks at keys only. Where the selection names one
-            // object, nothing else is read.
-            match items.last().filter(|_| items.len() == limit && self.single.is_none()) {
-                Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
-                None => 0,
+    /// The objects that match as the endpoint shows them.
+    async fn choose_shown(&mut self, cx: &Context, limit: usize) -> Result<(), Status> {
+        let range: Vec<Arc<CachedObject>> = self.in_range().cloned().collect();
+        let mut items = Vec::new();
+        for object in range {
+            if self.selection.matches_shown(cx, &object).await? {
+                items.push(object);
             }
+            if limit > 0 && items.len() == limit {
+                break;
+            }
+        }
+        self.cut(items, if limit == 0 { usize::MAX } else { limit });
+        Ok(())
+    }
+
+    /// Makes a page of its items, of which there are at most `limit`.
+    fn cut(&mut self, items: Vec<Arc<CachedObject>>, limit: usize) {
+        // What follows the page need not match: the reference looks at keys only. Where the selection names one
+        // object, nothing else is read.
+        let more = match items.last().filter(|_| items.len() == limit && self.single.is_none()) {
+            Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
+            None => 0,
         };
         if more > 0 {
             let last = items.last().map_or("", |o| &o.key[self.selection.prefix.len()..]);
@@ -438,7 +454,12 @@ pub fn list_value(cx: &Context, negotiated: &Output, objects: Vec<Value>, mut me
             ]))
         }
         Some(target) => {
-            let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.list_kind());
+            let go_type = match cx.endpoint.items {
+                ListItems::WithType => "unstructured.UnstructuredList".to_owned(),
+                ListItems::WithoutType => {
+                    format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.list_kind())
+                }
+            };
             Err(output::wrong_shape(format!(
                 "you requested {}, but the requested object is a list (*{go_type})",
                 target.kind

@@ -176,7 +176,7 @@ pub fn read_at(text: &str) -> Result<ReadAt, Status> {
 }
 
 /// A resourceVersion as a number; the error is what the reference prints for it.
-pub fn parse_revision(text: &str) -> Result<i64, String> {
+pub fn parse_revision(text: &str) -> Result<u64, String> {
     let problem = |p: &str| {
         let quoted = kubelith_meta::text::Quoted(text);
         format!("resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {p}")
@@ -184,7 +184,7 @@ pub fn parse_revision(text: &str) -> Result<i64, String> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(problem("invalid syntax"));
     }
-    text.parse::<u64>().ok().and_then(|v| i64::try_from(v).ok()).ok_or_else(|| problem("value out of range"))
+    text.parse().map_err(|_| problem("value out of range"))
 }
 
 /// What creates, updates and patches share.

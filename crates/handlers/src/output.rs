@@ -68,6 +68,15 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
 }
 
 fn not_a_list(cx: &Context, target: &str) -> Status {
+    let is_custom = !cx.endpoint.formats.contains(&Format::Protobuf);
+    if is_custom && cx.endpoint.facet.is_none() {
+        return Status::unknown("content is not a list");
+    }
+    if is_custom {
+        // The scale of a custom resource is of the version that clients see.
+        let go_type = format!("{}.{}", cx.endpoint.kind.version, cx.endpoint.kind.kind);
+        return wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"));
+    }
     let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
     wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
 }

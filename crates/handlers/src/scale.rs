@@ -5,7 +5,7 @@ use super::endpoint::{By, FieldTracker};
 use super::facet::Facet;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
 use kubelith_merge::fieldset;
-use kubelith_merge::managers::{ApplyError, FieldManager, ScaleHandler};
+use kubelith_merge::managers::{FieldManager, ScaleHandler};
 use kubelith_merge::typed::Type;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
@@ -342,14 +342,23 @@ impl FieldTracker for ScaleFields {
     }
 
     fn apply(&self, by: &By<'_>, live: Option<&Value>, patch: &Value, force: Force) -> Result<Value, Status> {
-        // The reference cannot: it asks the converter of the custom resource for a Scale.
-        if self.parent == Parent::Custom && patch.is_of(&scale_kind()) {
-            return Err(Status::unknown(
-                "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
-                 Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
-            ));
+        let is_custom = self.parent == Parent::Custom && patch.is_of(&scale_kind());
+        let managers = live.and_then(|live| live.at(&["metadata", "managedFields"])).and_then(Value::as_array);
+        if is_custom && managers.is_none_or(<[_]>::is_empty) {
+            return Err(unconvertible("create manager for existing fields: failed to convert live", "", ""));
         }
-        let applied = self.manager(by).apply(live, patch, by.manager, force, by.now);
-        applied.map(|outcome| outcome.object).map_err(|e: ApplyError| e.into())
+        let applied = self.manager(by).apply(live, patch, by.manager, force, by.now).map_err(Status::from)?;
+        if is_custom && applied.changed {
+            return Err(unconvertible("convert new", patch.meta().namespace(), patch.meta().name()));
+        }
+        Ok(applied.object)
     }
+}
+
+/// The reference asks the converter of a custom resource for a Scale, where an apply changes something.
+fn unconvertible(what: &str, namespace: &str, name: &str) -> Status {
+    Status::unknown(format!(
+        "failed to {what} object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR \
+         to an invalid group/version: autoscaling/v1"
+    ))
 }

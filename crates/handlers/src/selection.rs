@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::options::ListOptions;
+use super::views;
 use kubelith_meta::selector::Fields;
 use kubelith_meta::{FieldSelector, LabelSelector, Status, Str};
 use kubelith_schema::{Descriptor, SelectableField};
@@ -41,6 +42,7 @@ impl Selection {
             }
         }
         let namespace = if namespaced { cx.info.namespace.as_str() } else { "" };
+        resource.check_namespace(namespace)?;
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
         Ok(Selection { prefix, labels: options.labels.clone(), fields, columns, namespaced })
@@ -53,7 +55,29 @@ impl Selection {
     pub fn matches(&self, object: &CachedObject) -> bool {
         object.key.starts_with(&self.prefix)
             && (self.labels.is_everything() || self.labels.matches(&*object.labels))
-            && (self.fields.is_everything() || self.fields.matches(&Selectable { selection: self, object }))
+            && (self.fields.is_everything()
+                || self.fields.matches(&Selectable { selection: self, object, fields: &object.fields }))
+    }
+
+    /// Whether objects must be seen as the endpoint shows them to be judged: a webhook may give them other labels and
+    /// fields in its version than those that are cached.
+    pub fn judges_shown(&self, cx: &Context) -> bool {
+        cx.endpoint.resource.conversion.rewrites()
+            && !self.is_everything()
+            && (!self.labels.is_everything() || self.fields.exact_value("metadata.name").is_none())
+    }
+
+    /// As [`Selection::matches`], by what the endpoint shows of the object.
+    pub async fn matches_shown(&self, cx: &Context, object: &CachedObject) -> Result<bool, Status> {
+        if !self.judges_shown(cx) || views::is_native(cx, object) {
+            return Ok(self.matches(object));
+        }
+        if !object.key.starts_with(&self.prefix) {
+            return Ok(false);
+        }
+        let shown = kubelith_registry::render(&views::value_of(cx, object).await?, &cx.endpoint.version().selectable);
+        let fields = Selectable { selection: self, object, fields: &shown.fields };
+        Ok(self.labels.matches(&*shown.labels) && self.fields.matches(&fields))
     }
 
     /// The narrowest index that covers the selection. `indexed` is the resource's indexed field, if it has one.
@@ -98,6 +122,7 @@ fn columns(descriptor: &Descriptor, selectable: &[SelectableField]) -> Vec<(Str,
 struct Selectable<'a> {
     selection: &'a Selection,
     object: &'a CachedObject,
+    fields: &'a [Str],
 }
 
 impl Fields for Selectable<'_> {
@@ -107,7 +132,7 @@ impl Fields for Selectable<'_> {
             "metadata.namespace" => self.object.namespace(),
             _ => {
                 let column = self.selection.columns.iter().find(|(name, _)| name == field);
-                column.and_then(|(_, i)| self.object.fields.get(*i)).map_or("", Str::as_str)
+                column.and_then(|(_, i)| self.fields.get(*i)).map_or("", Str::as_str)
             }
         }
     }

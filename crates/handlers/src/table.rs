@@ -1,7 +1,8 @@
 //! Tables: what `kubectl get` shows. Columns and most cells come from the descriptor; cells that no path gives
 //! come from functions of the layer above.
 
-use crate::{Context, views};
+use crate::cells::Cells;
+use crate::{Context, Query, views};
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_schema::jsonpath::JsonPath;
@@ -16,8 +17,8 @@ enum Include {
 }
 
 /// What rows carry, as the client asked.
-fn include(cx: &Context) -> Result<Include, Status> {
-    match cx.query.get("includeObject").unwrap_or("") {
+fn include(query: &Query) -> Result<Include, Status> {
+    match query.get("includeObject").unwrap_or("") {
         "" | "Metadata" => Ok(Include::Metadata),
         "None" => Ok(Include::None),
         "Object" => Ok(Include::Object),
@@ -31,7 +32,7 @@ fn include(cx: &Context) -> Result<Include, Status> {
 
 /// Whether a table can be made as it was asked for.
 pub fn check_options(cx: &Context) -> Result<(), Status> {
-    include(cx).map(drop)
+    include(&cx.query).map(drop)
 }
 
 pub fn of_object(cx: &Context, object: &Value, version: &str) -> Result<Value, Status> {
@@ -43,24 +44,66 @@ pub fn of_object(cx: &Context, object: &Value, version: &str) -> Result<Value, S
 }
 
 pub fn of_list(cx: &Context, objects: &[Value], meta: Value, version: &str) -> Result<Value, Status> {
-    let include = include(cx)?;
-    let columns = cx.endpoint.columns();
-    let paths = parsed(columns);
     let now = cx.endpoint.resource.clock.now();
-    let mut objects: Vec<&Value> = objects.iter().collect();
-    objects.sort_by(|a, b| cx.endpoint.cells.compare(a, b));
-    let rows: Vec<Value> = objects.into_iter().map(|o| row(cx, columns, &paths, o, include, version, now)).collect();
-    // The columns of kinds that have none of their own come from another place, which leaves no rows as nil.
-    let is_nil = rows.is_empty() && matches!(columns, [_, created] if created.name == "Created At");
-    let rows = if is_nil { Value::Null } else { Value::Array(rows) };
-    let definitions: Vec<Value> = columns.iter().map(definition).collect();
-    Ok(Value::from([
-        ("kind", Value::from("Table")),
-        ("apiVersion", Value::from(format!("meta.k8s.io/{version}"))),
-        ("metadata", meta),
-        ("columnDefinitions", Value::Array(definitions)),
-        ("rows", rows),
-    ]))
+    let printer = Printer { columns: cx.endpoint.columns(), cells: &*cx.endpoint.cells, now, version };
+    printer.print(&cx.query, objects, meta)
+}
+
+/// What a table is made with.
+pub struct Printer<'a> {
+    pub columns: &'a [Column],
+    pub cells: &'a dyn Cells,
+    pub now: Time,
+    /// Of `meta.k8s.io`.
+    pub version: &'a str,
+}
+
+impl Printer<'_> {
+    pub fn print(&self, query: &Query, objects: &[Value], meta: Value) -> Result<Value, Status> {
+        let include = include(query)?;
+        let columns = self.columns;
+        let paths = parsed(columns);
+        let mut objects: Vec<&Value> = objects.iter().collect();
+        objects.sort_by(|a, b| self.cells.compare(a, b));
+        let rows: Vec<Value> = objects.into_iter().map(|o| self.row(&paths, o, include)).collect();
+        // The columns of kinds that have none of their own come from another place, which leaves no rows as nil.
+        let is_nil = rows.is_empty() && matches!(columns, [_, created] if created.name == "Created At");
+        let rows = if is_nil { Value::Null } else { Value::Array(rows) };
+        // A cell may be there that no column is named for.
+        let definitions: Vec<Value> = columns.iter().filter(|c| !c.name.is_empty()).map(definition).collect();
+        Ok(Value::from([
+            ("kind", Value::from("Table")),
+            ("apiVersion", Value::from(format!("meta.k8s.io/{}", self.version))),
+            ("metadata", meta),
+            ("columnDefinitions", Value::Array(definitions)),
+            ("rows", rows),
+        ]))
+    }
+
+    fn row(&self, paths: &[Vec<JsonPath>], object: &Value, include: Include) -> Value {
+        let cells = self.columns.iter().zip(paths).map(|(column, path)| self.cell(column, path, object)).collect();
+        let conditions = self.cells.row_conditions(object);
+        let object = match include {
+            Include::None => Value::Null,
+            Include::Metadata => views::metadata_of(self.cells, object, self.version),
+            Include::Object => object.clone(),
+        };
+        let mut row = Value::from([("cells", Value::Array(cells))]);
+        row.set_at(&["object"], object);
+        if let Some(conditions) = conditions {
+            row.set_at(&["conditions"], conditions);
+        }
+        row
+    }
+
+    fn cell(&self, column: &Column, paths: &[JsonPath], object: &Value) -> Value {
+        let found: Vec<Option<&Value>> = paths.iter().map(|p| p.find(object).into_iter().next()).collect();
+        let value = match &column.cell {
+            Cell::Function(name) => self.cells.cell(name, object, &found, self.now),
+            Cell::Path(_) => found.first().copied().flatten().map(|v| self.cells.path_cell(column, v, self.now)),
+        };
+        value.unwrap_or_else(|| column.absent.clone())
+    }
 }
 
 /// The paths of each column: of its cell, or of its function's arguments.
@@ -82,39 +125,6 @@ fn definition(column: &Column) -> Value {
         ("description", Value::String(column.description.clone())),
         ("priority", Value::from(column.priority)),
     ])
-}
-
-fn row(
-    cx: &Context,
-    columns: &[Column],
-    paths: &[Vec<JsonPath>],
-    object: &Value,
-    include: Include,
-    version: &str,
-    now: Time,
-) -> Value {
-    let cells = columns.iter().zip(paths).map(|(column, path)| cell(cx, column, path, object, now)).collect();
-    let conditions = cx.endpoint.cells.row_conditions(object);
-    let object = match include {
-        Include::None => Value::Null,
-        Include::Metadata => views::partial_metadata(cx, object, version),
-        Include::Object => object.clone(),
-    };
-    let mut row = Value::from([("cells", Value::Array(cells))]);
-    row.set_at(&["object"], object);
-    if let Some(conditions) = conditions {
-        row.set_at(&["conditions"], conditions);
-    }
-    row
-}
-
-fn cell(cx: &Context, column: &Column, paths: &[JsonPath], object: &Value, now: Time) -> Value {
-    let found: Vec<Option<&Value>> = paths.iter().map(|p| p.find(object).into_iter().next()).collect();
-    let value = match &column.cell {
-        Cell::Function(name) => cx.endpoint.cells.cell(name, object, &found, now),
-        Cell::Path(_) => found.first().copied().flatten().map(|v| cx.endpoint.cells.path_cell(column, v, now)),
-    };
-    value.unwrap_or_else(|| column.absent.clone())
 }
 
 /// How long ago a time was, for people.

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::facet::Facet;
+use crate::cells::Cells;
 use bytes::Bytes;
 use kubelith_codec::json;
 pub use kubelith_codec::object::{object_json, type_prefix};
@@ -62,11 +63,16 @@ pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {
 
 /// kind, apiVersion and metadata, and nothing else.
 pub fn partial_metadata(cx: &Context, object: &Value, version: &str) -> Value {
+    metadata_of(&*cx.endpoint.cells, object, version)
+}
+
+/// The same, of an object that no endpoint has.
+pub fn metadata_of(cells: &dyn Cells, object: &Value, version: &str) -> Value {
     let mut partial = Map::new();
     partial.insert("apiVersion", format!("meta.k8s.io/{version}"));
     partial.insert("kind", "PartialObjectMetadata");
     let mut metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
-    for name in cx.endpoint.cells.field_annotations(object) {
+    for name in cells.field_annotations(object) {
         metadata.remove_at(&["annotations", name]);
     }
     if metadata.get("annotations").is_some_and(Value::is_empty) {

@@ -39,6 +39,8 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let start = Start::of(&options)?;
     let timeout = timeout(&cx, &options);
     let resource = cx.endpoint.resource.clone();
+    // What is asked for must suit a list before it can suit a stream.
+    cx.negotiate()?;
     let negotiated = cx.negotiate_stream()?;
     if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
         table::check_options(&cx)?;
@@ -74,10 +76,14 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
             let (snapshot, watcher) = resource.cache.list_and_watch(scope);
             state.revision = snapshot.revision.max(reached);
             state.watcher = Some(watcher);
-            let initial: Vec<_> =
-                snapshot.range(&state.selection.prefix, None).filter(|o| state.selection.matches(o)).cloned().collect();
+            let (shown, mut initial) = (state.selection.judges_shown(&state.cx), Vec::new());
+            let is_initial = |o: &&Arc<CachedObject>| shown || state.selection.matches(o);
+            initial.extend(snapshot.range(&state.selection.prefix, None).filter(is_initial).cloned());
             for object in initial {
-                state.push(EventKind::Added, &object).await;
+                match shown {
+                    true => state.push_if_shown(&object).await,
+                    false => state.push(EventKind::Added, &object).await,
+                }
             }
             if end == InitialEnd::Told {
                 if options.bookmarks {
@@ -147,7 +153,8 @@ impl Start {
             (None, "") => Start::Initial(ReadAt::Latest, InitialEnd::Untold),
             (None, "0") => Start::Initial(ReadAt::AnyAge, InitialEnd::Untold),
             (Some(false), "" | "0") => Start::Now,
-            _ => Start::After(revision),
+            // What no store can reach is a future like any other.
+            _ => Start::After(i64::try_from(revision).unwrap_or(i64::MAX)),
         })
     }
 }
@@ -298,6 +305,26 @@ impl State {
         }
     }
 
+    /// An object that there is at the start, if it matches as it is shown.
+    async fn push_if_shown(&mut self, object: &CachedObject) {
+        match self.selection.matches_shown(&self.cx, object).await {
+            Ok(true) => self.push(EventKind::Added, object).await,
+            Ok(false) => {}
+            Err(status) => self.push_error(&status),
+        }
+    }
+
+    /// Whether an object matched before an event, and whether it does after it.
+    async fn matched(&self, event: &Event) -> Result<(bool, bool), Status> {
+        let matches = async |object: &CachedObject| self.selection.matches_shown(&self.cx, object).await;
+        let now = event.kind != EventKind::Deleted && matches(&event.object).await?;
+        let before = match &event.prev {
+            Some(prev) => matches(prev).await?,
+            None => false,
+        };
+        Ok((before, now))
+    }
+
     async fn push_event(&mut self, event: &Event) {
         if event.revision <= self.after {
             return;
@@ -307,8 +334,10 @@ impl State {
         if everything {
             return self.push(event.kind, &event.object).await;
         }
-        let now = event.kind != EventKind::Deleted && self.selection.matches(&event.object);
-        let before = event.prev.as_ref().is_some_and(|prev| self.selection.matches(prev));
+        let (before, now) = match self.matched(event).await {
+            Ok(matched) => matched,
+            Err(status) => return self.push_error(&status),
+        };
         match (before, now) {
             (false, false) => {}
             (false, true) => self.push(EventKind::Added, &event.object).await,

@@ -90,8 +90,10 @@ fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
 
 /// A Status in the representation the client asked for; JSON if it asked for none that we have.
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
-    let format =
-        negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint).map_or(Format::Json, |o| o.format);
+    let negotiated = negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint);
+    // Who asks for something else gets JSON to be read by people.
+    let pretty = pretty || negotiated.is_err();
+    let format = negotiated.map_or(Format::Json, |o| o.format);
     // Its members have an order of their own.
     let body = match format {
         Format::Json => json_text(status.to_json().into_bytes(), pretty),

@@ -12,6 +12,7 @@ use kubelith_listen::{HttpOptions, Listener, bind};
 use kubelith_observe::logging;
 use kubelith_observe::metrics::Metrics;
 use kubelith_observe::spans::Tracer;
+use kubelith_openapi::Subject;
 use kubelith_outbound::egress::Route;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::audit::Audit;
@@ -126,7 +127,11 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let (client, tasks) = (builder.loopback(), builder.tasks());
     let frame = chain::Frame { client, tasks, metrics, flow_control, identity };
     let published = setup.published(&options.authentication);
+    let publishes_keys = setup.publishes_keys(&external_address(&options));
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    if publishes_keys {
+        shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
+    }
     let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| {

@@ -5,6 +5,9 @@ use kubelith_meta::status::{Cause, Status};
 use kubelith_store::StoreError;
 use kubelith_store::cache::{Broken, Malformed, Problem};
 
+/// What a client of etcd sends at most, in bytes.
+const MESSAGE_LIMIT: usize = 2 << 20;
+
 /// Unreadable objects that the error of a list names.
 const MAX_BROKEN_LISTED: usize = 100;
 
@@ -22,15 +25,22 @@ pub(crate) fn from_store(error: StoreError, resource: &GroupResource, name: &str
 pub(crate) fn from_read(error: StoreError) -> Status {
     match error {
         StoreError::Compacted { .. } => list_expired(),
-        StoreError::TooLarge { .. } => Status::request_entity_too_large("etcdserver: request is too large"),
-        StoreError::FutureRevision { current } => too_large(current.0 + 1, current.0),
+        // More than a message may have never reaches the store.
+        StoreError::TooLarge { size, limit } if limit == MESSAGE_LIMIT => Status::unknown(format!(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {limit})"
+        )),
+        StoreError::TooLarge { .. } => Status::unknown("etcdserver: request is too large"),
+        StoreError::TimedOut(_) => {
+            Status::timeout("request did not complete within requested timeout - context deadline exceeded", 0)
+        }
+        StoreError::FutureRevision { current } => too_large(current.0 as u64 + 1, current.0),
         other => Status::internal_error(other),
     }
 }
 
 /// 504 for a revision that does not exist yet. The client is told to wait a second.
-pub(crate) fn too_large(wanted: i64, current: i64) -> Status {
-    Status::too_large_resource_version(wanted as u64, current as u64, 1)
+pub(crate) fn too_large(wanted: u64, current: i64) -> Status {
+    Status::too_large_resource_version(wanted, current as u64, 1)
 }
 
 /// 410 for a list at a revision that is gone.

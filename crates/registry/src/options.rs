@@ -10,9 +10,9 @@ pub enum ReadAt {
     /// Whatever is at hand: `resourceVersion=0`.
     AnyAge,
     /// This revision or a later one.
-    NotOlderThan(i64),
+    NotOlderThan(u64),
     /// Exactly this revision.
-    Exact(i64),
+    Exact(u64),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

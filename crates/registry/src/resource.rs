@@ -23,6 +23,11 @@ use std::time::Duration;
 pub trait Conversion: Send + Sync + 'static {
     /// `object` says by its apiVersion what it is. Only called if it is not `to` already.
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Whether labels and fields may be others in another version.
+    fn rewrites(&self) -> bool {
+        false
+    }
 }
 
 /// Turns objects into stored bytes; the other direction is the cache's `Renderer`.
@@ -122,7 +127,21 @@ impl Resource {
         if let Some(problem) = names::name_is_path_segment(name, NameUse::Full).first() {
             return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {problem}")));
         }
-        Ok(if self.namespaced() { format!("{namespace}/{name}") } else { name.to_owned() })
+        if !self.namespaced() {
+            return Ok(name.to_owned());
+        }
+        let key = format!("{namespace}/{name}");
+        if is_step(namespace) { Err(self.invalid_key(&key)) } else { Ok(key) }
+    }
+
+    /// Whether keys may begin with this namespace: a path segment that means another place cannot be stored.
+    pub fn check_namespace(&self, namespace: &str) -> Result<(), Status> {
+        if is_step(namespace) { Err(self.invalid_key(namespace)) } else { Ok(()) }
+    }
+
+    fn invalid_key(&self, key: &str) -> Status {
+        let full = format!("/{}/{key}", self.descriptor.storage.prefix.trim_matches('/'));
+        Status::unknown(format!("invalid key: {}", kubelith_meta::text::Quoted(&full)))
     }
 
     pub(crate) fn store_key(&self, key: &str) -> Bytes {
@@ -330,7 +349,8 @@ impl Resource {
             ReadAt::Latest => self.hub.fresh().await.map_err(error::from_read),
             ReadAt::AnyAge => Ok(self.hub.applied()),
             ReadAt::NotOlderThan(revision) | ReadAt::Exact(revision) => {
-                if self.hub.wait_for(revision).await {
+                // No store gets as far as the largest number, so what is beyond it is waited for the same way.
+                if self.hub.wait_for(i64::try_from(revision).unwrap_or(i64::MAX)).await {
                     Ok(self.hub.applied())
                 } else {
                     Err(error::too_large(revision, self.hub.applied()))
@@ -339,8 +359,10 @@ impl Resource {
         }
     }
 
-    async fn snapshot_at(&self, revision: i64) -> Result<Snapshot, Status> {
+    async fn snapshot_at(&self, revision: u64) -> Result<Snapshot, Status> {
         self.wait(ReadAt::Exact(revision)).await?;
+        // It was reached, so it is one of the store's.
+        let revision = revision as i64;
         if let Ok(snapshot) = self.cache.snapshot_at(revision) {
             return Ok(snapshot);
         }
@@ -362,6 +384,11 @@ impl Resource {
         }
         Ok(Snapshot { objects, revision, odd })
     }
+}
+
+/// `.` and `..`, which lead elsewhere in a path.
+fn is_step(segment: &str) -> bool {
+    matches!(segment, "." | "..")
 }
 
 /// Whether the fields of its managers are text, as they are when an object is read.

@@ -178,9 +178,14 @@ impl ServerBuilder {
         self.routes.exact(
             "/metrics",
             Listing::Listed,
-            metrics_route(self.metrics.registry.clone(), selection, Some(self.metrics.requests.clone())),
+            metrics_route(self.metrics.registry.clone(), selection, {
+                let requests = self.metrics.requests.clone();
+                move || requests.reset()
+            }),
         );
-        self.routes.exact("/metrics/slis", Listing::Listed, metrics_route(self.metrics.slis.clone(), everything, None));
+        let health = self.metrics.health.clone();
+        let slis = metrics_route(self.metrics.slis.clone(), everything, move || health.reset());
+        self.routes.exact("/metrics/slis", Listing::Listed, slis);
         routes::install_version(&mut self.routes, &self.config.version);
         if self.config.statusz {
             routes::install_statusz(&mut self.routes, &self.config.version);

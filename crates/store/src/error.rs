@@ -31,6 +31,10 @@ pub enum StoreError {
     #[error("store is unavailable: {0}")]
     Unavailable(String),
 
+    /// No answer came in the time that a request may take. A write may still be applied.
+    #[error("context deadline exceeded: {0}")]
+    TimedOut(String),
+
     /// The answer to a write was lost: it may or may not have been applied.
     #[error("the outcome of the write is unknown: {0}")]
     Uncertain(String),

@@ -2,7 +2,9 @@
 //! cannot go at all.
 
 use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::names::{NameUse, name_is_path_segment};
 use kubelith_meta::status::{CAUSE_NAMESPACE_TERMINATING, Cause};
+use kubelith_meta::text::Quoted;
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
@@ -54,6 +56,10 @@ impl Plugin for NamespaceLifecycle {
         }
         // The watch cache follows every write of this server at once. What another replica did a moment ago may still be
         // missing there: absence is therefore checked against the store.
+        if let problems @ [_, ..] = &name_is_path_segment(&call.namespace, NameUse::Full)[..] {
+            let (name, problems) = (Quoted(&call.namespace), problems.join(" "));
+            return Verdict::Ready(Err(Status::internal_error(format!("invalid resource name {name}: [{problems}]"))));
+        }
         Verdict::pending(async move {
             match self.namespaces.live("", &call.namespace).await? {
                 Some(found) => judge(request, object, &found),

@@ -211,7 +211,7 @@ impl Apis {
     fn aggregated(self, client: LoopbackClient, certificate: Arc<ClientCertificate>) -> Delegate {
         let cache = |group: &str, plural: &str| self.installed.resources[&(group.into(), plural.into())].cache.clone();
         let (api_services, services) = (cache("apiregistration.k8s.io", "apiservices"), cache("", "services"));
-        let endpoint_slices = cache("discovery.k8s.io", "endpointslices");
+        let endpoint_slices = Some(cache("discovery.k8s.io", "endpointslices"));
         let crds = Some(cache("apiextensions.k8s.io", "customresourcedefinitions"));
         let built_in = self.installed.discovery.iter().map(|e| Local {
             gv: kubelith_meta::GroupVersion::new(e.group.clone(), e.version.name.clone()),

@@ -2,6 +2,7 @@
 
 use kubelith_meta::Value;
 use kubelith_meta::time::Time;
+use std::fmt;
 
 /// How far clocks may be apart.
 pub const LEEWAY_SECONDS: i64 = 60;
@@ -17,6 +18,28 @@ pub struct Claims {
     pub id: String,
 }
 
+/// A claim of the wrong type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimError {
+    NotText { claim: &'static str, kind: &'static str },
+    Other(&'static str),
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimError::NotText { kind, .. } => write!(f, "json: cannot unmarshal {kind} into Go value of type string"),
+            ClaimError::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<&'static str> for ClaimError {
+    fn from(text: &'static str) -> ClaimError {
+        ClaimError::Other(text)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeError {
     NotYetValid,
@@ -25,7 +48,7 @@ pub enum TimeError {
 }
 
 impl Claims {
-    pub fn read(claims: &Value) -> Result<Claims, &'static str> {
+    pub fn read(claims: &Value) -> Result<Claims, ClaimError> {
         Ok(Claims {
             issuer: text(claims, "iss")?,
             subject: text(claims, "sub")?,
@@ -52,11 +75,11 @@ impl Claims {
     }
 }
 
-fn text(claims: &Value, key: &str) -> Result<String, &'static str> {
-    match claims.get(key) {
+fn text(claims: &Value, claim: &'static str) -> Result<String, ClaimError> {
+    match claims.get(claim) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(s)) => Ok(s.to_string()),
-        Some(_) => Err("expected a string claim"),
+        Some(other) => Err(ClaimError::NotText { claim, kind: kubelith_meta::text::json_kind(other) }),
     }
 }
 

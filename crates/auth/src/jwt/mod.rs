@@ -31,6 +31,8 @@ pub struct UnverifiedToken<'a> {
     critical: bool,
     pub key_id: String,
     claims: Value,
+    /// The first member that an object of the claims has twice.
+    repeated: Option<String>,
 }
 
 impl<'a> UnverifiedToken<'a> {
@@ -44,8 +46,9 @@ impl<'a> UnverifiedToken<'a> {
         if payload.contains('.') {
             return None;
         }
-        let header = json::parse(&decode(header)?).ok()?;
-        let claims = json::parse(&decode(payload)?).ok().filter(|c| c.as_object().is_some())?;
+        let (header, None) = json::parse_noting_repeats(&decode(header)?).ok()? else { return None };
+        let (claims, repeated) =
+            json::parse_noting_repeats(&decode(payload)?).ok().filter(|(c, _)| c.as_object().is_some())?;
         let header_object = header.as_object()?;
         let key_id = match header_object.get("kid") {
             None | Some(Value::Null) => String::new(),
@@ -58,12 +61,18 @@ impl<'a> UnverifiedToken<'a> {
             critical: header_object.contains_key("crit"),
             key_id,
             claims,
+            repeated,
         })
     }
 
     /// The issuer it claims to be from, to choose whom to ask.
     pub fn claimed_issuer(&self) -> Option<&str> {
         self.claims.get("iss").and_then(Value::as_str)
+    }
+
+    /// The path of a member that is there twice. Which of the two counts depends on who reads them.
+    pub fn repeated(&self) -> Option<&str> {
+        self.repeated.as_deref()
     }
 
     pub fn algorithm(&self) -> Option<Algorithm> {

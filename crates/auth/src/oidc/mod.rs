@@ -9,6 +9,7 @@ use crate::config::authentication_rules::{CompiledJwt, compile};
 use crate::error::AuthError;
 use crate::expression::ExpressionCompiler;
 use crate::jwt::UnverifiedToken;
+use crate::jwt::claims::ClaimError;
 use crate::jwt::key::Algorithm;
 use crate::remote::HttpFetch;
 use crate::text::quote_list;
@@ -164,7 +165,7 @@ impl Verification {
 
     fn check_audience(&self, claims: &Value) -> Result<(), String> {
         let parsed = crate::jwt::claims::Claims::read(claims);
-        let own = parsed.map_err(|e| format!("oidc: failed to unmarshal claims: {e}"))?.audience;
+        let own = parsed.map_err(unreadable)?.audience;
         if own.iter().any(|a| self.audiences.iter().any(|ours| ours == a)) {
             return Ok(());
         }
@@ -180,7 +181,7 @@ impl Verification {
 
     fn check_times(&self, claims: &Value) -> Result<(), String> {
         let parsed = crate::jwt::claims::Claims::read(claims);
-        let times = parsed.map_err(|e| format!("oidc: failed to unmarshal claims: {e}"))?;
+        let times = parsed.map_err(unreadable)?;
         let now = self.clock.now();
         let expires = times.expires.map_or(Time::ZERO, Time::from_unix);
         if expires < now {
@@ -191,6 +192,17 @@ impl Verification {
         }
         Ok(())
     }
+}
+
+/// A claim of the wrong type, in the words of the library that reads these tokens.
+fn unreadable(error: ClaimError) -> String {
+    let why = match error {
+        ClaimError::NotText { claim, kind } => {
+            format!("json: cannot unmarshal {kind} into Go struct field idToken.{claim} of type string")
+        }
+        ClaimError::Other(text) => text.to_owned(),
+    };
+    format!("oidc: failed to unmarshal claims: {why}")
 }
 
 #[cfg(test)]

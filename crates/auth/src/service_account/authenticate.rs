@@ -104,7 +104,10 @@ impl ServiceAccountTokens {
             signer.refresh_keys().await;
         }
         let raw = self.verified_claims(&token)?;
-        let claims = Claims::read(raw).map_err(AuthError::new)?;
+        if let Some(key) = token.repeated().and_then(repeated_claim) {
+            return Err(AuthError::new(format!("json: duplicate key '{key}' in object")));
+        }
+        let claims = Claims::read(raw).map_err(|e| AuthError::new(e.to_string()))?;
         if !self.has_issuer(&claims.issuer) {
             return Err(AuthError::new(format!("token issuer {} is invalid", quote(&claims.issuer))));
         }
@@ -145,6 +148,17 @@ impl ServiceAccountTokens {
         }
         let verified = candidates.find_map(|key| token.verify(key));
         verified.ok_or_else(|| AuthError::new("go-jose/go-jose: error in cryptographic primitive"))
+    }
+}
+
+/// The name of a repeated member, if it is one that is read: a claim, or one of ours.
+fn repeated_claim(path: &str) -> Option<&str> {
+    const OWN: &str = "kubernetes.io";
+    match path.strip_prefix(OWN) {
+        Some(rest) if rest.starts_with('.') => rest.rsplit('.').next(),
+        // What is inside of other claims is passed over.
+        Some("") => Some(path),
+        _ => Some(path).filter(|path| !path.contains(['.', '[']) || path.starts_with("kubernetes.io/")),
     }
 }
 
@@ -237,6 +251,12 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     async fn account(&self, account: Reference<'_>) -> Result<(), AuthError> {
         let (namespace, name) = (self.namespace, account.name);
+        if name.is_empty() {
+            return Err(AuthError::new("resource name may not be empty"));
+        }
+        if namespace.is_empty() {
+            return Err(AuthError::new("an empty namespace may not be set when a resource name is provided"));
+        }
         let object = self.objects.get(Looked::ServiceAccount, namespace, name).await?;
         let Some(object) = object else {
             return Err(AuthError::new(format!("serviceaccounts {} not found", quote(name))));

@@ -367,3 +367,26 @@ fn an_external_signer_is_asked_about_unknown_keys() {
     let claims = crate::jwt::decode(refused.strip_prefix("not for ").unwrap()).unwrap();
     assert_eq!(json::parse(&claims).unwrap().str_at(&["sub"]), "system:serviceaccount:ns:sa");
 }
+
+#[test]
+fn claims_that_are_there_twice_are_none() {
+    let token =
+        |payload: &str| format!("{}.{}.c2ln", crate::jwt::encode(r#"{"alg":"RS256"}"#), crate::jwt::encode(payload));
+    let cases = [
+        (r#"{"sub":"a","sub":"a"}"#, Some("sub")),
+        (r#"{"kubernetes.io":{},"kubernetes.io":{}}"#, Some("kubernetes.io")),
+        (r#"{"kubernetes.io":{"namespace":"a","namespace":"b"}}"#, Some("namespace")),
+        (
+            r#"{"kubernetes.io/serviceaccount/namespace":"a","kubernetes.io/serviceaccount/namespace":"a"}"#,
+            Some("kubernetes.io/serviceaccount/namespace"),
+        ),
+        (r#"{"other":{"a":1,"a":2}}"#, None),
+        (r#"{"sub":"a"}"#, None),
+    ];
+    for (payload, repeated) in cases {
+        let text = token(payload);
+        assert_eq!(UnverifiedToken::parse(&text).unwrap().repeated().and_then(repeated_claim), repeated, "{payload}");
+    }
+    let twice = format!("{}.{}.c2ln", crate::jwt::encode(r#"{"alg":"RS256","alg":"none"}"#), crate::jwt::encode("{}"));
+    assert!(UnverifiedToken::parse(&twice).is_none());
+}

@@ -5,7 +5,7 @@ mod codec;
 mod convert;
 pub mod descriptor;
 pub mod embedded;
-mod schemas;
+pub(crate) mod schemas;
 mod strategy;
 mod table;
 mod webhook;
@@ -19,7 +19,6 @@ use codec::{CustomCodec, CustomDecoder, FORMATS};
 use convert::Renaming;
 use futures::future::BoxFuture;
 use kubelith_cel::declared::Root;
-use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_handlers::cells::NoCells;
 use kubelith_handlers::fields::{ConvertNow, ResourceFields};
 use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
@@ -189,7 +188,7 @@ fn scale(parent: &Endpoint) -> Option<Endpoint> {
         facet: Some(Arc::new(scale)),
         version_index: parent.version_index,
         kind: kind.clone(),
-        formats: BUILT_IN,
+        formats: FORMATS,
         items: ListItems::WithoutType,
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
         fields: Some(Arc::new(ScaleFields { schema, parent: Parent::Custom })),

@@ -198,12 +198,18 @@ fn read_metadata(metadata: &mut Value, strictness: Strictness, path: &str) -> Re
 }
 
 /// Brings the metadata of embedded resources into its form.
-struct Embedded {
+pub(crate) struct Embedded {
     malformed: Malformed,
     strictness: Strictness,
 }
 
 impl Embedded {
+    /// What is wrong with the metadata of resources in `value`, if it cannot be read.
+    pub(crate) fn check(schema: &Structural, value: &Value, path: &Path<'_>) -> Result<(), Error> {
+        let embedded = Embedded { malformed: Malformed::Refuse, strictness: Strictness::Lenient };
+        embedded.walk(schema, &mut value.clone(), path, &mut Vec::new())
+    }
+
     fn walk(&self, s: &Structural, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<(), Error> {
         match value {
             Value::Object(map) => {

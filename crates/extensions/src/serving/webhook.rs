@@ -164,6 +164,10 @@ impl Webhook {
 }
 
 impl Conversion for Webhook {
+    fn rewrites(&self) -> bool {
+        true
+    }
+
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let mut object = self.ask(object, to).await.map_err(Status::unknown)?;

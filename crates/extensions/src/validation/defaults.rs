@@ -2,6 +2,7 @@
 
 use crate::rules::{Budget, RuleTree};
 use crate::serving::embedded;
+use crate::serving::schemas::Embedded;
 use kubelith_cel::declared::Root;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -63,7 +64,10 @@ impl Walk {
         if self.unknown == Unknown::Refused && pruned(schema, default) != *default {
             self.errors.push(Error::invalid(at, default, "must not have unknown fields"));
         }
-        let mut found = embedded::validate_at(schema, default, at);
+        let mut found = match Embedded::check(schema, default, at) {
+            Ok(()) => embedded::validate_at(schema, default, at),
+            Err(unreadable) => ErrorList::from_iter([unreadable]),
+        };
         if found.is_empty() {
             found = structural::validate(schema, default, Some(at));
         }

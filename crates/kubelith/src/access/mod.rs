@@ -115,6 +115,11 @@ impl Setup {
         self.keys.install(routes, external_address);
     }
 
+    /// Whether clients can find the keys of service accounts here.
+    pub fn publishes_keys(&self, external_address: &str) -> bool {
+        self.keys.publishes(external_address)
+    }
+
     /// Feeds what is known from the stored objects, and follows files, until the server ends.
     pub fn start(self, resources: &Resources, builder: &ServerBuilder) -> Result<RolesProgress, String> {
         let tasks = &builder.tasks();

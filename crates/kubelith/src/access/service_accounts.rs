@@ -151,6 +151,10 @@ impl ServiceAccountKeys {
         service.shared()
     }
 
+    pub fn publishes(&self, external_address: &str) -> bool {
+        keys::jwks_uri(&self.issuer, &self.jwks_uri, external_address).is_ok()
+    }
+
     /// Publishes the keys, if the issuer is one whose keys can be found.
     pub fn install(&self, routes: &mut Routes, external_address: &str) {
         let uri = match keys::jwks_uri(&self.issuer, &self.jwks_uri, external_address) {

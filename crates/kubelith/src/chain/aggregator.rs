@@ -16,18 +16,16 @@ use kubelith_store::cache::ResourceCache;
 use std::sync::Arc;
 
 pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
-    let (Some(api_services), Some(services), Some(endpoint_slices)) = (
-        cache(shared, "apiregistration.k8s.io", "apiservices"),
-        cache(shared, "", "services"),
-        cache(shared, "discovery.k8s.io", "endpointslices"),
-    ) else {
+    let (Some(api_services), Some(services)) =
+        (cache(shared, "apiregistration.k8s.io", "apiservices"), cache(shared, "", "services"))
+    else {
         return Err("API group/version apiregistration.k8s.io/v1 must be enabled".to_owned());
     };
     let options = &shared.options.aggregator;
     let config = Config {
         api_services,
         services,
-        endpoint_slices,
+        endpoint_slices: cache(shared, "discovery.k8s.io", "endpointslices"),
         crds: cache(shared, "apiextensions.k8s.io", "customresourcedefinitions"),
         client: shared.frame.client.clone(),
         clock: shared.clock.clone(),

@@ -81,17 +81,19 @@ impl Storage {
         };
         let main: Arc<dyn Store> = match (&embedded, storage.backend) {
             (Some((_, store)), _) => Arc::new(store.clone()),
-            (None, StorageBackend::Etcd3) => open_etcd(storage, &storage.etcd_servers)?,
+            (None, StorageBackend::Etcd3) => {
+                await_etcd(storage, &storage.etcd_servers).await?;
+                open_etcd(storage, &storage.etcd_servers)?
+            }
             (None, _) => Arc::new(MemoryStore::default()),
         };
         let main = metered(main);
-        await_store(&main, storage).await?;
         let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
         for (servers, resources) in &storage.etcd_overrides {
+            await_etcd(storage, servers).await?;
             let store = metered(open_etcd(storage, servers)?);
-            await_store(&store, storage).await?;
             let options = HubOptions { past: Past::Forgotten, ..hub_options.clone() };
             let other = Hub::start_with(store.clone(), options).await.map_err(|e| e.to_string())?;
             for resource in resources {
@@ -216,20 +218,29 @@ async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {
     opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
 }
 
-/// Waits for a store that is late. What it answers does not matter here.
-async fn await_store(store: &Arc<dyn Store>, options: &StorageOptions) -> Result<(), String> {
+/// Waits for an etcd that is late. What it answers does not matter here.
+async fn await_etcd(options: &StorageOptions, servers: &[String]) -> Result<(), String> {
+    let mut once = EtcdOptions::new(servers.iter().cloned());
+    once.tls = options.etcd_tls.clone();
+    once.compaction_interval = None;
+    once.patience = Duration::ZERO;
+    let store = EtcdStore::new(once).map_err(|e| e.to_string())?;
     let patience = options.initialization_timeout.max(LEAST_PATIENCE);
     let end = tokio::time::Instant::now() + patience;
     let mut last = String::new();
     loop {
         match tokio::time::timeout_at(end, store.current_revision()).await {
-            Ok(Err(StoreError::Unavailable(why))) if tokio::time::Instant::now() + RETRY < end => {
+            Ok(Err(StoreError::Unavailable(why) | StoreError::TimedOut(why)))
+                if tokio::time::Instant::now() + RETRY < end =>
+            {
                 if why != last {
                     tracing::warn!(err = why, "the store does not answer, will be tried again");
                 }
                 last = why;
             }
-            Ok(Err(StoreError::Unavailable(why))) => return Err(format!("context deadline exceeded: {why}")),
+            Ok(Err(StoreError::Unavailable(why) | StoreError::TimedOut(why))) => {
+                return Err(format!("context deadline exceeded: {why}"));
+            }
             Err(_) => return Err(format!("context deadline exceeded: {last}")),
             Ok(_) => return Ok(()),
         }

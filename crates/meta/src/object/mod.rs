@@ -116,6 +116,14 @@ impl<'a> ObjectMeta<'a> {
         self.time("creationTimestamp")
     }
 
+    pub fn deletion_timestamp(self) -> Option<Time> {
+        self.time("deletionTimestamp")
+    }
+
+    pub fn deletion_grace_period_seconds(self) -> Option<i64> {
+        self.get("deletionGracePeriodSeconds").and_then(Value::as_i64)
+    }
+
     /// Whether a deletion has begun. True even for a timestamp that cannot be read.
     pub fn is_being_deleted(self) -> bool {
         self.get("deletionTimestamp").is_some()

@@ -26,6 +26,12 @@ impl HealthMetrics {
         }
     }
 
+    /// Forgets what was counted.
+    pub fn reset(&self) {
+        self.last.reset();
+        self.total.reset();
+    }
+
     pub fn passed(&self, check: &str, endpoint: &str) {
         self.last.with_label_values(&[check, endpoint]).set(1);
         self.total.with_label_values(&[check, endpoint, "success"]).inc();

@@ -1,7 +1,6 @@
 //! `/metrics`: a registry as text.
 
 use super::Selection;
-use super::requests::RequestMetrics;
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_http::{BoxHandler, Reply, Request, respond};
 use prometheus::{Encoder, Registry, TextEncoder};
@@ -10,15 +9,15 @@ use std::sync::Arc;
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
 
-/// Serves what `selection` leaves of a registry. With `requests`, a DELETE lets their counts begin anew.
+/// Serves what `selection` leaves of a registry. A DELETE lets counts begin anew.
 pub fn metrics_route(
     registry: Registry,
     selection: Arc<Selection>,
-    requests: Option<Arc<RequestMetrics>>,
+    reset: impl Fn() + Send + Sync + 'static,
 ) -> BoxHandler {
     Arc::new(move |request: Request| -> Reply {
-        if let Some(requests) = requests.as_ref().filter(|_| request.method() == Method::DELETE) {
-            requests.reset();
+        if request.method() == Method::DELETE {
+            reset();
             return Reply::Ready(respond::text(StatusCode::OK, "metrics reset\n"));
         }
         let mut text = Vec::with_capacity(64 * 1024);

@@ -1,6 +1,7 @@
 //! Series that are found without looking their labels up one by one: that costs more than counting does.
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
+use std::ops::Deref;
 use std::sync::{OnceLock, RwLock};
 
 /// The series of a metric with one label, whose values are few and known.
@@ -41,6 +42,26 @@ pub struct Later(OnceLock<Histogram>);
 impl Later {
     pub fn observe(&self, vec: &HistogramVec, labels: &[&str], value: f64) {
         self.0.get_or_init(|| vec.with_label_values(labels)).observe(value);
+    }
+}
+
+/// A series that begins to exist when it is first used.
+pub struct OnUse<M> {
+    made: OnceLock<M>,
+    make: Box<dyn Fn() -> M + Send + Sync>,
+}
+
+impl<M> OnUse<M> {
+    pub fn new(make: impl Fn() -> M + Send + Sync + 'static) -> OnUse<M> {
+        OnUse { made: OnceLock::new(), make: Box::new(make) }
+    }
+}
+
+impl<M> Deref for OnUse<M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        self.made.get_or_init(&self.make)
     }
 }
 

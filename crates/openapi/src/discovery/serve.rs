@@ -203,8 +203,15 @@ impl Handler for Link {
             Parts::Version(name, number) => version(name, number),
         };
         let Some(document) = found else { return self.next.handle(request) };
-        // Only `/api` and the version documents mind the method.
-        let minds = !matches!(parts, Parts::Groups | Parts::Group(_));
+        // Only `/api` and the documents of built-in versions mind the method.
+        let minds = match parts {
+            Parts::Groups | Parts::Group(_) => false,
+            Parts::Legacy => true,
+            Parts::Version(group, number) => {
+                let gv = GroupVersion::new(group, number);
+                self.discovery.has(Source::BuiltIn, &gv) || !self.discovery.has(Source::CustomResources, &gv)
+            }
+        };
         if minds && request.method() != Method::GET {
             let status = no_such_method();
             return Reply::Ready(negotiated::status(request.headers(), false, &status));

@@ -1,12 +1,13 @@
 //! Connections to other servers, and why there is none, in the words clients know.
 
+use super::tls_words;
 use crate::egress::{Connection as Base, Route};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -53,10 +54,14 @@ impl Dialer {
             None => ServerName::try_from(bare.to_owned())
                 .map_err(|_| DialError(format!("tls: invalid server name {bare:?}")))?,
         };
-        let handshake = TlsConnector::from(tls.config.clone()).connect(name, base);
+        let heard = Heard { base, first: Vec::new() };
+        let handshake = TlsConnector::from(tls.config.clone()).connect(name, heard).into_fallible();
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
-            Ok(Err(e)) => Err(DialError(handshake_error(&e))),
+            Ok(Err((_, heard))) if heard.first == PLAIN_HTTP => {
+                Err(DialError("http: server gave HTTP response to HTTPS client".to_owned()))
+            }
+            Ok(Err((e, _))) => Err(DialError(tls_words::of_handshake(&e))),
             Err(_) => Err(DialError("net/http: TLS handshake timeout".to_owned())),
         }
     }
@@ -99,46 +104,51 @@ fn connect_error(address: SocketAddr, error: &io::Error) -> String {
     format!("dial tcp {address}: connect: {why}")
 }
 
-fn handshake_error(error: &io::Error) -> String {
-    let Some(tls) = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) else {
-        return match error.kind() {
-            io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
-            _ => error.to_string(),
-        };
-    };
-    let invalid = match tls {
-        rustls::Error::InvalidCertificate(why) => why,
-        rustls::Error::AlertReceived(alert) => return format!("remote error: tls: {alert:?}"),
-        rustls::Error::InvalidMessage(_) => return "tls: first record does not look like a TLS handshake".to_owned(),
-        other => return format!("tls: {other}"),
-    };
-    let why = match invalid {
-        // Another authority of the same name has another key.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "certificate signed by unknown authority".to_owned()
-        }
-        CertificateError::Expired
-        | CertificateError::ExpiredContext { .. }
-        | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => "certificate has expired or is not yet valid".to_owned(),
-        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
-            format!("certificate is not valid for any names, but wanted to match {}", expected.to_str())
-        }
-        CertificateError::NotValidForNameContext { expected, presented } => {
-            format!("certificate is valid for {}, not {}", names(presented), expected.to_str())
-        }
-        other => other.to_string(),
-    };
-    format!("tls: failed to verify certificate: x509: {why}")
+/// How an answer begins that is not encrypted.
+const PLAIN_HTTP: &[u8] = b"HTTP/";
+
+/// A connection that remembers how what came from it began.
+pub struct Heard {
+    base: Base,
+    first: Vec<u8>,
 }
 
-/// `DnsName("a")` and the like without their wrapping.
-fn names(presented: &[String]) -> String {
-    let bare = |name: &String| {
-        let inner = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest.trim_end_matches(')'));
-        inner.trim_matches('"').to_owned()
-    };
-    presented.iter().map(bare).collect::<Vec<_>>().join(", ")
+impl AsyncRead for Heard {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Heard { base, first } = self.get_mut();
+        let before = buf.filled().len();
+        let read = Pin::new(base).poll_read(cx, buf);
+        if first.len() < PLAIN_HTTP.len() {
+            first.extend(buf.filled()[before..].iter().take(PLAIN_HTTP.len() - first.len()));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Heard {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().base).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().base).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.base.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().base).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().base).poll_shutdown(cx)
+    }
 }
 
 /// For the pool: a connection for the authority of a URI.
@@ -164,7 +174,7 @@ impl tower_service::Service<Uri> for Dialer {
 /// A connection, encrypted or not.
 pub enum Stream {
     Plain(Base),
-    Tls(Box<TlsStream<Base>>),
+    Tls(Box<TlsStream<Heard>>),
 }
 
 impl Connection for Stream {
@@ -234,11 +244,5 @@ mod tests {
         drop(taken);
         let error = Dialer { route: Route::Direct, tls: None }.dial("127.0.0.1", port).await.err().unwrap();
         assert_eq!(error.0, format!("dial tcp 127.0.0.1:{port}: connect: connection refused"));
-    }
-
-    #[test]
-    fn names_of_certificates_are_bare() {
-        let presented = ["DnsName(\"a.b.svc\")", "IpAddress(127.0.0.1)"].map(str::to_owned);
-        assert_eq!(names(&presented), "a.b.svc, 127.0.0.1");
     }
 }

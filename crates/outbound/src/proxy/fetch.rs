@@ -46,6 +46,23 @@ impl Transport {
         if let Some(etag) = etag {
             request.headers_mut().insert(IF_NONE_MATCH, etag.clone());
         }
+        self.whole(request, limit, time).await
+    }
+
+    /// GET as nobody, with the whole answer within `limit` bytes and `time`.
+    pub async fn probe(&self, target: Target, limit: usize, time: Duration) -> Result<Fetched, FetchFailed> {
+        let mut request = http::Request::new(RequestBody::Full(None));
+        *request.uri_mut() = self.uri(target).map_err(|e| FetchFailed::NoAnswer(e.to_string()))?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
+        self.whole(request, limit, time).await
+    }
+
+    async fn whole(
+        &self,
+        request: http::Request<RequestBody>,
+        limit: usize,
+        time: Duration,
+    ) -> Result<Fetched, FetchFailed> {
         let whole = async {
             let response = self.send(request).await.map_err(|e| FetchFailed::NoAnswer(e.text))?;
             let (parts, mut body) = response.into_parts();

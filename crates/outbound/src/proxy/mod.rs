@@ -13,6 +13,7 @@ mod headers;
 mod identity;
 mod path;
 mod tls;
+mod tls_words;
 mod transport;
 mod upgrade;
 

@@ -120,6 +120,10 @@ impl Failed {
             }
             if let Some(io) = why.downcast_ref::<std::io::Error>() {
                 stale |= io.kind() == std::io::ErrorKind::ConnectionReset;
+                // What the other side thinks of our certificate comes after the handshake.
+                if let Some(told) = super::tls_words::of_io(io) {
+                    return Failed { text: told, connection_was_stale: false };
+                }
             }
             text = why.to_string();
             cause = why.source();

@@ -93,16 +93,22 @@ impl Collector for LevelCollector {
             families.gauge(7, &level, demand.deviation);
             families.gauge(8, &level, demand.smoothed);
             families.gauge(9, &level, target);
-            families.histogram(11, &level, utilization.demand);
-            families.histogram(12, &phase("waiting"), utilization.waiting);
-            families.histogram(12, &phase("executing"), utilization.executing);
-            families.histogram(13, &phase("executing"), utilization.seats);
+            // A level that no request came to has nothing to tell.
+            if utilization.demand.sum + utilization.waiting.sum + utilization.executing.sum > 0.0 {
+                families.histogram(11, &level, utilization.demand);
+                families.histogram(12, &phase("waiting"), utilization.waiting);
+                families.histogram(12, &phase("executing"), utilization.executing);
+                families.histogram(13, &phase("executing"), utilization.seats);
+            }
         }
         families.gauge(10, &[], config.fair_fraction);
         for (kind, kind_name) in Kind::ALL {
             for (phase, phase_name) in Phase::ALL {
                 let labels = [("phase", phase_name), ("request_kind", kind_name)];
-                families.histogram(14, &labels, fairness.in_flight.observe(kind, phase));
+                let observed = fairness.in_flight.observe(kind, phase);
+                if observed.sum > 0.0 {
+                    families.histogram(14, &labels, observed);
+                }
             }
         }
         families.finish()
@@ -149,7 +155,7 @@ impl Families {
             family.set_metric(metrics);
             family
         };
-        FAMILIES.into_iter().zip(self.all).map(family).collect()
+        FAMILIES.into_iter().zip(self.all).filter(|(_, metrics)| !metrics.is_empty()).map(family).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use kubelith_fairness::queue_set::Reason;
 use kubelith_meta::Str;
+use kubelith_observe::metrics::series::OnUse;
 use kubelith_observe::metrics::{counters, gauges, histograms};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
@@ -26,23 +27,23 @@ pub struct FlowMetrics {
     estimated_seats: HistogramVec,
 }
 
-/// The series of one schema, found once.
+/// The series of one schema, found once. Those of what need not happen to a request exist when it does.
 pub struct SchemaMetrics {
     level: Str,
     schema: Str,
     rejected: IntCounterVec,
     pub dispatched: IntCounter,
-    pub waiting_requests: IntGauge,
-    pub waiting_seats: IntGauge,
+    pub waiting_requests: OnUse<IntGauge>,
+    pub waiting_seats: OnUse<IntGauge>,
     pub executing_requests: IntGauge,
     pub executing_seats: IntGauge,
-    pub queue_length: Histogram,
-    pub waited: Histogram,
-    pub waited_in_vain: Histogram,
-    pub executed: Histogram,
-    pub watch_executed: Histogram,
-    pub watch_counts: Histogram,
-    pub estimated_seats: Histogram,
+    pub queue_length: OnUse<Histogram>,
+    pub waited: OnUse<Histogram>,
+    pub waited_in_vain: OnUse<Histogram>,
+    pub executed: OnUse<Histogram>,
+    pub watch_executed: OnUse<Histogram>,
+    pub watch_counts: OnUse<Histogram>,
+    pub estimated_seats: OnUse<Histogram>,
 }
 
 impl FlowMetrics {
@@ -85,24 +86,34 @@ impl FlowMetrics {
 
     pub fn of(&self, level: &str, schema: &str) -> SchemaMetrics {
         let by = [level, schema];
-        let waited = |execute| self.waited.with_label_values(&[level, schema, execute]);
-        let executed = |kind| self.executed.with_label_values(&[level, schema, kind]);
+        let (level, schema): (Str, Str) = (level.into(), schema.into());
+        let gauge = |of: &IntGaugeVec| {
+            let (of, level, schema) = (of.clone(), level.clone(), schema.clone());
+            OnUse::new(move || of.with_label_values(&[level.as_str(), schema.as_str()]))
+        };
+        let histogram = |of: &HistogramVec, more: Option<&'static str>| {
+            let (of, level, schema) = (of.clone(), level.clone(), schema.clone());
+            OnUse::new(move || {
+                let labels: Vec<&str> = [level.as_str(), schema.as_str()].into_iter().chain(more).collect();
+                of.with_label_values(&labels)
+            })
+        };
         SchemaMetrics {
-            level: level.into(),
-            schema: schema.into(),
             rejected: self.rejected.clone(),
             dispatched: self.dispatched.with_label_values(&by),
-            waiting_requests: self.waiting_requests.with_label_values(&by),
-            waiting_seats: self.waiting_seats.with_label_values(&by),
+            waiting_requests: gauge(&self.waiting_requests),
+            waiting_seats: gauge(&self.waiting_seats),
             executing_requests: self.executing_requests.with_label_values(&by),
             executing_seats: self.executing_seats.with_label_values(&by),
-            queue_length: self.queue_length.with_label_values(&by),
-            waited: waited("true"),
-            waited_in_vain: waited("false"),
-            executed: executed("regular"),
-            watch_executed: executed("watch"),
-            watch_counts: self.watch_counts.with_label_values(&by),
-            estimated_seats: self.estimated_seats.with_label_values(&by),
+            queue_length: histogram(&self.queue_length, None),
+            waited: histogram(&self.waited, Some("true")),
+            waited_in_vain: histogram(&self.waited, Some("false")),
+            executed: histogram(&self.executed, Some("regular")),
+            watch_executed: histogram(&self.executed, Some("watch")),
+            watch_counts: histogram(&self.watch_counts, None),
+            estimated_seats: histogram(&self.estimated_seats, None),
+            level: level.clone(),
+            schema: schema.clone(),
         }
     }
 }

@@ -5,14 +5,16 @@ use crate::error::{Result, StoreError};
 use crate::grpc::{self, Target, TlsFiles};
 use crate::model::Revision;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// One attempt of one call. etcd gives up on its own after about seven seconds without a leader.
+/// One attempt of a read. etcd gives up on its own after about seven seconds without a leader.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Every endpoint gets this many chances before a call fails.
-const ROUNDS: usize = 3;
+/// The one attempt of a write, which cannot be made again: as long as requests wait for one.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
+/// What etcd clients send at most, in bytes.
+const MESSAGE_LIMIT: usize = 2 << 20;
 /// Pause after all endpoints failed: a leader is elected in about a second.
 const ROUND_PAUSE: Duration = Duration::from_millis(300);
 
@@ -26,6 +28,8 @@ pub(super) enum Kind {
 
 pub(super) struct Client {
     endpoints: Vec<EtcdEndpoint>,
+    /// For how long a call is made again while no member can be reached.
+    patience: Duration,
     current: AtomicUsize,
 }
 
@@ -35,7 +39,7 @@ pub(super) struct EtcdEndpoint {
 }
 
 impl Client {
-    pub fn new(urls: &[String], tls: Option<&TlsFiles>) -> Result<Client> {
+    pub fn new(urls: &[String], tls: Option<&TlsFiles>, patience: Duration) -> Result<Client> {
         if urls.is_empty() {
             return Err(StoreError::Invalid("no etcd endpoints are given".into()));
         }
@@ -43,7 +47,7 @@ impl Client {
         let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;
         // Replicas of this server should not all start with the same member.
         let first = std::process::id() as usize % endpoints.len();
-        Ok(Client { endpoints, current: AtomicUsize::new(first) })
+        Ok(Client { endpoints, patience, current: AtomicUsize::new(first) })
     }
 
     pub fn endpoints(&self) -> &[EtcdEndpoint] {
@@ -67,12 +71,21 @@ impl Client {
         Q: prost::Message + Clone + Send + Sync + 'static,
         A: prost::Message + Default + Send + Sync + 'static,
     {
-        let attempts = self.endpoints.len() * ROUNDS;
+        let size = if kind == Kind::Write { request.encoded_len() } else { 0 };
+        if size > MESSAGE_LIMIT {
+            let text = format!("trying to send message larger than max ({size} vs. {MESSAGE_LIMIT})");
+            return Err(CallError { status: Status::resource_exhausted(text), applied: Applied::No });
+        }
+        let (patience, per_attempt) = match kind {
+            Kind::Read => (self.patience, ATTEMPT_TIMEOUT),
+            Kind::Write => (self.patience.min(WRITE_TIMEOUT), WRITE_TIMEOUT),
+        };
+        let end = Instant::now() + patience;
         let mut attempt = 1;
         loop {
             let (index, channel) = self.pick();
             let call = grpc::unary(channel, method, Request::new(request.clone()));
-            let status = match tokio::time::timeout(ATTEMPT_TIMEOUT, call).await {
+            let status = match tokio::time::timeout(per_attempt, call).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(status)) => status,
                 Err(_) => Status::deadline_exceeded("no answer from etcd in time"),
@@ -81,14 +94,13 @@ impl Client {
                 return Err(CallError { status, applied: Applied::No });
             }
             self.failed(index);
-            let unsent = grpc::never_sent(&status);
-            if kind == Kind::Write && !unsent {
+            if kind == Kind::Write && !grpc::never_sent(&status) {
                 return Err(CallError { status, applied: Applied::Unknown });
             }
-            if attempt == attempts {
-                return Err(CallError { status, applied: Applied::No });
-            }
             if attempt % self.endpoints.len() == 0 {
+                if Instant::now() + ROUND_PAUSE > end {
+                    return Err(CallError { status, applied: Applied::Never });
+                }
                 tokio::time::sleep(ROUND_PAUSE).await;
             }
             attempt += 1;
@@ -119,6 +131,8 @@ pub(super) fn is_outage(status: &Status) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Applied {
     No,
+    /// No member could be reached in all the time there was.
+    Never,
     Unknown,
 }
 
@@ -151,6 +165,8 @@ impl From<CallError> for StoreError {
             Code::ResourceExhausted if text.contains("database space exceeded") => StoreError::NoSpace(text),
             Code::ResourceExhausted if text.contains("larger than max") => too_large(&text),
             Code::InvalidArgument if text.contains("request is too large") => too_large(&text),
+            Code::DeadlineExceeded if applied == Applied::Unknown => StoreError::TimedOut(text),
+            _ if applied == Applied::Never => StoreError::TimedOut(describe(&status)),
             Code::DataLoss => StoreError::Corrupt(text),
             Code::InvalidArgument => StoreError::Invalid(text),
             _ if applied == Applied::Unknown => StoreError::Uncertain(describe(&status)),

@@ -58,6 +58,8 @@ pub struct EtcdOptions {
     pub lease_reuse: Duration,
     pub lease_max_keys: u64,
     pub trust_progress: TrustProgress,
+    /// For how long calls are made again while no member can be reached.
+    pub patience: Duration,
 }
 
 impl EtcdOptions {
@@ -69,6 +71,8 @@ impl EtcdOptions {
             lease_reuse: Duration::from_secs(60),
             lease_max_keys: 1000,
             trust_progress: TrustProgress::default(),
+            // As long as requests have: who asked decides whether to wait longer.
+            patience: Duration::from_secs(60),
         }
     }
 }
@@ -101,7 +105,7 @@ pub struct EndpointStatus {
 impl EtcdStore {
     /// Sets up the connections, which are made on first use, and starts the compactor. Needs a tokio runtime.
     pub fn new(options: EtcdOptions) -> Result<EtcdStore> {
-        let client = Arc::new(Client::new(&options.endpoints, Some(&options.tls))?);
+        let client = Arc::new(Client::new(&options.endpoints, Some(&options.tls), options.patience)?);
         let (closed, _) = tokio::sync::watch::channel(false);
         let compacted = Arc::new(AtomicI64::new(0));
         if let Some(interval) = options.compaction_interval.filter(|interval| !interval.is_zero()) {

@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options(cluster: &Cluster) -> EtcdOptions {
-    EtcdOptions { compaction_interval: None, ..EtcdOptions::new(cluster.endpoints()) }
+    let patience = Duration::from_secs(2);
+    EtcdOptions { compaction_interval: None, patience, ..EtcdOptions::new(cluster.endpoints()) }
 }
 
 fn connect(cluster: &Cluster) -> EtcdStore {
@@ -150,7 +151,7 @@ async fn load(store: EtcdStore, writer: usize, stop: Arc<AtomicBool>) -> BTreeMa
             Ok(revision) => {
                 acked.insert(key, (n, revision));
             }
-            Err(StoreError::Unavailable(_) | StoreError::Uncertain(_)) => {}
+            Err(StoreError::Unavailable(_) | StoreError::TimedOut(_) | StoreError::Uncertain(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -229,7 +230,7 @@ async fn a_watch_outlives_its_etcd() {
     cluster.kill(0);
     let unavailable = store.clone();
     let failed = tokio::spawn(async move { unavailable.get("/r/a".into(), None).await });
-    assert!(matches!(failed.await.unwrap(), Err(StoreError::Unavailable(_))));
+    assert!(matches!(failed.await.unwrap(), Err(StoreError::TimedOut(_))));
 }
 
 #[tokio::test]
@@ -265,7 +266,7 @@ async fn tls_with_client_certificates() {
     for tls in [anonymous, untrusting] {
         let store = EtcdStore::new(EtcdOptions { tls, ..options(&cluster) }).unwrap();
         let refused = store.get("a".into(), None).await;
-        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::TimedOut(_))), "{refused:?}");
     }
 }
 

@@ -16,7 +16,6 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
-use kubelith_schema::Empties;
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
 
@@ -341,7 +340,7 @@ impl Resource {
         copy_meta(object, old, "generation");
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
-        self.normalize_changed(call, object, old, Empties::Distinct);
+        let ambiguous = self.normalize_changed(call, object, old, self.empties_in_rules());
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -353,7 +352,7 @@ impl Resource {
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object, Before::Stored(old));
+        self.complete(call, object, Before { stored: Some(old), ambiguous });
         // Both are as stored now, so what differs has changed.
         self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {

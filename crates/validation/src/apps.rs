@@ -351,7 +351,8 @@ fn daemon_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorLis
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    let selectors = (spec.get("selector"), before.get("selector"));
+    internal::immutable("*LabelSelector", selectors.0, selectors.1, &SPEC.child("selector"), &mut errors);
     daemon_set(spec, &mut errors);
     errors
 }

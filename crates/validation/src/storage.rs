@@ -5,6 +5,7 @@ use crate::common::{
     Fields, SPEC, dns_subdomain, immutable, invalid_all, member, meta, meta_update, name_full, not_negative,
     qualified_name, quantity_not_negative, same_member,
 };
+use crate::core::volume::{Place, check_volume};
 use crate::internal;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, NameUse, is_dns1123_subdomain, name_is_dns_subdomain, range_message};
@@ -212,7 +213,10 @@ fn attachment(attachment: &Value) -> ErrorList {
             let detail = "must specify non empty persistentVolumeName";
             errors.push(Error::required(&path.child("persistentVolumeName"), detail));
         }
-        _ => {}
+        (Some(inline), None) => {
+            check_volume(inline, "", Place::Inline, &path.child("inlineVolumeSpec"), &mut errors);
+        }
+        (None, Some(_)) => {}
     }
     name_full(name_is_dns_subdomain, spec.text("nodeName"), &SPEC.child("nodeName"), &mut errors);
     check_attachment_status(member(attachment, "status"), &mut errors);

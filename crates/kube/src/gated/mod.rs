@@ -46,7 +46,11 @@ impl Gated {
         for dropped in &self.0 {
             // Looking costs little, and what is shared with the stored object stays so.
             let is_there = |list: &[FieldPath], of: &Value| list.iter().any(|path| path.is_in(of));
-            if is_there(dropped.trigger(), object) && !old.is_some_and(|old| is_there(dropped.keepers(), old)) {
+            let is_meant = match &dropped.when[..] {
+                [] => is_there(&dropped.fields, object),
+                when => when.iter().any(|path| path.is_full_in(object)),
+            };
+            if is_meant && !old.is_some_and(|old| is_there(dropped.keepers(), old)) {
                 dropped.drop_from(object);
             }
         }
@@ -63,10 +67,6 @@ impl Dropped {
             own: feature.own,
             prune: feature.prune,
         }
-    }
-
-    fn trigger(&self) -> &[FieldPath] {
-        if self.when.is_empty() { &self.fields } else { &self.when }
     }
 
     fn keepers(&self) -> &[FieldPath] {

@@ -42,7 +42,12 @@ impl FieldPath {
 
     /// Whether it is anywhere in the object, and not empty.
     pub fn is_in(&self, object: &Value) -> bool {
-        is_in(&self.0, object)
+        any(&self.0, object, |value| !value.is_null())
+    }
+
+    /// Whether it is anywhere in the object with a value that is not empty.
+    pub fn is_full_in(&self, object: &Value) -> bool {
+        any(&self.0, object, |value| !value.is_empty())
     }
 
     /// Removes it everywhere; what holds nothing any more goes with it, so many levels up.
@@ -56,13 +61,13 @@ impl FieldPath {
     }
 }
 
-fn is_in(steps: &[Step], value: &Value) -> bool {
-    let Some((step, rest)) = steps.split_first() else { return !value.is_null() };
+fn any(steps: &[Step], value: &Value, is_it: fn(&Value) -> bool) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return is_it(value) };
     let Some(found) = value.get(&step.key) else { return false };
     match step.into {
-        Into::Member => is_in(rest, found),
-        Into::Elements => found.as_array().unwrap_or_default().iter().any(|element| is_in(rest, element)),
-        Into::Entries => found.as_object().is_some_and(|map| map.iter().any(|(_, entry)| is_in(rest, entry))),
+        Into::Member => any(rest, found, is_it),
+        Into::Elements => found.as_array().unwrap_or_default().iter().any(|element| any(rest, element, is_it)),
+        Into::Entries => found.as_object().is_some_and(|map| map.iter().any(|(_, entry)| any(rest, entry, is_it))),
     }
 }
 

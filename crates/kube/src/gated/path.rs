@@ -22,7 +22,7 @@ enum Into {
 const CONTAINERS: [&str; 3] = ["containers[]", "initContainers[]", "ephemeralContainers[]"];
 
 impl FieldPath {
-    /// The paths that a text stands for, below a member.
+    /// The paths that a text stands for, below a member; that of the member itself if the text is empty.
     pub fn all(below: &[&str], text: &str) -> Vec<FieldPath> {
         let texts = match text.strip_prefix("@.") {
             Some(rest) => CONTAINERS.map(|list| format!("{list}.{rest}")).to_vec(),
@@ -36,7 +36,7 @@ impl FieldPath {
             };
             Step { key: key.to_owned(), into }
         };
-        let path = |text: &String| FieldPath(below.iter().copied().chain(text.split('.')).map(step).collect());
+        let path = |text: &String| FieldPath(below.iter().copied().chain(text.split('.').filter(|part| !part.is_empty())).map(step).collect());
         texts.iter().map(path).collect()
     }
 
@@ -48,6 +48,24 @@ impl FieldPath {
     /// Whether it is anywhere in the object with a value that is not empty.
     pub fn is_full_in(&self, object: &Value) -> bool {
         any(&self.0, object, |value| !value.is_empty())
+    }
+
+    /// Whether objects of a type have a field there.
+    #[cfg(test)]
+    pub fn is_known(&self, schema: &kubelith_schema::TypedSchema) -> bool {
+        use kubelith_schema::{Schema, Shape};
+        let mut at: &Schema = &schema.root;
+        for step in &self.0 {
+            let Shape::Named(id) = &at.shape else { return false };
+            let fields = &schema.table.get(*id).fields;
+            let Some(field) = fields.iter().find(|field| *field.name == *step.key) else { return false };
+            at = match (step.into, &field.schema.shape) {
+                (Into::Member, _) => &field.schema,
+                (Into::Elements, Shape::List(of)) | (Into::Entries, Shape::Map(of)) => of,
+                _ => return false,
+            };
+        }
+        true
     }
 
     /// Removes it everywhere; what holds nothing any more goes with it, so many levels up.

@@ -258,7 +258,10 @@ impl Patch<'_> {
         let aside = self.set_aside(&mut patched, live);
         let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
         let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
-        strict.extend(taken.strict);
+        // They are told in the order of their paths.
+        let mut unknown = taken.strict;
+        unknown.sort();
+        strict.extend(unknown);
         self.report(&strict, shown)?;
         self.finish(live, taken.object, aside)
     }

@@ -180,6 +180,7 @@ fn check_zone_file(path: &Path) -> Result<(), Option<&'static str>> {
         ErrorKind::NotADirectory => Some("not a directory"),
         ErrorKind::IsADirectory => Some("is a directory"),
         ErrorKind::PermissionDenied => Some("permission denied"),
+        ErrorKind::InvalidFilename => Some("file name too long"),
         _ => Some("malformed time zone information"),
     };
     let mut start = [0; MAGIC.len()];

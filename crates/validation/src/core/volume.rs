@@ -19,7 +19,11 @@ const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub const VOLUME: Rules = Rules {
-    create: |_, volume| self::volume(volume),
+    create: |_, volume| {
+        let mut errors = self::volume(volume);
+        check_mount_options(volume, &mut errors);
+        errors
+    },
     update: |request, new, old| match request.subresource {
         "status" => {
             let mut errors = meta_update(new, old);
@@ -85,6 +89,33 @@ fn check_mode_names(modes: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
     let alone = modes.contains(&"ReadWriteOncePod");
     if alone && modes.iter().any(|m| *m != "ReadWriteOncePod" && ACCESS_MODES.contains(m)) {
         errors.push(Error::forbidden(path, "may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+/// Volumes whose mounts take options by an annotation.
+const WITH_MOUNT_OPTIONS: [&str; 13] = [
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+
+fn check_mount_options(volume: &Value, errors: &mut ErrorList) {
+    const ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
+    let spec = member(volume, "spec");
+    if volume.meta().annotation(ANNOTATION).is_some() && !WITH_MOUNT_OPTIONS.iter().any(|key| spec.has(key)) {
+        let path = Path::new("metadata");
+        let detail = "may not specify mount options for this volume type";
+        errors.push(Error::forbidden(&path.children(&["annotations", ANNOTATION]), detail));
     }
 }
 
@@ -270,7 +301,10 @@ fn check_csi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn volume_update(new: &Value, old: &Value) -> ErrorList {
+    // The reference checks the whole volume twice, and lists every cause as often.
     let mut errors = volume(new);
+    check_mount_options(new, &mut errors);
+    errors.extend(volume(new));
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     // A secret for expanding may be added.
     let mut own = spec.clone();

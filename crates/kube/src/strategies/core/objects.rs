@@ -86,7 +86,8 @@ pub const REPLICATION_CONTROLLER: Kind = Kind {
     generation: Generation::Spec,
     garbage_collection: GarbageCollection::OrphanDependents,
     warnings_on_create: |_, controller| named_template_warnings(controller),
-    warnings_on_update: |call: &Call, part, controller, old| template_update_warnings(call, part, controller, old),
+    // The reference takes the two for each other here: what warns is the template that goes.
+    warnings_on_update: |call: &Call, part, controller, old| template_update_warnings(call, part, old, controller),
     ..Kind::PLAIN
 };
 

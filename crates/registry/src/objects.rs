@@ -4,10 +4,10 @@
 use crate::call::{Call, Mode, Warnings};
 use crate::options::ReadAt;
 use crate::resource::Resource;
-use kubelith_meta::quick_hash::QuickHash;
-use kubelith_meta::user::User;
 use kubelith_meta::names::{self, NameUse};
+use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::text::Quoted;
+use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 pub use kubelith_store::cache::CachedObject;
 use memchr::memmem::Finder;

@@ -2,8 +2,8 @@
 
 use crate::Rules;
 use crate::common::{
-    Fields, SPEC, dns_subdomain, immutable, immutable_text, invalid_all, member, meta, meta_update, name_full, not_negative,
-    qualified_name, quantity_not_negative, same_member,
+    Fields, SPEC, dns_subdomain, immutable, immutable_text, invalid_all, member, meta, meta_update, name_full,
+    not_negative, qualified_name, quantity_not_negative, same_member,
 };
 use crate::core::volume::{Place, check_volume};
 use crate::internal;
@@ -356,3 +356,7 @@ fn capacity(capacity: &Value) -> ErrorList {
     }
     errors
 }
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;

@@ -63,8 +63,9 @@ impl Gated {
                 Kept::Never => false,
             });
             if is_meant && !stays {
+                // What is empty is as good as absent.
+                done |= dropped.fields.iter().any(|path| path.is_full_in(object));
                 dropped.drop_from(object);
-                done = true;
             }
         }
         done

@@ -36,7 +36,9 @@ impl FieldPath {
             };
             Step { key: key.to_owned(), into }
         };
-        let path = |text: &String| FieldPath(below.iter().copied().chain(text.split('.').filter(|part| !part.is_empty())).map(step).collect());
+        let path = |text: &String| {
+            FieldPath(below.iter().copied().chain(text.split('.').filter(|part| !part.is_empty())).map(step).collect())
+        };
         texts.iter().map(path).collect()
     }
 

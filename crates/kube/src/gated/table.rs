@@ -233,9 +233,7 @@ const POD: &[Feature] = &[
 ];
 
 const NODE: &[Feature] = &[
-    feature(&["RecursiveReadOnlyMounts", "UserNamespacesSupport"], &["status.runtimeHandlers"])
-        .any()
-        .kept(Kept::Never),
+    feature(&["RecursiveReadOnlyMounts", "UserNamespacesSupport"], &["status.runtimeHandlers"]).any().kept(Kept::Never),
     feature(&["SupplementalGroupsPolicy"], &["status.features"]),
     feature(&["NodeDeclaredFeatures"], &["status.declaredFeatures"]),
 ];

@@ -3,9 +3,9 @@
 use super::{Kind, pod_warnings};
 use crate::annotations::TEMPLATE_GENERATION;
 use kubelith_catalog::builtin;
-use kubelith_meta::{GroupVersion, Value};
 use kubelith_meta::field::Path;
 use kubelith_meta::names::is_dns1123_label;
+use kubelith_meta::{GroupVersion, Value};
 use kubelith_registry::{Call, Generation, Part};
 use kubelith_schema::{Empties, canonicalize};
 

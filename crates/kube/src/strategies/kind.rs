@@ -9,7 +9,8 @@ use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{
-    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy, count_change,
+    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
+    count_change,
 };
 use kubelith_validation::{Request, Rules};
 use std::ops::Deref;

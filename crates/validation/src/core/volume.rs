@@ -134,7 +134,8 @@ fn volume(volume: &Value) -> ErrorList {
 }
 
 pub fn check_volume(spec: &Value, name: &str, place: Place, path: &Path<'_>, errors: &mut ErrorList) {
-    let misplaced = |key: &str| Error::forbidden(&path.child(key), "may not be specified in the context of inline volumes");
+    let misplaced =
+        |key: &str| Error::forbidden(&path.child(key), "may not be specified in the context of inline volumes");
     let is_inline = place == Place::Inline;
     if is_inline {
         errors.extend(spec.has("claimRef").then(|| misplaced("claimRef")));

@@ -74,6 +74,10 @@ impl Strategy for DefinitionStrategy {
     }
 
     /// The first deletion marks the definition; its instances are deleted before it goes.
+    fn deletes_in_steps(&self) -> bool {
+        true
+    }
+
     fn delete_step(&self, object: &mut Value, _options: &DeleteOptions, now: Time) -> DeleteStep {
         if object.meta().is_being_deleted() {
             return DeleteStep::Generic;

@@ -41,7 +41,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let task = {
         let cx = cx.clone();
         async move {
-            let mut object = cx.track_create(object, &options);
+            let mut object = cx.track(None, object, &options, ambiguous);
             // What nobody changes from here on has its defaults, and the form in which it is stored.
             if ambiguous == Ambiguous::No && cx.endpoint.resource.is_typed() {
                 object.share();

@@ -9,25 +9,32 @@ use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy};
+use kubelith_schema::canonical::Ambiguous;
 use kubelith_schema::{Descriptor, Encoding, TypedSchema};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Context {
-    /// Notes the creator's fields. `object` is at the request's version.
-    pub(super) fn track_create(&self, object: Value, options: &WriteOptions) -> Value {
-        self.track(None, object, options)
-    }
-
-    /// Notes what changed between `live` and `object`, both at the request's version.
-    pub(super) fn track_update(&self, live: &Value, object: Value, options: &WriteOptions) -> Value {
-        self.track(Some(live), object, options)
-    }
-
-    fn track(&self, live: Option<&Value>, object: Value, options: &WriteOptions) -> Value {
+    /// Notes what changed between `live`, if there is one, and `object`, both at the request's version.
+    pub(super) fn track(
+        &self,
+        live: Option<&Value>,
+        mut object: Value,
+        options: &WriteOptions,
+        ambiguous: Ambiguous,
+    ) -> Value {
         let Some(fields) = &self.endpoint.fields else { return object };
         let manager = self.manager(&options.field_manager);
-        fields.update(&self.by(&manager), live, object)
+        let by = self.by(&manager);
+        if ambiguous == Ambiguous::No {
+            return fields.update(&by, live, object);
+        }
+        // Nobody owns what is not printed, but rules look at it.
+        let mut printed = object.clone();
+        self.canonicalize_owned(&mut printed);
+        let tracked = fields.update(&by, live, printed);
+        object.copy_at(&["metadata", "managedFields"], &tracked);
+        object
     }
 
     pub(super) fn by<'a>(&'a self, manager: &'a str) -> By<'a> {

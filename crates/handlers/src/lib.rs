@@ -76,24 +76,33 @@ pub fn read_one(cx: Arc<Context>) -> Answering {
 }
 
 impl Context {
-    /// Brings what a client sent into canonical form. An empty list of managedFields stays for as long as it takes to
-    /// understand it: it means that nobody owns anything any more.
+    /// Brings what a client sent into canonical form, but for empty lists and maps that it has: rules see them.
     pub(crate) fn canonicalize_sent(&self, object: &mut Value) -> Ambiguous {
+        let empties = self.endpoint.resource.empties_in_rules();
+        self.canonicalize_to(object, empties)
+    }
+
+    /// Brings what a client sent into the form by which its fields are owned. An empty list of managedFields stays for as
+    /// long as it takes to understand it: it means that nobody owns anything any more.
+    pub(crate) fn canonicalize_owned(&self, object: &mut Value) {
         const PATH: [&str; 2] = ["metadata", "managedFields"];
         let resets = self.endpoint.fields.is_some()
             && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
-        let ambiguous = self.canonicalize(object);
+        self.canonicalize(object);
         if resets {
             object.set_at(&PATH, Value::Array(Vec::new()));
         }
-        ambiguous
     }
 
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
     pub fn canonicalize(&self, object: &mut Value) -> Ambiguous {
+        self.canonicalize_to(object, Empties::Distinct)
+    }
+
+    fn canonicalize_to(&self, object: &mut Value, empties: Empties) -> Ambiguous {
         let schema = self.endpoint.schema();
-        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct)
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties)
     }
 
     /// The stored object, at the version in the URL.

@@ -258,35 +258,34 @@ impl Patch<'_> {
         let aside = self.set_aside(&mut patched, live);
         let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
         let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
-        strict.extend(taken.strict);
+        // They are told in the order of their paths.
+        let mut unknown = taken.strict;
+        unknown.sort();
+        strict.extend(unknown);
         self.report(&strict, shown)?;
         self.finish(live, taken.object, aside)
     }
 
     /// Defaults, canonical form and field ownership of a patched object, most of which may have been set aside.
     fn finish(&self, live: &Value, mut object: Value, aside: Vec<(Str, Value)>) -> Result<Value, Status> {
-        self.complete(&mut object, aside, Context::canonicalize_sent);
-        Ok(self.cx.track_update(live, object, self.options))
+        let ambiguous = self.complete(&mut object, aside);
+        Ok(self.cx.track(Some(live), object, self.options, ambiguous))
     }
 
     /// Defaults and canonical form. What was set aside has its form and comes back.
-    fn complete(
-        &self,
-        object: &mut Value,
-        aside: Vec<(Str, Value)>,
-        canonicalize: fn(&Context, &mut Value) -> Ambiguous,
-    ) {
+    fn complete(&self, object: &mut Value, aside: Vec<(Str, Value)>) -> Ambiguous {
         let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
         object.make_object().put_back(aside);
         self.cx.default_object(object);
         let take_out = |name: Str| object.make_object().remove(&name).map(|value| (name, value));
         let aside = names.into_iter().filter_map(take_out).collect();
-        canonicalize(self.cx, object);
+        let ambiguous = self.cx.canonicalize_sent(object);
         object.make_object().put_back(aside);
         if self.is_as_stored() {
             // So it need not be seen to again.
             object.share_full();
         }
+        ambiguous
     }
 
     fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {
@@ -349,7 +348,7 @@ impl Patch<'_> {
                 }
             }
         }
-        self.complete(&mut object, aside, Context::canonicalize);
+        self.complete(&mut object, aside);
         Ok(object)
     }
 

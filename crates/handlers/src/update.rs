@@ -12,6 +12,7 @@ use kubelith_codec::typed::Form;
 use kubelith_http::{RequestBody, Response};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions};
+use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
 pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
@@ -23,16 +24,17 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
     check_name(&call, &object)?;
     cx.default_object(&mut object);
-    if form == Form::Sent {
-        cx.canonicalize_sent(&mut object);
-    }
+    let ambiguous = match form {
+        Form::Canonical => Ambiguous::No,
+        Form::Sent => cx.canonicalize_sent(&mut object),
+    };
     cx.audit_request(&object);
 
     let task = {
         let cx = cx.clone();
         async move {
             let ownership = Ownership::Kept;
-            let mut change = Replace { cx: &cx, call: &call, object, options: &options, ownership };
+            let mut change = Replace { cx: &cx, call: &call, object, ambiguous, options: &options, ownership };
             let resource = &cx.endpoint.resource;
             let mut done = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await;
             if done.as_ref().is_err_and(Ownership::is_too_much) {
@@ -77,6 +79,7 @@ struct Replace<'a> {
     call: &'a Call,
     /// At the request's version, as the client sent it.
     object: Value,
+    ambiguous: Ambiguous,
     options: &'a WriteOptions,
     ownership: Ownership,
 }
@@ -95,10 +98,8 @@ impl Change for Replace<'_> {
                 Some(existing) => Some(self.cx.meet(existing).await?),
                 None => None,
             };
-            let mut object = match &met {
-                Some(met) => self.cx.track_update(&met.live, object, self.options),
-                None => self.cx.track_create(object, self.options),
-            };
+            let live = met.as_ref().map(|met| &*met.live);
+            let mut object = self.cx.track(live, object, self.options, self.ambiguous);
             self.ownership.settle(&mut object);
             let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
             dedup_owners(self.cx, &mut object, Owners::AsAdmitted);

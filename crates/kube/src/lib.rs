@@ -13,6 +13,7 @@ mod emulation;
 mod escalation;
 mod gated;
 mod install;
+mod params;
 pub mod services;
 mod signers;
 pub mod strategies;

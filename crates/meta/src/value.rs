@@ -299,7 +299,9 @@ impl Map {
         }
     }
 
-    fn share_entries(&mut self) {
+    /// Makes this object share its entries with copies that are made of it from now on. What [`Value::share`] says of such
+    /// objects must hold of it.
+    pub fn share_entries(&mut self) {
         let entries = std::mem::take(self.own());
         self.entries = Entries::Shared(Arc::new(entries));
     }

@@ -170,8 +170,8 @@ impl Resource {
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
         self.strategy.prepare_for_create(call, object);
-        // Messages tell an empty list from an absent one; the store does not.
-        let ambiguous = self.normalize(call, object, Empties::Distinct);
+        // Rules and their messages tell an empty list from an absent one; the store does not.
+        let ambiguous = self.normalize(call, object, self.empties_in_rules());
 
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
@@ -188,7 +188,7 @@ impl Resource {
             call.warn(warning);
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object, Before::Normalized(ambiguous));
+        self.complete(call, object, Before { stored: None, ambiguous });
         Ok(())
     }
 
@@ -196,12 +196,15 @@ impl Resource {
     /// what a default fills.
     pub(crate) fn complete(&self, call: &Call, object: &mut Value, before: Before<'_>) {
         if let Working::One(kind) = &self.working {
+            let Before { stored, ambiguous } = before;
+            if ambiguous == Ambiguous::Yes {
+                // What the store forgets has its default when it is read.
+                self.normalize(call, object, self.empties());
+            }
             self.strategy.default_object(&kind.version, object);
-            match before {
-                Before::Stored(old) => self.normalize_changed(call, object, old, self.empties()),
-                Before::Normalized(Ambiguous::Yes) => drop(self.normalize(call, object, self.empties())),
-                // Defaults leave it in its form, and so does the strategy.
-                Before::Normalized(Ambiguous::No) => {}
+            // Defaults leave a new object in its form, and so does the strategy.
+            if let Some(old) = stored {
+                self.normalize_changed(call, object, old, self.empties());
             }
             debug_assert!(self.is_complete(call, object, kind), "what is shared is not as it should be");
         }
@@ -252,15 +255,29 @@ impl Resource {
     }
 
     /// As `normalize`, but for what is as it was in `old`, the stored object: that has the form already.
-    pub(crate) fn normalize_changed(&self, call: &Call, object: &mut Value, old: &Value, empties: Empties) {
+    pub(crate) fn normalize_changed(
+        &self,
+        call: &Call,
+        object: &mut Value,
+        old: &Value,
+        empties: Empties,
+    ) -> Ambiguous {
         let (Value::Object(members), Value::Object(before), Working::One(_)) = (&mut *object, old, &self.working)
         else {
-            self.normalize(call, object, empties);
-            return;
+            return self.normalize(call, object, empties);
         };
         let same = members.take_same(before);
-        self.normalize(call, object, empties);
+        let ambiguous = self.normalize(call, object, empties);
         object.make_object().put_back(same);
+        ambiguous
+    }
+
+    /// How empty lists and maps look to strategies and rules. Custom resources have no types that forget them later.
+    pub fn empties_in_rules(&self) -> Empties {
+        match &self.working {
+            Working::One(_) => Empties::Given,
+            Working::Request => Empties::Distinct,
+        }
     }
 
     /// How empty lists and maps look once they are stored.
@@ -311,11 +328,11 @@ impl Unfinished {
 
 /// What is known of an object that is to be completed.
 #[derive(Clone, Copy)]
-pub(crate) enum Before<'a> {
+pub(crate) struct Before<'a> {
     /// It was this in the store.
-    Stored(&'a Value),
+    pub stored: Option<&'a Value>,
     /// It was brought into its canonical form for validation, which only the strategy may have changed since.
-    Normalized(Ambiguous),
+    pub ambiguous: Ambiguous,
 }
 
 /// Whether the name was (or would have been) made from generateName.

@@ -4,7 +4,7 @@ use crate::admission::{Operation, Request};
 use crate::call::Call;
 use crate::error;
 use crate::options::{DeleteOptions, Propagation};
-use crate::resource::{Current, Resource, set_resource_version};
+use crate::resource::{Current, Resource, Working, set_resource_version};
 use crate::strategy::{DeleteStep, Deletion, GarbageCollection};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
@@ -212,10 +212,19 @@ impl Resource {
 
     fn check_delete_preconditions(&self, call: &Call, object: &Value, options: &DeleteOptions) -> Result<(), Status> {
         // The reference names the kind where the resource should stand.
-        let resource = GroupResource::new(call.kind.group.clone(), call.kind.kind.clone());
+        let kind = match &self.working {
+            Working::One(_) => self.stored_kind(),
+            Working::Request => call.kind.group_kind(),
+        };
+        let resource = GroupResource::new(kind.group, kind.kind);
         let name = object.str_at(&["metadata", "name"]);
+        let is_stepwise = self.strategy.deletes_in_steps();
         if let Some(uid) = &options.preconditions.uid {
             let found = object.str_at(&["metadata", "uid"]);
+            if *uid != found && is_stepwise {
+                let text = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}");
+                return Err(Status::conflict(&call.resource, name, &text));
+            }
             if *uid != found {
                 let text = format!(
                     "the UID in the precondition ({uid}) does not match the UID in record ({found}). \
@@ -226,6 +235,12 @@ impl Resource {
         }
         if let Some(version) = &options.preconditions.resource_version {
             let found = object.str_at(&["metadata", "resourceVersion"]);
+            if *version != found && is_stepwise {
+                let text = format!(
+                    "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {found}"
+                );
+                return Err(Status::conflict(&call.resource, name, &text));
+            }
             if *version != found {
                 let text = format!(
                     "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \

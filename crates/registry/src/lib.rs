@@ -24,4 +24,4 @@ pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
 pub use strategy::{Begun, DeleteStep, Deletion, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
 pub use typed::{TypedCodec, render, select};
-pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};
+pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated, count_change};

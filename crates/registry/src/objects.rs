@@ -4,7 +4,9 @@
 use crate::call::{Call, Mode, Warnings};
 use crate::options::ReadAt;
 use crate::resource::Resource;
+use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::quick_hash::QuickHash;
+use kubelith_meta::text::Quoted;
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 pub use kubelith_store::cache::CachedObject;
@@ -72,6 +74,7 @@ impl Objects {
         name: &str,
     ) -> Result<Option<Arc<CachedObject>>, Status> {
         let Some(resource) = self.resource(group, plural) else { return Ok(None) };
+        check_name(name)?;
         resource.get(&self.own_call(resource, namespace, name), ReadAt::Latest).await
     }
 
@@ -103,6 +106,17 @@ impl Objects {
             mode: Mode::Real,
             warnings: Warnings::default(),
         }
+    }
+}
+
+/// Whether a name can be asked for, in the words of the client by which the reference asks itself.
+fn check_name(name: &str) -> Result<(), Status> {
+    if name.is_empty() {
+        return Err(Status::unknown("resource name may not be empty"));
+    }
+    match names::name_is_path_segment(name, NameUse::Full) {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(Status::unknown(format!("invalid resource name {}: [{}]", Quoted(name), problems.join(" ")))),
     }
 }
 

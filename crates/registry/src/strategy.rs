@@ -123,6 +123,12 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether what is deleted first becomes something that is being deleted, by a step of its own, as namespaces do: the
+    /// reference then checks preconditions by itself, in other words.
+    fn deletes_in_steps(&self) -> bool {
+        false
+    }
+
     /// May refuse a client's delete or warn about it, before the object is read.
     fn before_delete(&self, _call: &Call, _options: &DeleteOptions, _by: Deletion) -> Result<(), Status> {
         Ok(())
@@ -223,6 +229,8 @@ pub enum Generation {
     AllButMetadata,
     /// 1 at first, one more with each change of this member (pod templates, webhook configurations).
     Member(&'static str),
+    /// As `Member`, and an empty list or map in it is another thing than none.
+    ExactMember(&'static str),
     /// 1 at first, one more with each change of content or labels (EndpointSlices).
     ContentAndLabels,
     /// Changes of `spec` count from nothing: a new object has none (CSIDrivers).

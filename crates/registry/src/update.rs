@@ -16,7 +16,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
-use kubelith_schema::Empties;
+use kubelith_schema::canonical::Ambiguous;
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
 
@@ -341,7 +341,7 @@ impl Resource {
         copy_meta(object, old, "generation");
         self.keep_other_part(call, part, object, old);
         self.strategy.prepare_for_update(call, part, object, old);
-        self.normalize_changed(call, object, old, Empties::Distinct);
+        let ambiguous = self.normalize_changed(call, object, old, self.empties_in_rules());
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -352,8 +352,13 @@ impl Resource {
             let name = Str::from(object.str_at(&["metadata", "name"]));
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
+        if let (Ambiguous::Yes, Generation::ExactMember(member)) = (ambiguous, self.strategy.generation())
+            && object.get(member) != old.get(member)
+        {
+            count_change(object, old);
+        }
         self.strategy.canonicalize(object);
-        self.complete(call, object, Before::Stored(old));
+        self.complete(call, object, Before { stored: Some(old), ambiguous });
         // Both are as stored now, so what differs has changed.
         self.count_generation(part, object, old);
         for warning in self.strategy.warnings_on_update(call, part, object, old) {
@@ -394,7 +399,7 @@ impl Resource {
         let changed = match self.strategy.generation() {
             Generation::None | Generation::One => false,
             Generation::Spec | Generation::SpecChanges => differs("spec"),
-            Generation::Member(member) => differs(member),
+            Generation::Member(member) | Generation::ExactMember(member) => differs(member),
             Generation::ContentAndLabels => {
                 let path = ["metadata", "labels"];
                 others(&["metadata"]) || object.at(&path) != old.at(&path)
@@ -408,10 +413,15 @@ impl Resource {
             Generation::AllButMetadata => others(&["metadata"]),
         };
         if changed {
-            let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-            object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
+            count_change(object, old);
         }
     }
+}
+
+/// One more change in metadata.generation than `old` has.
+pub fn count_change(object: &mut Value, old: &Value) {
+    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+    object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
 }
 
 pub(crate) enum Attempt {

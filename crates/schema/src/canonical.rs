@@ -13,10 +13,12 @@ use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
 use kubelith_meta::{Map, Value};
 use std::cell::Cell;
 
-/// How `[]` and `{}` are told from absent ones in fields that are always printed.
+/// How `[]` and `{}` are told from absent ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Empties {
-    /// As JSON does: `[]` stays, an absent list is `null`.
+    /// As Go does in memory: what was given stays, even where it is not printed. Rules and their messages tell them apart.
+    Given,
+    /// As JSON does: `[]` stays where it is always printed, and an absent list is `null` there.
     Distinct,
     /// As protobuf does: an empty list or map is an absent one. Objects that came from the store look like this.
     Absent,
@@ -36,6 +38,8 @@ pub enum Stays {
     No,
     /// As the [`Empties`] say: no in what came from the store, yes elsewhere.
     IfDistinct,
+    /// It is not printed, but who looks at the object before that sees it.
+    IfGiven,
 }
 
 /// Brings `value`, of the shape `schema`, to the form in which it is printed.
@@ -154,8 +158,13 @@ impl Walk<'_> {
             Stays::No => false,
             Stays::IfDistinct => {
                 self.ambiguous.set(Ambiguous::Yes);
-                self.empties == Empties::Distinct
+                self.empties != Empties::Absent
             }
+            Stays::IfGiven if self.empties == Empties::Given => {
+                self.ambiguous.set(Ambiguous::Yes);
+                true
+            }
+            Stays::IfGiven => false,
         }
     }
 }
@@ -166,6 +175,7 @@ pub fn stays(field: &Field, value: &Value) -> Stays {
     let is_printed = match (&field.schema.shape, field.presence.omit) {
         _ if field.presence.pointer => true,
         (Shape::List(_) | Shape::Map(_), Omit::Never) if value.is_empty() => return Stays::IfDistinct,
+        (Shape::List(_) | Shape::Map(_), Omit::Empty) if value.is_empty() => return Stays::IfGiven,
         (_, Omit::Never) => true,
         (Shape::Named(_), Omit::Zero) => !is_zero_struct(value),
         (Shape::Named(_), Omit::Empty) => true,

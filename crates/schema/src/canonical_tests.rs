@@ -128,6 +128,17 @@ fn the_store_does_not_tell_empty_from_absent() {
 }
 
 #[test]
+fn rules_see_what_was_given() {
+    let given = r#""list":[],"map":{},"listAlways":[],"mapAlways":{}"#;
+    check(Empties::Given, given, given);
+    check(Empties::Given, r#""list":null,"text":"","bool":false"#, "");
+    let mut value = from_json(r#"{"list":[]}"#);
+    let root = schema(Shape::Named(TypeId(0)));
+    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Given), Ambiguous::Yes);
+    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Distinct), Ambiguous::No, "nothing is left of it");
+}
+
+#[test]
 fn custom_structs_stay_as_they_are() {
     let table = table();
     let custom = go_struct("", vec![("metadata", Shape::Named(TypeId(1)), POINTER), ("spec", Shape::String, POINTER)]);

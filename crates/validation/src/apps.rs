@@ -171,7 +171,8 @@ fn check_selector(spec: &Value, what: &str, errors: &mut ErrorList) {
     };
     label_selector(Some(selector), &path, errors);
     if is_empty_selector(selector) {
-        errors.push(Error::invalid(&path, selector, format!("empty selector is invalid for {what}")));
+        let shown = internal::shown("*LabelSelector", Some(selector));
+        errors.push(Error::invalid(&path, shown, format!("empty selector is invalid for {what}")));
     }
 }
 
@@ -288,8 +289,8 @@ fn daemon_set(spec: &Value, errors: &mut ErrorList) {
     label_selector(spec.get("selector"), &SPEC.child("selector"), errors);
     check_match(spec, &SPEC, WhenEmpty::AsIs, errors);
     if let Some(selector) = spec.some("selector").filter(|s| is_empty_selector(s)) {
-        let detail = "empty selector is invalid for daemonset";
-        errors.push(Error::invalid(&SPEC.child("selector"), selector, detail));
+        let shown = internal::shown("*LabelSelector", Some(selector));
+        errors.push(Error::invalid(&SPEC.child("selector"), shown, "empty selector is invalid for daemonset"));
     }
     template(member(spec, "template"), &SPEC.child("template"), errors);
     check_always(spec, "DaemonSet", errors);
@@ -351,7 +352,8 @@ fn daemon_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorLis
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    let selectors = (spec.get("selector"), before.get("selector"));
+    internal::immutable("*LabelSelector", selectors.0, selectors.1, &SPEC.child("selector"), &mut errors);
     daemon_set(spec, &mut errors);
     errors
 }
@@ -372,22 +374,7 @@ fn stateful_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorL
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     check_stateful_set(spec, Some(before), &mut errors);
-    let fixed = |spec: &Value| {
-        let mut spec = spec.clone();
-        for key in [
-            "replicas",
-            "ordinals",
-            "template",
-            "updateStrategy",
-            "revisionHistoryLimit",
-            "persistentVolumeClaimRetentionPolicy",
-            "minReadySeconds",
-        ] {
-            spec.make_object().remove(key);
-        }
-        spec
-    };
-    if fixed(spec) != fixed(before) {
+    if !internal::same("FixedStatefulSetSpec", Some(spec), Some(before)) {
         let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
              'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' \
              are forbidden";

@@ -181,6 +181,13 @@ pub fn immutable_member(new: &Value, old: &Value, key: &str, path: &Path<'_>, er
     immutable(new.get(key), old.get(key), &path.child(key), errors);
 }
 
+/// As `immutable_member`, for a text: an absent one is shown as the empty one that it is.
+pub fn immutable_text(new: &Value, old: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    if new.text(key) != old.text(key) {
+        errors.push(Error::invalid(&path.child(key), BadValue::json(new.text(key)), IMMUTABLE));
+    }
+}
+
 /// Same for Go: absent, null and empty are one.
 pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     let empty = |v: Option<&Value>| v.is_none_or(Value::is_empty);

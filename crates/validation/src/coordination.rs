@@ -1,7 +1,7 @@
 //! Leases, and who stands for election.
 
 use crate::Rules;
-use crate::common::{Fields, METADATA, SPEC, immutable_member, member, supported};
+use crate::common::{Fields, METADATA, SPEC, immutable_text, member, supported};
 use crate::semver::Version;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -40,7 +40,7 @@ const CANDIDATE: Rules = Rules {
     update: |_, new, old| {
         let mut errors = validate_object_meta_update(new.meta(), old.meta(), &METADATA);
         check_candidate(member(new, "spec"), &mut errors);
-        immutable_member(member(new, "spec"), member(old, "spec"), "leaseName", &SPEC, &mut errors);
+        immutable_text(member(new, "spec"), member(old, "spec"), "leaseName", &SPEC, &mut errors);
         errors
     },
 };

@@ -1,7 +1,7 @@
 //! EndpointSlices.
 
 use crate::Rules;
-use crate::common::{Fields, dns_label, immutable_member, meta, name_full, qualified_name, same_member};
+use crate::common::{Fields, dns_label, immutable_text, meta, name_full, qualified_name, same_member};
 use crate::core::endpoint_ip;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -25,7 +25,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
         create: |_, slice| self::slice(slice, None),
         update: |_, new, old| {
             let mut errors = self::slice(new, Some(old));
-            immutable_member(new, old, "addressType", &Path::ROOT, &mut errors);
+            immutable_text(new, old, "addressType", &Path::ROOT, &mut errors);
             errors
         },
     })

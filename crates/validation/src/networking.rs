@@ -2,7 +2,7 @@
 
 use crate::Rules;
 use crate::common::{
-    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable, invalid_all, label_selector, member, meta, meta_update,
+    Fields, IMMUTABLE, SPEC, dns_subdomain, immutable_text, invalid_all, label_selector, member, meta, meta_update,
     name_full, port,
 };
 use crate::internal;
@@ -38,7 +38,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
             update: |_, new, old| {
                 let mut errors = meta_update(new, old);
                 let (spec, before) = (member(new, "spec"), member(old, "spec"));
-                immutable(spec.get("controller"), before.get("controller"), &SPEC.child("controller"), &mut errors);
+                immutable_text(spec, before, "controller", &SPEC, &mut errors);
                 errors.extend(ingress_class(new));
                 errors
             },

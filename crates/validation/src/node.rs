@@ -1,7 +1,7 @@
 //! RuntimeClasses.
 
 use crate::Rules;
-use crate::common::{Fields, METADATA, immutable_member, invalid_all, member};
+use crate::common::{Fields, METADATA, immutable_text, invalid_all, member};
 use crate::core::pod::{requirements, tolerations};
 use crate::internal;
 use kubelith_meta::Value;
@@ -14,8 +14,9 @@ pub fn rules(plural: &str) -> Option<Rules> {
     (plural == "runtimeclasses").then_some(Rules {
         create: |_, class| check(class),
         update: |_, new, old| {
-            let mut errors = validate_object_meta_update(new.meta(), old.meta(), &METADATA);
-            immutable_member(new, old, "handler", &Path::ROOT, &mut errors);
+            let mut errors = check(new);
+            errors.extend(validate_object_meta_update(new.meta(), old.meta(), &METADATA));
+            immutable_text(new, old, "handler", &Path::ROOT, &mut errors);
             errors
         },
     })

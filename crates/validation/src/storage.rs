@@ -2,9 +2,10 @@
 
 use crate::Rules;
 use crate::common::{
-    Fields, SPEC, dns_subdomain, immutable, invalid_all, member, meta, meta_update, name_full, not_negative,
-    qualified_name, quantity_not_negative, same_member,
+    Fields, SPEC, dns_subdomain, immutable, immutable_text, invalid_all, member, meta, meta_update, name_full,
+    not_negative, qualified_name, quantity_not_negative, same_member,
 };
+use crate::core::volume::{Place, check_volume};
 use crate::internal;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, NameUse, is_dns1123_subdomain, name_is_dns_subdomain, range_message};
@@ -68,12 +69,11 @@ pub fn rules(plural: &str) -> Option<Rules> {
         "csistoragecapacities" => Rules {
             create: |_, capacity| self::capacity(capacity),
             update: |_, new, old| {
-                let mut errors = meta_update(new, old);
-                for key in ["nodeTopology", "storageClassName"] {
-                    if !same_member(new, old, key) {
-                        errors.push(Error::invalid(&Path::new(key), member(new, key), "field is immutable"));
-                    }
-                }
+                let mut errors = self::capacity(new);
+                errors.extend(meta_update(new, old));
+                let [topology, before] = [new, old].map(|capacity| capacity.get("nodeTopology"));
+                internal::immutable("*LabelSelector", topology, before, &Path::new("nodeTopology"), &mut errors);
+                immutable_text(new, old, "storageClassName", &Path::ROOT, &mut errors);
                 errors
             },
         },
@@ -103,11 +103,16 @@ fn storage_class(class: &Value) -> ErrorList {
 }
 
 fn class_update(new: &Value, old: &Value) -> ErrorList {
-    let mut errors = meta_update(new, old);
-    for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        if !same_member(new, old, key) {
-            immutable(new.get(key), old.get(key), &Path::new(key), &mut errors);
-        }
+    let mut errors = storage_class(new);
+    errors.extend(meta_update(new, old));
+    let fixed = [
+        ("parameters", "map[string]"),
+        ("provisioner", "string"),
+        ("reclaimPolicy", "*string"),
+        ("volumeBindingMode", "*string"),
+    ];
+    for (key, form) in fixed {
+        internal::immutable(form, new.get(key), old.get(key), &Path::new(key), &mut errors);
     }
     errors
 }
@@ -212,7 +217,10 @@ fn attachment(attachment: &Value) -> ErrorList {
             let detail = "must specify non empty persistentVolumeName";
             errors.push(Error::required(&path.child("persistentVolumeName"), detail));
         }
-        _ => {}
+        (Some(inline), None) => {
+            check_volume(inline, "", Place::Inline, &path.child("inlineVolumeSpec"), &mut errors);
+        }
+        (None, Some(_)) => {}
     }
     name_full(name_is_dns_subdomain, spec.text("nodeName"), &SPEC.child("nodeName"), &mut errors);
     check_attachment_status(member(attachment, "status"), &mut errors);
@@ -348,3 +356,7 @@ fn capacity(capacity: &Value) -> ErrorList {
     }
     errors
 }
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;

@@ -17,6 +17,8 @@ mod resources;
 mod storage;
 mod workloads;
 
+pub use workloads::follows_template;
+
 use kubelith_catalog::Catalog;
 use kubelith_meta::{GroupVersionKind, Map, Str, Value};
 use kubelith_schema::defaults::Rule;

@@ -97,17 +97,31 @@ fn replication_controller(controller: &mut Map) {
     }
 }
 
-/// An object without labels has those of its template.
+/// An object without labels has those of its template. The two are one then: [`follows_template`] tells.
 fn labels_from_template(object: &mut Map) {
     if object.get("metadata").and_then(|m| m.get("labels")).is_some_and(|labels| !labels.is_empty()) {
         return;
     }
-    let labels = object.get("spec").and_then(Value::as_object).and_then(template_labels).cloned();
-    if let Some(labels) = labels {
+    let template = object_mut(object, "spec").and_then(|spec| spec.get_mut("template"));
+    let labels = template.and_then(|template| template.at_mut(&LABELS)).and_then(Value::as_object_mut);
+    if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
+        labels.share_entries();
+        let labels = labels.clone();
         object.entry_or_null("metadata").make_object().insert("labels", labels);
     }
 }
 
+/// Whether the labels of an object are those of its template because it had none of its own, and nobody changed either.
+pub fn follows_template(object: &Value) -> bool {
+    let template = object.at(&["spec", "template"]).and_then(|template| template.at(&LABELS));
+    match (object.at(&LABELS), template) {
+        (Some(Value::Object(own)), Some(Value::Object(template))) => own.shares_with(template),
+        _ => false,
+    }
+}
+
+const LABELS: [&str; 2] = ["metadata", "labels"];
+
 fn template_labels(spec: &Map) -> Option<&Value> {
-    spec.get("template")?.at(&["metadata", "labels"]).filter(|labels| !labels.is_empty())
+    spec.get("template")?.at(&LABELS).filter(|labels| !labels.is_empty())
 }

@@ -6,7 +6,7 @@ mod table;
 
 use kubelith_meta::Value;
 use path::FieldPath;
-use table::{Feature, POD_FEATURES, POD_STATUS, features_of, pod_spec_of};
+use table::{Feature, Kept, Need, POD_FEATURES, POD_STATUS, features_of, pod_spec_of};
 
 /// Whether a gate is on.
 pub type Gates<'a> = &'a dyn Fn(&str) -> bool;
@@ -21,6 +21,7 @@ struct Dropped {
     when: Vec<FieldPath>,
     /// What of the stored object keeps the fields, if it is not the fields themselves.
     kept_by: Vec<FieldPath>,
+    kept: Kept,
     own: Option<fn(&mut Value)>,
     prune: usize,
 }
@@ -29,7 +30,11 @@ impl Gated {
     pub fn of(group: &str, plural: &str, gates: Gates<'_>) -> Gated {
         let mut all = Vec::new();
         let mut add = |features: &[Feature], below: &[&str]| {
-            let off = features.iter().filter(|feature| !feature.gates.iter().all(|gate| gates(gate)));
+            let is_on = |feature: &&Feature| match feature.need {
+                Need::All => feature.gates.iter().all(|gate| gates(gate)),
+                Need::Any => feature.gates.iter().any(|gate| gates(gate)),
+            };
+            let off = features.iter().filter(|feature| !is_on(feature));
             all.extend(off.map(|feature| Dropped::of(feature, below)));
         };
         if let Some(spec) = pod_spec_of(group, plural) {
@@ -42,14 +47,28 @@ impl Gated {
         Gated(all.into())
     }
 
-    pub fn drop_from(&self, object: &mut Value, old: Option<&Value>) {
+    /// Whether there was something to drop.
+    pub fn drop_from(&self, object: &mut Value, old: Option<&Value>) -> bool {
+        let mut done = false;
         for dropped in &self.0 {
             // Looking costs little, and what is shared with the stored object stays so.
             let is_there = |list: &[FieldPath], of: &Value| list.iter().any(|path| path.is_in(of));
-            if is_there(dropped.trigger(), object) && !old.is_some_and(|old| is_there(dropped.keepers(), old)) {
+            let is_meant = match &dropped.when[..] {
+                [] => is_there(&dropped.fields, object),
+                when => when.iter().any(|path| path.is_full_in(object)),
+            };
+            let stays = old.is_some_and(|old| match dropped.kept {
+                Kept::IfUsed => is_there(dropped.keepers(), old),
+                Kept::OnUpdate => true,
+                Kept::Never => false,
+            });
+            if is_meant && !stays {
+                // What is empty is as good as absent.
+                done |= dropped.fields.iter().any(|path| path.is_full_in(object));
                 dropped.drop_from(object);
             }
         }
+        done
     }
 }
 
@@ -60,13 +79,10 @@ impl Dropped {
             fields: paths(feature.fields),
             when: paths(feature.when),
             kept_by: paths(feature.kept_by),
+            kept: feature.kept,
             own: feature.own,
             prune: feature.prune,
         }
-    }
-
-    fn trigger(&self) -> &[FieldPath] {
-        if self.when.is_empty() { &self.fields } else { &self.when }
     }
 
     fn keepers(&self) -> &[FieldPath] {

@@ -22,7 +22,7 @@ enum Into {
 const CONTAINERS: [&str; 3] = ["containers[]", "initContainers[]", "ephemeralContainers[]"];
 
 impl FieldPath {
-    /// The paths that a text stands for, below a member.
+    /// The paths that a text stands for, below a member; that of the member itself if the text is empty.
     pub fn all(below: &[&str], text: &str) -> Vec<FieldPath> {
         let texts = match text.strip_prefix("@.") {
             Some(rest) => CONTAINERS.map(|list| format!("{list}.{rest}")).to_vec(),
@@ -36,13 +36,38 @@ impl FieldPath {
             };
             Step { key: key.to_owned(), into }
         };
-        let path = |text: &String| FieldPath(below.iter().copied().chain(text.split('.')).map(step).collect());
+        let path = |text: &String| {
+            FieldPath(below.iter().copied().chain(text.split('.').filter(|part| !part.is_empty())).map(step).collect())
+        };
         texts.iter().map(path).collect()
     }
 
     /// Whether it is anywhere in the object, and not empty.
     pub fn is_in(&self, object: &Value) -> bool {
-        is_in(&self.0, object)
+        any(&self.0, object, |value| !value.is_null())
+    }
+
+    /// Whether it is anywhere in the object with a value that is not empty.
+    pub fn is_full_in(&self, object: &Value) -> bool {
+        any(&self.0, object, |value| !value.is_empty())
+    }
+
+    /// Whether objects of a type have a field there.
+    #[cfg(test)]
+    pub fn is_known(&self, schema: &kubelith_schema::TypedSchema) -> bool {
+        use kubelith_schema::{Schema, Shape};
+        let mut at: &Schema = &schema.root;
+        for step in &self.0 {
+            let Shape::Named(id) = &at.shape else { return false };
+            let fields = &schema.table.get(*id).fields;
+            let Some(field) = fields.iter().find(|field| *field.name == *step.key) else { return false };
+            at = match (step.into, &field.schema.shape) {
+                (Into::Member, _) => &field.schema,
+                (Into::Elements, Shape::List(of)) | (Into::Entries, Shape::Map(of)) => of,
+                _ => return false,
+            };
+        }
+        true
     }
 
     /// Removes it everywhere; what holds nothing any more goes with it, so many levels up.
@@ -56,13 +81,13 @@ impl FieldPath {
     }
 }
 
-fn is_in(steps: &[Step], value: &Value) -> bool {
-    let Some((step, rest)) = steps.split_first() else { return !value.is_null() };
+fn any(steps: &[Step], value: &Value, is_it: fn(&Value) -> bool) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return is_it(value) };
     let Some(found) = value.get(&step.key) else { return false };
     match step.into {
-        Into::Member => is_in(rest, found),
-        Into::Elements => found.as_array().unwrap_or_default().iter().any(|element| is_in(rest, element)),
-        Into::Entries => found.as_object().is_some_and(|map| map.iter().any(|(_, entry)| is_in(rest, entry))),
+        Into::Member => any(rest, found, is_it),
+        Into::Elements => found.as_array().unwrap_or_default().iter().any(|element| any(rest, element, is_it)),
+        Into::Entries => found.as_object().is_some_and(|map| map.iter().any(|(_, entry)| any(rest, entry, is_it))),
     }
 }
 

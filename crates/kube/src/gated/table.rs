@@ -5,26 +5,55 @@ use kubelith_meta::Value;
 /// Fields that go together.
 #[derive(Clone, Copy)]
 pub struct Feature {
-    /// All of these must be on.
     pub gates: &'static [&'static str],
+    /// How many of the gates must be on.
+    pub need: Need,
     pub fields: &'static [&'static str],
     /// If given: the fields are dropped where one of these is set.
     pub when: &'static [&'static str],
     /// If given: the fields stay where the stored object has one of these.
     pub kept_by: &'static [&'static str],
+    pub kept: Kept,
     /// If given: what is done with the values at `fields` instead of removing them.
     pub own: Option<fn(&mut Value)>,
     /// So many objects around a dropped field go with it if they hold nothing else.
     pub prune: usize,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    All,
+    Any,
+}
+
+/// When fields stay though their gate is off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Where the stored object uses them.
+    IfUsed,
+    /// On every update.
+    OnUpdate,
+    Never,
+}
+
 const fn feature(gates: &'static [&'static str], fields: &'static [&'static str]) -> Feature {
-    Feature { gates, fields, when: &[], kept_by: &[], own: None, prune: 0 }
+    let (need, kept) = (Need::All, Kept::IfUsed);
+    Feature { gates, need, fields, when: &[], kept_by: &[], kept, own: None, prune: 0 }
 }
 
 impl Feature {
     const fn kept_by(mut self, fields: &'static [&'static str]) -> Feature {
         self.kept_by = fields;
+        self
+    }
+
+    const fn kept(mut self, kept: Kept) -> Feature {
+        self.kept = kept;
+        self
+    }
+
+    const fn any(mut self) -> Feature {
+        self.need = Need::Any;
         self
     }
 
@@ -99,6 +128,7 @@ pub const POD_FEATURES: &[Feature] = &[
     feature(&["HostnameOverride"], &["hostnameOverride"]),
     feature(&["EnvFiles"], &["@.env[].valueFrom.fileKeyRef"]),
     feature(&["PodLifecycleSleepAction"], &["@.lifecycle.preStop.sleep", "@.lifecycle.postStart.sleep"]).pruned(2),
+    feature(&["ImageVolume"], &[""]).when(&["volumes[].image"]).kept_by(&["volumes[].image"]).by(drop_image_volumes),
     feature(&["SELinuxChangePolicy"], &["securityContext.seLinuxChangePolicy"]),
     feature(&["ContainerStopSignals"], &["@.lifecycle.stopSignal"]).pruned(1),
 ];
@@ -137,6 +167,7 @@ pub const POD_STATUS: &[Feature] = &[
 /// What kinds have beside pods.
 pub fn features_of(group: &str, plural: &str) -> &'static [Feature] {
     match (group, plural) {
+        ("", "pods") => POD,
         ("", "nodes") => NODE,
         ("", "persistentvolumes") => VOLUME,
         ("", "persistentvolumeclaims") => CLAIM,
@@ -153,11 +184,56 @@ pub fn features_of(group: &str, plural: &str) -> &'static [Feature] {
         ("scheduling.k8s.io", "podgroups") => POD_GROUP,
         ("scheduling.k8s.io", "workloads") => WORKLOAD,
         ("storage.k8s.io", "csidrivers") => CSI_DRIVER,
+        ("storage.k8s.io", "volumeattachments") => VOLUME_ATTACHMENT,
         _ => &[],
     }
 }
 
+/// Of the status of pods, what goes by their spec.
+const POD: &[Feature] = &[
+    feature(
+        &["InPlacePodVerticalScaling"],
+        &[
+            "status.containerStatuses[].resources",
+            "status.containerStatuses[].allocatedResources",
+            "status.initContainerStatuses[].resources",
+            "status.initContainerStatuses[].allocatedResources",
+            "status.ephemeralContainerStatuses[].resources",
+            "status.ephemeralContainerStatuses[].allocatedResources",
+        ],
+    )
+    .kept_by(&["spec.containers[].resizePolicy", "spec.initContainers[].resizePolicy"]),
+    feature(&["DynamicResourceAllocation"], &["status.resourceClaimStatuses"]).kept_by(&["spec.resourceClaims[].name"]),
+    feature(
+        &["RecursiveReadOnlyMounts"],
+        &[
+            "status.containerStatuses[].volumeMounts",
+            "status.initContainerStatuses[].volumeMounts",
+            "status.ephemeralContainerStatuses[].volumeMounts",
+        ],
+    )
+    .kept_by(&[
+        "spec.containers[].volumeMounts[].recursiveReadOnly",
+        "spec.initContainers[].volumeMounts[].recursiveReadOnly",
+        "spec.ephemeralContainers[].volumeMounts[].recursiveReadOnly",
+    ]),
+    feature(
+        &["SupplementalGroupsPolicy"],
+        &[
+            "status.containerStatuses[].user",
+            "status.initContainerStatuses[].user",
+            "status.ephemeralContainerStatuses[].user",
+        ],
+    )
+    .kept_by(&["spec.securityContext.supplementalGroupsPolicy"]),
+    feature(
+        &["PodObservedGenerationTracking"],
+        &["status.observedGeneration", "status.conditions[].observedGeneration"],
+    ),
+];
+
 const NODE: &[Feature] = &[
+    feature(&["RecursiveReadOnlyMounts", "UserNamespacesSupport"], &["status.runtimeHandlers"]).any().kept(Kept::Never),
     feature(&["SupplementalGroupsPolicy"], &["status.features"]),
     feature(&["NodeDeclaredFeatures"], &["status.declaredFeatures"]),
 ];
@@ -187,10 +263,11 @@ const AUTOSCALER: &[Feature] = &[feature(
 )];
 
 const JOB: &[Feature] = &[
-    feature(&["JobManagedBy"], &["spec.managedBy"]),
+    feature(&["JobManagedBy"], &["spec.managedBy"]).kept(Kept::OnUpdate),
     feature(&["JobSuccessPolicy"], &["spec.successPolicy"]),
     feature(&["JobBackoffLimitPerIndex"], &["spec.backoffLimitPerIndex"]),
     feature(&["JobBackoffLimitPerIndex"], &["spec.maxFailedIndexes"]),
+    feature(&["JobBackoffLimitPerIndex"], &["spec.podFailurePolicy"]).kept(Kept::OnUpdate).by(drop_fail_index),
     feature(&["JobPodReplacementPolicy"], &["spec.podReplacementPolicy"]),
 ];
 
@@ -313,6 +390,37 @@ const CSI_DRIVER: &[Feature] = &[
     feature(&["CSIServiceAccountTokenSecrets"], &["spec.serviceAccountTokenInSecrets"]),
     feature(&["VolumeLimitScaling"], &["spec.preventPodSchedulingIfMissing"]),
 ];
+
+const VOLUME_ATTACHMENT: &[Feature] = &[
+    feature(&["MutableCSINodeAllocatableCount"], &["status.attachError.errorCode"]),
+    feature(&["MutableCSINodeAllocatableCount"], &["status.detachError.errorCode"]),
+];
+
+/// Volumes of images go, and with them what mounts them.
+fn drop_image_volumes(spec: &mut Value) {
+    let mut gone = Vec::new();
+    if let Some(volumes) = spec.at_mut(&["volumes"]).and_then(Value::as_array_mut) {
+        volumes.retain(|volume| {
+            let is_image = volume.at(&["image"]).is_some_and(|image| !image.is_null());
+            gone.extend(is_image.then(|| volume.str_at(&["name"]).to_owned()));
+            !is_image
+        });
+    }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.at_mut(&[list]).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(mounts) = container.at_mut(&["volumeMounts"]).and_then(Value::as_array_mut) {
+                mounts.retain(|mount| !gone.iter().any(|name| name == mount.str_at(&["name"])));
+            }
+        }
+    }
+}
+
+/// Without a limit for each index nothing fails by index.
+fn drop_fail_index(policy: &mut Value) {
+    if let Some(rules) = policy.at_mut(&["rules"]).and_then(Value::as_array_mut) {
+        rules.retain(|rule| rule.str_at(&["action"]) != "FailIndex");
+    }
+}
 
 /// Init containers that always restart are an older feature, whose word is the same.
 fn keep_sidecar_policy(container: &mut Value) {

@@ -99,3 +99,44 @@ fn few_kinds_have_something_to_drop() {
     assert_eq!(count("", "pods"), 6);
     assert_eq!(count("apps", "deployments"), 4);
 }
+
+#[test]
+fn every_path_is_a_field() {
+    let catalog = kubelith_catalog::builtin();
+    let mut count = 0;
+    for descriptor in &catalog.descriptors {
+        let all = Gated::of(&descriptor.group, &descriptor.plural, &|_| false);
+        // A field is known if it is one of the version that is stored, or of any other.
+        let schemas: Vec<_> = descriptor.versions.iter().map(|version| &version.schema).collect();
+        for dropped in &all.0 {
+            for path in dropped.fields.iter().chain(&dropped.when).chain(&dropped.kept_by) {
+                let is_known = schemas.iter().any(|schema| path.is_known(schema));
+                assert!(is_known, "{} {path:?}", descriptor.plural);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 100, "{count} paths");
+}
+
+#[test]
+fn image_volumes_go_with_their_mounts() {
+    let pod = r#"{"spec":{"volumes":[{"name":"a","image":{"reference":"r"}},{"name":"b","emptyDir":{}}],
+        "containers":[{"volumeMounts":[{"name":"a"},{"name":"b"}]}]}}"#;
+    let without = r#"{"spec":{"volumes":[{"name":"b","emptyDir":{}}],"containers":[{"volumeMounts":[{"name":"b"}]}]}}"#;
+    assert_eq!(dropped(("", "pods"), &["ImageVolume"], pod, None), value(without));
+    assert_eq!(dropped(("", "pods"), &["ImageVolume"], pod, Some(pod)), value(pod));
+}
+
+#[test]
+fn what_updates_keep() {
+    let node = r#"{"status":{"runtimeHandlers":[{"name":"h"}]}}"#;
+    let both: &[&str] = &["RecursiveReadOnlyMounts", "UserNamespacesSupport"];
+    assert_eq!(dropped(("", "nodes"), both, node, Some(node)), value(r#"{"status":{}}"#), "whatever there was");
+    assert_eq!(dropped(("", "nodes"), &both[..1], node, None), value(node), "one of the gates is enough");
+    let job = r#"{"spec":{"managedBy":"m","podFailurePolicy":{"rules":[{"action":"FailIndex"},{"action":"Count"}]}}}"#;
+    let off: &[&str] = &["JobManagedBy", "JobBackoffLimitPerIndex"];
+    let without = r#"{"spec":{"podFailurePolicy":{"rules":[{"action":"Count"}]}}}"#;
+    assert_eq!(dropped(("batch", "jobs"), off, job, None), value(without));
+    assert_eq!(dropped(("batch", "jobs"), off, job, Some("{}")), value(job), "it is refused by its rules");
+}

@@ -198,18 +198,26 @@ impl Transaction {
         let had = node_ports(old);
         let mut taken: HashSet<u16> = HashSet::new();
         let count = service.at(&["spec", "ports"]).and_then(Value::as_array).map_or(0, <[_]>::len);
+        let mut seen: HashSet<(Str, u16)> = HashSet::new();
         for i in 0..count {
             let port = service.at(&["spec", "ports"]).and_then(Value::as_array).map(|ports| &ports[i]);
-            match port_number(port.and_then(|p| p.get("nodePort"))) {
-                Some(given) if !had.contains(&given) && taken.insert(given) => {
-                    self.take_port(given).await.map_err(|why| port_taken(call, service, i, given, why))?;
+            let protocol = Str::from(port.map_or("", |port| port.str_at(&["protocol"])));
+            let number = match port_number(port.and_then(|p| p.get("nodePort"))) {
+                Some(given) => {
+                    if !had.contains(&given) && taken.insert(given) {
+                        self.take_port(given).await.map_err(|why| port_taken(call, service, i, given, why))?;
+                    }
+                    given
                 }
-                Some(_) => {}
                 None if allocates_node_ports(service) => {
                     let port = self.take_any_port().await.map_err(no_port)?;
                     set_node_port(service, i, port);
+                    port
                 }
-                None => {}
+                None => continue,
+            };
+            if !seen.insert((protocol.clone(), number)) {
+                return Err(Status::unknown(format!("duplicate nodePort: {{{protocol} {number}}}")));
             }
         }
         let kept = node_ports(service);

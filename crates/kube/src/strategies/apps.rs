@@ -2,10 +2,12 @@
 
 use super::{Kind, pod_warnings};
 use crate::annotations::TEMPLATE_GENERATION;
-use kubelith_meta::Value;
+use kubelith_catalog::builtin;
 use kubelith_meta::field::Path;
 use kubelith_meta::names::is_dns1123_label;
+use kubelith_meta::{GroupVersion, Value};
 use kubelith_registry::{Call, Generation, Part};
+use kubelith_schema::{Empties, canonicalize};
 
 pub const DAEMON_SET: Kind = Kind {
     generation: Generation::Spec,
@@ -14,7 +16,7 @@ pub const DAEMON_SET: Kind = Kind {
         set_template_generation(set, given.max(1));
     },
     prepare_for_update: |_, part, set, old| {
-        let changed = part == Part::Main && set.at(&TEMPLATE) != old.at(&TEMPLATE);
+        let changed = part == Part::Main && !is_same_stored(set, old, &TEMPLATE);
         set_template_generation(set, template_generation(old) + i64::from(changed));
     },
     warnings_on_create: |_, set| template_warnings(set, None),
@@ -79,6 +81,18 @@ fn no_replicas(object: &mut Value) {
 }
 
 const TEMPLATE: [&str; 2] = ["spec", "template"];
+
+/// Whether a part of a DaemonSet will be stored as it is: what is empty is not told from what is absent then.
+fn is_same_stored(set: &Value, old: &Value, path: &[&str]) -> bool {
+    if set.at(path) == old.at(path) {
+        return true;
+    }
+    let kind = GroupVersion::new("apps", "v1").with_kind("DaemonSet");
+    let Some(schema) = builtin().kind_schema(&kind) else { return false };
+    let mut stored = set.clone();
+    canonicalize(&schema.table, &schema.root, &mut stored, Empties::Absent);
+    stored.at(path) == old.at(path)
+}
 
 fn template_generation(set: &Value) -> i64 {
     set.meta().annotation(TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -2,6 +2,7 @@
 
 use super::apps::{IN_POD_NAMES, name_warnings};
 use super::{Kind, pod_warnings};
+use crate::defaults::follows_template;
 use kubelith_meta::Value;
 use kubelith_meta::field::Path;
 use kubelith_registry::{Call, GarbageCollection, Generation, Part};
@@ -19,8 +20,8 @@ pub const JOB: Kind = Kind {
         Ok(())
     },
     prepare_for_create: |_, job| {
-        // Defaults have made them the same by now; who gave both the same gets the same.
-        let follows = job.at(&["metadata", "labels"]) == job.at(&["spec", "template", "metadata", "labels"]);
+        // With a generated name every attempt has a copy, which has labels of its own.
+        let follows = job.str_at(&["metadata", "generateName"]).is_empty() && follows_template(job);
         if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) != Some(true) {
             generate_selector(job);
         }

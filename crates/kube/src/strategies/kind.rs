@@ -10,6 +10,7 @@ use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{
     Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
+    count_change,
 };
 use kubelith_validation::{Request, Rules};
 use std::ops::Deref;
@@ -41,6 +42,7 @@ pub struct Kind {
     /// `None`: deletion is never graceful.
     pub graceful_delete: Option<fn(&Value, &mut DeleteOptions) -> bool>,
     pub before_delete: fn(&Call, &DeleteOptions, Deletion) -> Result<(), Status>,
+    pub deletes_in_steps: bool,
     pub delete_step: fn(&mut Value, &DeleteOptions, Time) -> DeleteStep,
     pub may_vanish: fn(&Value) -> bool,
     pub time_to_live: fn(&Value) -> Option<Duration>,
@@ -51,6 +53,8 @@ pub struct Kind {
     /// A create may bring a status.
     pub keeps_status_on_create: bool,
     pub complete_blank: fn(&mut Value),
+    /// Fields whose gate is off count in metadata.generation all the same.
+    pub counts_dropped: bool,
 }
 
 impl Kind {
@@ -73,6 +77,7 @@ impl Kind {
         canonicalize: |_| {},
         graceful_delete: None,
         before_delete: |_, _, _| Ok(()),
+        deletes_in_steps: false,
         delete_step: |_, _, _| DeleteStep::Generic,
         may_vanish: |_| true,
         time_to_live: |_| None,
@@ -84,6 +89,7 @@ impl Kind {
         owns_status: true,
         keeps_status_on_create: false,
         complete_blank: |_| {},
+        counts_dropped: false,
     };
 
     /// Counts changes of spec in metadata.generation.
@@ -185,7 +191,9 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_update(&self, call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
-        self.gated.drop_from(object, Some(old));
+        if self.gated.drop_from(object, Some(old)) && self.counts_dropped {
+            count_change(object, old);
+        }
         (self.prepare_for_update)(call, part, object, old);
     }
 
@@ -241,6 +249,10 @@ impl Strategy for Bound {
 
     fn before_delete(&self, call: &Call, options: &DeleteOptions, by: Deletion) -> Result<(), Status> {
         (self.before_delete)(call, options, by)
+    }
+
+    fn deletes_in_steps(&self) -> bool {
+        self.deletes_in_steps
     }
 
     fn delete_step(&self, object: &mut Value, options: &DeleteOptions, now: Time) -> DeleteStep {

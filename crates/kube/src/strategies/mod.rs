@@ -42,7 +42,7 @@ fn complete(group: &str, plural: &str) -> Kind {
 
 /// What sets a kind apart.
 fn kind(group: &str, plural: &str) -> Kind {
-    use Generation::{Member, Spec};
+    use Generation::{ExactMember, Spec};
     use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
     match (group, plural) {
@@ -73,7 +73,8 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("rbac.authorization.k8s.io", _) => P.upserts(),
         ("node.k8s.io", "runtimeclasses") => other::RUNTIME_CLASS,
         ("networking.k8s.io", "ingresses") => other::INGRESS,
-        ("networking.k8s.io", "ingressclasses" | "networkpolicies") => P.generation(Spec),
+        ("networking.k8s.io", "ingressclasses") => P.generation(Spec),
+        ("networking.k8s.io", "networkpolicies") => P.generation(ExactMember("spec")),
         ("networking.k8s.io", "servicecidrs") => other::sealed(P),
         ("policy", "poddisruptionbudgets") => P.generation(Spec).guarded(),
         ("discovery.k8s.io", "endpointslices") => other::ENDPOINT_SLICE,
@@ -81,7 +82,7 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("scheduling.k8s.io", "priorityclasses") => other::PRIORITY_CLASS,
         ("scheduling.k8s.io", "podgroups") => other::sealed(P),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
-            other::unlike_static(P.generation(Member("webhooks")).guarded())
+            other::unlike_static(P.generation(ExactMember("webhooks")).guarded())
         }
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
             other::unlike_static(other::sealed(P.generation(Spec).guarded()))

@@ -5,7 +5,7 @@ use kubelith_meta::field::Path;
 use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
-use kubelith_registry::{Call, Deletion, Generation, Part};
+use kubelith_registry::{Call, Deletion, Generation, Part, count_change};
 
 /// The classes that the server itself makes cannot go.
 pub const PRIORITY_CLASS: Kind = Kind {
@@ -24,6 +24,7 @@ pub const PRIORITY_CLASS: Kind = Kind {
 
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,
+    counts_dropped: true,
     prepare_for_create: |call, slice| drop_topology(call, slice, None),
     prepare_for_update: |call, _, slice, old| drop_topology(call, slice, Some(old)),
     warnings_on_create: |_, slice| {
@@ -90,6 +91,7 @@ pub const RUNTIME_CLASS: Kind = Kind {
 };
 
 pub const RESOURCE_SLICE: Kind = Kind {
+    counts_dropped: true,
     generation: Generation::Spec,
     delete_returns_object: true,
     warnings_on_create: |_, slice| slice_warnings(slice),
@@ -200,13 +202,17 @@ fn drop_topology(call: &Call, slice: &mut Value, old: Option<&Value>) {
     }
     let before = old.and_then(|old| old.get("endpoints")).and_then(Value::as_array).unwrap_or(&[]);
     let known: Vec<&str> = before.iter().map(|e| e.str_at(&HOSTNAME)).filter(|name| !name.is_empty()).collect();
+    let mut is_changed = false;
     for endpoint in slice.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
         let node = endpoint.str_at(&HOSTNAME).to_owned();
         let is_name = name_is_dns_subdomain(&node, NameUse::Full).is_empty();
         if endpoint.get("nodeName").is_none() && known.contains(&node.as_str()) && is_name {
             endpoint.set_at(&["nodeName"], node.into());
         }
-        endpoint.remove_at(&HOSTNAME[..1]);
+        is_changed |= endpoint.remove_at(&HOSTNAME[..1]).is_some_and(|topology| !topology.is_empty());
+    }
+    if let Some(old) = old.filter(|_| is_changed) {
+        count_change(slice, old);
     }
 }
 

@@ -1,5 +1,9 @@
 //! Schedules of cron jobs: five fields, or a word.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
 struct Field {
     low: u32,
     high: u32,
@@ -25,8 +29,8 @@ pub fn parse(schedule: &str) -> Result<(), String> {
     if rest.starts_with("TZ=") || rest.starts_with("CRON_TZ=") {
         let (zone, after) = rest.split_once(' ').ok_or("internal parser panic, schedule is invalid")?;
         let zone = zone.split_once('=').map_or("", |(_, zone)| zone);
-        if !is_zone(zone) {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+        if zone != "Local" {
+            time_zone(zone).map_err(|why| format!("provided bad location {zone}: {why}"))?;
         }
         rest = after.trim();
     }
@@ -142,16 +146,45 @@ fn integer(text: &str) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
 
-/// Whether a time zone is known: the machine's database says so, or the zone is one that every program knows.
-pub fn is_zone(name: &str) -> bool {
-    if matches!(name, "" | "UTC") {
-        return true;
-    }
+/// What is wrong with the name of a time zone, in the words of Go, which looks for a file of that name.
+pub fn time_zone(name: &str) -> Result<(), String> {
     const PLACES: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo"];
-    let mut databases = PLACES.iter().map(std::path::Path::new).filter(|place| place.is_dir()).peekable();
-    if databases.peek().is_none() {
-        // Without a database nothing can be said against a name of the right form.
-        return name.split('/').all(|part| part.starts_with(|c: char| c.is_ascii_uppercase()));
+    if matches!(name, "" | "UTC") {
+        return Ok(());
     }
-    databases.any(|place| place.join(name).is_file())
+    if name.starts_with(['/', '\\']) || name.contains('\\') || name.split('/').any(|part| part == "..") {
+        return Err("time: invalid location name".into());
+    }
+    let unknown = || format!("unknown time zone {name}");
+    let databases: Vec<&Path> = PLACES.iter().map(Path::new).filter(|place| place.is_dir()).collect();
+    if databases.is_empty() {
+        // Without a database nothing can be said against a name of the right form.
+        let is_proper = name.split('/').all(|part| part.starts_with(|c: char| c.is_ascii_uppercase()));
+        return if is_proper { Ok(()) } else { Err(unknown()) };
+    }
+    let mut problem = None;
+    for place in databases {
+        match check_zone_file(&place.join(name)) {
+            Ok(()) => return Ok(()),
+            Err(why) => problem = problem.or(why),
+        }
+    }
+    Err(problem.map_or_else(unknown, str::to_owned))
+}
+
+/// Nothing is said of a file that is not there.
+fn check_zone_file(path: &Path) -> Result<(), Option<&'static str>> {
+    const MAGIC: [u8; 4] = *b"TZif";
+    let why = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => None,
+        ErrorKind::NotADirectory => Some("not a directory"),
+        ErrorKind::IsADirectory => Some("is a directory"),
+        ErrorKind::PermissionDenied => Some("permission denied"),
+        ErrorKind::InvalidFilename => Some("file name too long"),
+        _ => Some("malformed time zone information"),
+    };
+    let mut start = [0; MAGIC.len()];
+    let mut file = File::open(path).map_err(why)?;
+    file.read_exact(&mut start).map_err(why)?;
+    if start == MAGIC { Ok(()) } else { Err(Some("malformed time zone information")) }
 }

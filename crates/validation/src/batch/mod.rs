@@ -158,7 +158,7 @@ fn check_job_spec(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             check_indexed(spec, path, errors);
         }
     }
-    if matches!(spec.text("completionMode"), "" | "NonIndexed") {
+    if spec.some("completionMode").is_none_or(|mode| mode.as_str() == Some("NonIndexed")) {
         for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
             if let Some(number) = spec.int(key) {
                 errors.push(Error::invalid(&path.child(key), number, "requires indexed completion mode"));
@@ -279,6 +279,9 @@ fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     }
 }
 
+/// Longer ones are in no database.
+const MAX_ZONE_PART: usize = 14;
+
 fn check_zone(spec: &Value, errors: &mut ErrorList) {
     let Some(zone) = spec.some("timeZone").and_then(Value::as_str) else { return };
     let path = SPEC.child("timeZone");
@@ -289,7 +292,7 @@ fn check_zone(spec: &Value, errors: &mut ErrorList) {
     let is_part = |part: &str| {
         !matches!(part, "." | "..")
             && !part.starts_with('-')
-            && !part.is_empty()
+            && (1..=MAX_ZONE_PART).contains(&part.len())
             && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'))
     };
     if !zone.split('/').all(is_part) {
@@ -298,7 +301,7 @@ fn check_zone(spec: &Value, errors: &mut ErrorList) {
     if zone.eq_ignore_ascii_case("local") {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.push(Error::invalid(&path, shown(), detail));
-    } else if !cron::is_zone(zone) {
-        errors.push(Error::invalid(&path, shown(), format!("unknown time zone {zone}")));
+    } else if let Err(why) = cron::time_zone(zone) {
+        errors.push(Error::invalid(&path, shown(), why));
     }
 }

@@ -1,7 +1,7 @@
 //! What of a job may change: how it is run, and while it is suspended what its pods are like.
 
 use super::{check_job, is_indexed, validate};
-use crate::common::{Fields, IMMUTABLE, SPEC, immutable_member, member, meta_update};
+use crate::common::{Fields, IMMUTABLE, SPEC, member, meta_update};
 use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList};
@@ -17,7 +17,7 @@ pub fn check(new: &Value, old: &Value) -> ErrorList {
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     check_job(spec, &mut errors);
     check_completions(spec, before, &mut errors);
-    immutable_member(spec, before, "selector", &SPEC, &mut errors);
+    immutable("selector", "*LabelSelector", spec, before, &mut errors);
     check_template(spec, before, old, &mut errors);
     immutable("completionMode", "*string", spec, before, &mut errors);
     immutable("podFailurePolicy", "*PodFailurePolicy", spec, before, &mut errors);

@@ -1,7 +1,7 @@
 //! ConfigMaps and Secrets: keys, sizes, what types of secrets must hold, and the promise not to change.
 
 use crate::Rules;
-use crate::common::{Fields, immutable_member, invalid_all, meta, meta_update, same_member};
+use crate::common::{Fields, immutable_text, invalid_all, meta, meta_update, same_member};
 use base64::Engine;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -26,7 +26,7 @@ pub const SECRET: Rules = Rules {
     create: |_, object| secret(object),
     update: |_, new, old| {
         let mut errors = meta_update(new, old);
-        immutable_member(new, old, "type", &Path::ROOT, &mut errors);
+        immutable_text(new, old, "type", &Path::ROOT, &mut errors);
         check_frozen(new, old, &["data"], &mut errors);
         errors.extend(secret(new));
         errors

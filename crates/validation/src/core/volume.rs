@@ -19,7 +19,11 @@ const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub const VOLUME: Rules = Rules {
-    create: |_, volume| self::volume(volume),
+    create: |_, volume| {
+        let mut errors = self::volume(volume);
+        check_mount_options(volume, &mut errors);
+        errors
+    },
     update: |request, new, old| match request.subresource {
         "status" => {
             let mut errors = meta_update(new, old);
@@ -88,55 +92,124 @@ fn check_mode_names(modes: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
+/// Volumes whose mounts take options by an annotation.
+const WITH_MOUNT_OPTIONS: [&str; 13] = [
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+
+fn check_mount_options(volume: &Value, errors: &mut ErrorList) {
+    const ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
+    let spec = member(volume, "spec");
+    if volume.meta().annotation(ANNOTATION).is_some() && !WITH_MOUNT_OPTIONS.iter().any(|key| spec.has(key)) {
+        let path = Path::new("metadata");
+        let detail = "may not specify mount options for this volume type";
+        errors.push(Error::forbidden(&path.children(&["annotations", ANNOTATION]), detail));
+    }
+}
+
+/// Where the spec of a volume stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Volume,
+    /// In something that uses it: much of what volumes are found and kept by is out of place there.
+    Inline,
+}
+
 fn volume(volume: &Value) -> ErrorList {
     let mut errors = meta(volume, Namespacing::Forbidden, name_is_dns_subdomain);
-    let spec = member(volume, "spec");
-    check_modes(spec, "", &SPEC, &mut errors);
-    check_capacity(spec, &mut errors);
-    let policy = spec.text("persistentVolumeReclaimPolicy");
-    if !policy.is_empty() {
-        let path = SPEC.child("persistentVolumeReclaimPolicy");
-        supported(policy, &["Delete", "Recycle", "Retain"], &path, &mut errors);
-    }
-    if let Some(affinity) = spec.some("nodeAffinity") {
-        let path = SPEC.child("nodeAffinity");
-        match affinity.some("required") {
-            Some(selector) => node_selector(selector, &path.child("required"), &mut errors),
-            None => {
-                errors.push(Error::required(&path.child("required"), "must specify required node constraints"));
-            }
-        }
-    }
-    check_source(spec, volume.meta().name(), &mut errors);
-    let root = spec.some("hostPath").is_some_and(|h| h.text("path").trim_end_matches('/').is_empty());
-    if root && spec.some("hostPath").is_some_and(|h| !h.text("path").is_empty()) && policy == "Recycle" {
-        let detail = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.push(Error::forbidden(&SPEC.child("persistentVolumeReclaimPolicy"), detail));
-    }
-    if !spec.text("storageClassName").is_empty() {
-        let path = SPEC.child("storageClassName");
-        name_full(name_is_dns_subdomain, spec.text("storageClassName"), &path, &mut errors);
-    }
-    if let Some(mode) = spec.some("volumeMode").and_then(Value::as_str) {
-        supported(mode, &VOLUME_MODES, &SPEC.child("volumeMode"), &mut errors);
-    }
-    if let Some(class) = spec.some("volumeAttributesClassName").and_then(Value::as_str) {
-        let path = SPEC.child("volumeAttributesClassName");
-        if class.is_empty() {
-            errors.push(Error::required(&path, "an empty string is disallowed"));
-        } else {
-            name_full(name_is_dns_subdomain, class, &path, &mut errors);
-        }
-        if !spec.has("csi") {
-            let detail = "has to be specified when using volumeAttributesClassName";
-            errors.push(Error::required(&SPEC.child("csi"), detail));
-        }
-    }
+    check_volume(member(volume, "spec"), volume.meta().name(), Place::Volume, &SPEC, &mut errors);
     errors
 }
 
-fn check_capacity(spec: &Value, errors: &mut ErrorList) {
-    let path = SPEC.child("capacity");
+pub fn check_volume(spec: &Value, name: &str, place: Place, path: &Path<'_>, errors: &mut ErrorList) {
+    let misplaced =
+        |key: &str| Error::forbidden(&path.child(key), "may not be specified in the context of inline volumes");
+    let is_inline = place == Place::Inline;
+    if is_inline {
+        errors.extend(spec.has("claimRef").then(|| misplaced("claimRef")));
+        errors.extend(spec.map("capacity").is_some_and(|c| !c.is_empty()).then(|| misplaced("capacity")));
+        if !spec.has("csi") {
+            let detail = "has to be specified in the context of inline volumes";
+            errors.push(Error::required(&path.child("csi"), detail));
+        }
+    }
+    check_modes(spec, "", path, errors);
+    if !is_inline {
+        check_capacity(spec, path, errors);
+    }
+    check_reclaim_policy(spec.text("persistentVolumeReclaimPolicy"), place, path, errors);
+    if let Some(affinity) = spec.some("nodeAffinity") {
+        let at = path.child("nodeAffinity");
+        match affinity.some("required") {
+            _ if is_inline => errors.push(misplaced("nodeAffinity")),
+            Some(selector) => node_selector(selector, &at.child("required"), errors),
+            None => errors.push(Error::required(&at.child("required"), "must specify required node constraints")),
+        }
+    }
+    check_source(spec, name, place, path, errors);
+    let root = spec.some("hostPath").is_some_and(|h| h.text("path").trim_end_matches('/').is_empty());
+    if root
+        && spec.some("hostPath").is_some_and(|h| !h.text("path").is_empty())
+        && spec.text("persistentVolumeReclaimPolicy") == "Recycle"
+    {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.push(Error::forbidden(&path.child("persistentVolumeReclaimPolicy"), detail));
+    }
+    match spec.text("storageClassName") {
+        "" => {}
+        _ if is_inline => errors.push(misplaced("storageClassName")),
+        class => name_full(name_is_dns_subdomain, class, &path.child("storageClassName"), errors),
+    }
+    match spec.some("volumeMode").and_then(Value::as_str) {
+        Some(mode) if is_inline && mode != "Filesystem" => {
+            let detail = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+            errors.push(Error::forbidden(&path.child("volumeMode"), detail));
+        }
+        Some(mode) if !is_inline => supported(mode, &VOLUME_MODES, &path.child("volumeMode"), errors),
+        _ => {}
+    }
+    check_attributes_class(spec, path, errors);
+}
+
+fn check_reclaim_policy(policy: &str, place: Place, path: &Path<'_>, errors: &mut ErrorList) {
+    let path = path.child("persistentVolumeReclaimPolicy");
+    match (place, policy) {
+        (_, "") | (Place::Inline, "Retain") => {}
+        (Place::Inline, _) => {
+            errors.push(Error::forbidden(&path, "may only be Retain in the context of inline volumes"));
+        }
+        (Place::Volume, policy) => supported(policy, &["Delete", "Recycle", "Retain"], &path, errors),
+    }
+}
+
+fn check_attributes_class(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let Some(class) = spec.some("volumeAttributesClassName").and_then(Value::as_str) else { return };
+    let at = path.child("volumeAttributesClassName");
+    if class.is_empty() {
+        errors.push(Error::required(&at, "an empty string is disallowed"));
+    } else {
+        name_full(name_is_dns_subdomain, class, &at, errors);
+    }
+    if !spec.has("csi") {
+        let detail = "has to be specified when using volumeAttributesClassName";
+        errors.push(Error::required(&path.child("csi"), detail));
+    }
+}
+
+fn check_capacity(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let path = path.child("capacity");
     let capacity = spec.map("capacity");
     if capacity.is_none_or(Map::is_empty) {
         errors.push(Error::required(&path, ""));
@@ -162,7 +235,7 @@ fn basic_resource(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_source(spec: &Value, name: &str, errors: &mut ErrorList) {
+fn check_source(spec: &Value, name: &str, place: Place, base: &Path<'_>, errors: &mut ErrorList) {
     let mut count = 0;
     for key in SOURCES {
         let Some(source) = spec.some(key) else { continue };
@@ -170,11 +243,11 @@ fn check_source(spec: &Value, name: &str, errors: &mut ErrorList) {
         // Flexible volumes are not counted against others.
         if count > 1 && key != "flexVolume" {
             let spelled = if key == "cephfs" { "cephFS" } else { key };
-            errors.push(Error::forbidden(&SPEC.child(spelled), "may not specify more than 1 volume type"));
+            errors.push(Error::forbidden(&base.child(spelled), "may not specify more than 1 volume type"));
             continue;
         }
         let spelled = if key == "gcePersistentDisk" { "persistentDisk" } else { key };
-        let path = SPEC.child(spelled);
+        let path = base.child(spelled);
         match key {
             "csi" => check_csi(source, &path, errors),
             "azureFile" => {
@@ -198,12 +271,12 @@ fn check_source(spec: &Value, name: &str, errors: &mut ErrorList) {
             "iscsi" => iscsi(source, Target::Volume(name), &path, errors),
             _ => shared_source(key, source, &path, errors),
         }
-        if key == "local" && !spec.has("nodeAffinity") {
-            errors.push(Error::required(&SPEC.child("nodeAffinity"), "Local volume requires node affinity"));
+        if key == "local" && (place == Place::Inline || !spec.has("nodeAffinity")) {
+            errors.push(Error::required(&base.child("nodeAffinity"), "Local volume requires node affinity"));
         }
     }
     if count == 0 {
-        errors.push(Error::required(&SPEC, "must specify a volume type"));
+        errors.push(Error::required(base, "must specify a volume type"));
     }
 }
 
@@ -229,7 +302,10 @@ fn check_csi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn volume_update(new: &Value, old: &Value) -> ErrorList {
+    // The reference checks the whole volume twice, and lists every cause as often.
     let mut errors = volume(new);
+    check_mount_options(new, &mut errors);
+    errors.extend(volume(new));
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     // A secret for expanding may be added.
     let mut own = spec.clone();

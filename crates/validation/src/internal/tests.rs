@@ -62,3 +62,11 @@ fn sameness() {
         assert_eq!(same(form, Some(&value(b)), Some(&value(a))), expected, "{form} {b} {a}");
     }
 }
+
+#[test]
+fn no_type_is_told_twice() {
+    let names: Vec<&str> =
+        include_str!("forms.txt").lines().filter(|l| !l.is_empty() && !l.starts_with([' ', '#'])).collect();
+    let once: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), once.len());
+}

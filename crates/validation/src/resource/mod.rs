@@ -41,7 +41,8 @@ pub fn rules(plural: &str) -> Option<Rules> {
         "resourceclaimtemplates" => Rules {
             create: |_, template| claim::check_template(template),
             update: |_, new, old| {
-                let mut errors = meta_update(new, old);
+                let mut errors = claim::check_template(new);
+                errors.extend(meta_update(new, old));
                 unchanged_spec("ResourceClaimTemplateSpec", new, old, &mut errors);
                 errors
             },

@@ -11,6 +11,7 @@ const KUBERNETES: &str = "kubernetes";
 pub const NAMESPACE: Kind = Kind {
     prepare_for_create,
     prepare_for_update,
+    deletes_in_steps: true,
     delete_step,
     may_vanish: |object| finalizers(object).next().is_none(),
     delete_returns_object: true,

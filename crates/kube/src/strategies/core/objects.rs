@@ -11,7 +11,10 @@ use kubelith_registry::{Call, GarbageCollection, Generation, Part};
 /// A node reports its status with its creation; afterwards only /status writes it.
 pub const NODE: Kind = Kind {
     keeps_status_on_create: true,
-    prepare_for_create: |_, node| drop(node.remove_at(&["spec", "configSource"])),
+    prepare_for_create: |_, node| {
+        node.remove_at(&["spec", "configSource"]);
+        node.remove_at(&["status", "config"]);
+    },
     prepare_for_update: |_, part, node, old| match part {
         Part::Status if old.at(&["status", "config"]).is_none() => drop(node.remove_at(&["status", "config"])),
         Part::Main if old.at(&["spec", "configSource"]).is_none() => drop(node.remove_at(&["spec", "configSource"])),
@@ -83,7 +86,8 @@ pub const REPLICATION_CONTROLLER: Kind = Kind {
     generation: Generation::Spec,
     garbage_collection: GarbageCollection::OrphanDependents,
     warnings_on_create: |_, controller| named_template_warnings(controller),
-    warnings_on_update: |call: &Call, part, controller, old| template_update_warnings(call, part, controller, old),
+    // The reference takes the two for each other here: what warns is the template that goes.
+    warnings_on_update: |call: &Call, part, controller, old| template_update_warnings(call, part, old, controller),
     ..Kind::PLAIN
 };
 

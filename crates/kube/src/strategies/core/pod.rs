@@ -12,6 +12,8 @@ use kubelith_registry::{Call, DeleteOptions, Generation, Part};
 
 pub const POD: Kind = Kind {
     generation: Generation::Spec,
+    // All of it is written anew but for the quality of service.
+    keeps_status_on_create: true,
     prepare_for_create,
     prepare_for_update,
     validates_metadata: true,
@@ -34,8 +36,9 @@ pub const POD: Kind = Kind {
 };
 
 fn prepare_for_create(call: &Call, pod: &mut Value) {
-    let class = kubelith_validation::qos_class(pod);
-    let mut status = Value::from([("phase", "Pending"), ("qosClass", class)]);
+    let given = pod.str_at(&["status", "qosClass"]);
+    let class = if given.is_empty() { Value::from(kubelith_validation::qos_class(pod)) } else { Value::from(given) };
+    let mut status = Value::from([("phase", Value::from("Pending")), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
         let mut gated = Value::from([
             ("type", "PodScheduled"),

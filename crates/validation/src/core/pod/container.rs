@@ -234,13 +234,14 @@ fn check_resize_policy(policies: &[Value], pod: &Pod<'_>, path: &Path<'_>, error
     }
 }
 
+const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
+
 fn check_init_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    let rules = container.list("restartPolicyRules");
-    if container.has("restartPolicy") && container.text("restartPolicy") == "Always" && !rules.is_empty() {
-        let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
-        return errors.push(Error::forbidden(&path.child("restartPolicyRules"), detail));
+    if container.has("restartPolicy") {
+        check_restart_policy(container, path, errors);
+    } else if !container.list("restartPolicyRules").is_empty() {
+        errors.push(Error::required(&path.child("restartPolicy"), RULES_NEED_POLICY));
     }
-    check_restart_policy(container, path, errors);
 }
 
 fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
@@ -249,7 +250,7 @@ fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorLi
     let policy_path = path.child("restartPolicy");
     match policy.as_str() {
         None if rules.is_empty() => return,
-        None => errors.push(Error::required(&policy_path, "must specify restartPolicy when restart rules are used")),
+        None => errors.push(Error::required(&policy_path, RULES_NEED_POLICY)),
         Some(policy) => supported(policy, &["Always", "Never", "OnFailure"], &policy_path, errors),
     }
     if rules.len() > 20 {
@@ -257,7 +258,7 @@ fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorLi
     }
     for (i, rule) in rules.iter().enumerate() {
         let path = path.item("restartPolicyRules", i);
-        supported(rule.text("action"), &["Restart"], &path.child("action"), errors);
+        supported(rule.text("action"), &["Restart", "RestartAllContainers"], &path.child("action"), errors);
         let Some(codes) = rule.some("exitCodes") else {
             errors.push(Error::required(&path.child("exitCodes"), "must be specified"));
             continue;

@@ -117,9 +117,12 @@ fn check_update(new: &Value, old: &Value, errors: &mut ErrorList) {
     }
     check_tolerations(own, before, errors);
     let known: Vec<&str> = before.list("schedulingGates").iter().map(|g| g.text("name")).collect();
-    for (i, gate) in own.list("schedulingGates").iter().enumerate() {
+    let gates = own.list("schedulingGates");
+    for (i, gate) in gates.iter().enumerate() {
         let name = gate.text("name");
-        if !known.contains(&name) {
+        // One of several of a name is told of.
+        let is_last = gates[i + 1..].iter().all(|later| later.text("name") != name);
+        if is_last && !known.contains(&name) {
             let path = SPEC.item("schedulingGates", i);
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.push(Error::forbidden(&path.child("name"), detail));

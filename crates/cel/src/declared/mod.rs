@@ -70,6 +70,10 @@ pub enum ListKind {
 #[derive(Debug, Clone)]
 pub struct Map {
     pub value: Declared,
+    /// The longest key, in bytes; 0 where that is not known.
+    pub max_key: u64,
+    /// Whether estimates know the size of `map.name`, and not of `map["name"]` alone.
+    pub sized_by_name: bool,
 }
 
 /// An object type.
@@ -157,7 +161,11 @@ impl Declared {
     }
 
     pub fn map(value: Declared, max_elements: u64) -> Declared {
-        let cel = Type::map(Type::String, value.cel.clone());
-        Declared { cel, kind: Kind::Map(Arc::new(Map { value })), nullable: false, min_size: 2, max_elements }
+        Declared::map_of(Map { value, max_key: 0, sized_by_name: false }, max_elements)
+    }
+
+    pub fn map_of(map: Map, max_elements: u64) -> Declared {
+        let cel = Type::map(Type::String, map.value.cel.clone());
+        Declared { cel, kind: Kind::Map(Arc::new(map)), nullable: false, min_size: 2, max_elements }
     }
 }

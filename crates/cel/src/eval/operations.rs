@@ -39,7 +39,7 @@ pub(super) fn is_in<'a>(item: &Val<'a>, of: &Val<'a>) -> Res<'a> {
         return list.contains(item).map(Val::Bool);
     }
     match of.as_map() {
-        Some(map) => Ok(Val::Bool(map.find(item)?.is_some())),
+        Some(map) => map.has(item).map(Val::Bool),
         None => Err(EvalError::no_overload()),
     }
 }

@@ -169,7 +169,7 @@ fn check_selector(expression: Expression<'_>, is_stored: bool, path: &Path<'_>, 
 
 impl Purpose {
     /// The types that it may have; none where all will do.
-    const fn results(self) -> &'static [&'static str] {
+    pub const fn results(self) -> &'static [&'static str] {
         match self {
             Purpose::MatchCondition | Purpose::Validation | Purpose::DeviceSelector => &["bool"],
             Purpose::Variable => &[],
@@ -181,8 +181,14 @@ impl Purpose {
     }
 }
 
+/// What selectors of devices are compiled with.
+pub fn selectors() -> &'static Selectors {
+    &SELECTORS
+}
+
 impl Environment<'_> {
-    fn env(&self) -> Env {
+    /// What the expression is compiled in; not for selectors of devices.
+    pub fn env(&self) -> Env {
         let sees = Sees { params: self.has_params, authorizer: self.purpose.has_authorizer() };
         let bases = Bases::of(self.is_stored);
         let env = match self.purpose.has_patch_types() {

@@ -9,6 +9,7 @@ mod profile;
 mod run;
 mod test;
 mod tools;
+mod zones;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ cargo xtask <command>
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
   profile                                make the profile that release builds are optimised with
+  zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
+        "zones" => zones::make(rest),
         "profile" => profile::make(),
         "help" | "-h" | "--help" => {
             print!("{HELP}");

@@ -49,6 +49,8 @@ pub enum Kind {
     Object(Arc<Object>),
     /// A value of a library: an authorizer.
     Library,
+    /// As it comes; names in it, however deep, may be written escaped (`a__dot__b`).
+    Escaped,
 }
 
 #[derive(Debug, Clone)]
@@ -120,6 +122,11 @@ impl Object {
 impl Declared {
     pub fn dynamic() -> Declared {
         Declared { cel: Type::Dyn, kind: Kind::Dyn, nullable: true, min_size: 1, max_elements: 0 }
+    }
+
+    /// Any JSON, of this type to the checker, in which names may be written escaped.
+    pub fn escaped(cel: Type) -> Declared {
+        Declared { cel, kind: Kind::Escaped, ..Declared::dynamic() }
     }
 
     pub fn object(object: Arc<Object>, min_size: u64) -> Declared {

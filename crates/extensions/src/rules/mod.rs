@@ -10,8 +10,9 @@ pub mod field_path;
 mod rule;
 mod tree;
 
-pub use check::Budget;
-pub use compile::{Compiled, compile, declare};
+pub use check::{Budget, Outcome};
+pub use compile::{Compiled, Known, compile, declare, environment};
+pub use rule::Rule;
 pub use tree::RuleTree;
 
 /// The most that all rules together may cost for one object.

@@ -149,9 +149,7 @@ fn expression() -> impl Strategy<Value = String> {
 fn is_of(val: &Val<'_>, of: &Type) -> bool {
     match of {
         Type::Dyn | Type::Any | Type::Error | Type::Var(_) | Type::Param(_) => true,
-        Type::List(item) => {
-            val.as_list().is_some_and(|list| list.iter().all(|i| i.is_ok_and(|i| is_of(&i, item))))
-        }
+        Type::List(item) => val.as_list().is_some_and(|list| list.iter().all(|i| i.is_ok_and(|i| is_of(&i, item)))),
         Type::Map(of) => val.as_map().is_some_and(|map| {
             map.entries().into_iter().all(|(k, v)| is_of(&k, &of.0) && v.is_ok_and(|v| is_of(&v, &of.1)))
         }),
@@ -167,12 +165,39 @@ fn is_of(val: &Val<'_>, of: &Type) -> bool {
 
 /// Expressions over values whose sizes a schema bounds.
 fn bounded() -> impl Strategy<Value = String> {
-    let leaves = prop::sample::select(vec!["self.n", "self.s", "self.l", "self.t", "self.m", "1", "'ab'", "true", "[1, 2]"]);
+    let leaves =
+        prop::sample::select(vec!["self.n", "self.s", "self.l", "self.t", "self.m", "1", "'ab'", "true", "[1, 2]"]);
     let shapes = prop::sample::select(vec![
-        "(A + B)", "(A < B)", "(A == B)", "(A != B)", "(A && B)", "(A || B)", "(A in B)", "(A ? B : B)", "!A", "size(A)",
-        "A.map(e, e)", "A.map(e, B)", "A.filter(e, B)", "A.all(e, e == B)", "A.exists(e, B)", "A.exists_one(e, B)",
-        "A.startsWith(B)", "A.contains(B)", "A.matches('a+')", "A.split(',')", "A.lowerAscii()", "A.join(',')", "A.sum()",
-        "A.max()", "A.isSorted()", "string(A)", "[A, B]", "A[0]", "A.reverse()", "A.distinct()",
+        "(A + B)",
+        "(A < B)",
+        "(A == B)",
+        "(A != B)",
+        "(A && B)",
+        "(A || B)",
+        "(A in B)",
+        "(A ? B : B)",
+        "!A",
+        "size(A)",
+        "A.map(e, e)",
+        "A.map(e, B)",
+        "A.filter(e, B)",
+        "A.all(e, e == B)",
+        "A.exists(e, B)",
+        "A.exists_one(e, B)",
+        "A.startsWith(B)",
+        "A.contains(B)",
+        "A.matches('a+')",
+        "A.split(',')",
+        "A.lowerAscii()",
+        "A.join(',')",
+        "A.sum()",
+        "A.max()",
+        "A.isSorted()",
+        "string(A)",
+        "[A, B]",
+        "A[0]",
+        "A.reverse()",
+        "A.distinct()",
     ]);
     leaves.prop_map(str::to_owned).prop_recursive(3, 12, 2, move |inner| {
         (shapes.clone(), inner.clone(), inner)
@@ -183,7 +208,8 @@ fn bounded() -> impl Strategy<Value = String> {
 fn bounded_schema() -> Structural {
     let of = |kind: &str| Value::from([("type", Value::from(kind))]);
     let string = || Value::from([("type", Value::from("string")), ("maxLength", Value::Int(6))]);
-    let list = |items: Value| Value::from([("type", Value::from("array")), ("maxItems", Value::Int(4)), ("items", items)]);
+    let list =
+        |items: Value| Value::from([("type", Value::from("array")), ("maxItems", Value::Int(4)), ("items", items)]);
     let map = Value::from([
         ("type", Value::from("object")),
         ("maxProperties", Value::Int(4)),
@@ -202,7 +228,7 @@ proptest! {
         let env = Env::base().types(vec![declared.clone()]).declare("self", declared.clone());
         let ints = Value::Array((0..n as i64).map(Value::Int).collect());
         let texts = Value::Array(vec![Value::from(word.as_str()); n]);
-        let members = Value::Object((0..n).map(|i| (format!("k{i}").into(), Value::Int(i as i64))).collect());
+        let members = Value::Object((0..n).map(|i| (format!("k{i}"), Value::Int(i as i64))).collect());
         let object = Value::from([
             ("n", Value::Int(n as i64)), ("s", Value::from(word.as_str())), ("l", ints), ("t", texts), ("m", members),
         ]);

@@ -35,7 +35,8 @@ pub struct Compiled {
 impl Expression {
     /// The most it may cost for one object.
     pub fn max_cost(&self) -> u64 {
-        let once = self.compiled.as_ref().map_or(0, |c| c.costs.get(c.checked.ast.root().0 as usize).map_or(0, |c| c.max));
+        let once =
+            self.compiled.as_ref().map_or(0, |c| c.costs.get(c.checked.ast.root().0 as usize).map_or(0, |c| c.max));
         once.saturating_mul(self.evaluations)
     }
 }

@@ -10,7 +10,7 @@ pub mod field_path;
 mod rule;
 mod tree;
 
-pub use check::{Budget, Outcome};
+pub use check::Budget;
 pub use compile::{Compiled, Known, compile, declare, environment};
 pub use rule::Rule;
 pub use tree::RuleTree;

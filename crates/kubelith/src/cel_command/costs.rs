@@ -9,9 +9,12 @@ use std::fmt::Write;
 const MAX_PARTS: usize = 60;
 const MAX_TEXT: usize = 100;
 
+/// Costs from here on come from sizes that nothing bounds.
+const NO_BOUND: u64 = 1_000_000_000_000_000_000;
+
 /// A cost as people read it.
 pub fn number(cost: u64) -> String {
-    if cost == u64::MAX { "without bound".to_owned() } else { cost.to_string() }
+    if cost >= NO_BOUND { "no bound".to_owned() } else { cost.to_string() }
 }
 
 /// Every part with what it and all below it cost when it is evaluated once; what is in a loop is evaluated more often.
@@ -35,7 +38,7 @@ fn part(compiled: &Compiled, id: ExprId, depth: usize, left: &mut usize, out: &m
     let text = print::print_from(ast, id);
     let shown: String = text.chars().take(MAX_TEXT).collect();
     let dots = if shown.len() < text.len() { "…" } else { "" };
-    let greatest = if cost.max == u64::MAX { "no bound".to_owned() } else { cost.max.to_string() };
+    let greatest = number(cost.max);
     let _ = writeln!(out, "      {:>14} {greatest:>14}  {:indent$}{shown}{dots}", cost.min, "", indent = depth * 2);
     for child in children(ast, id) {
         part(compiled, child, depth + 1, left, out);

@@ -1,5 +1,6 @@
 //! The expressions of an object, whatever its kind.
 
+use super::costs::number;
 use super::files::Document;
 use super::{devices, policies};
 use kubelith_cel::Checked;
@@ -70,7 +71,8 @@ pub fn total_exceeded(of: &Value, found: &[Expression]) -> Option<String> {
         let same = found.iter().filter(|e| version(&e.path) == own);
         let sum = same.map(Expression::max_cost).fold(0u64, u64::saturating_add);
         if sum > SCHEMA_LIMIT {
-            return Some(format!("{}]: all rules cost up to {sum} together, of {SCHEMA_LIMIT}", own.unwrap_or_default()));
+            let (own, sum) = (own.unwrap_or_default(), number(sum));
+            return Some(format!("{own}]: estimated cost of all rules together {sum} of {SCHEMA_LIMIT}"));
         }
     }
     None

@@ -60,7 +60,8 @@ fn documents(content: &[u8]) -> Result<Vec<Value>, String> {
     let text = std::str::from_utf8(content).map_err(|e| e.to_string())?;
     let mut parts = vec![String::new()];
     for line in text.split_inclusive('\n') {
-        let is_mark = line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        let is_mark =
+            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         match parts.last_mut() {
             Some(part) if !is_mark => part.push_str(line),
             _ => parts.push(String::new()),
@@ -82,5 +83,7 @@ fn documents(content: &[u8]) -> Result<Vec<Value>, String> {
 pub fn is_same(a: &Value, b: &Value) -> bool {
     let group = |v: &Value| v.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group).to_owned();
     group(a) == group(b)
-        && [&["kind"][..], &["metadata", "namespace"], &["metadata", "name"]].iter().all(|at| a.str_at(at) == b.str_at(at))
+        && [&["kind"][..], &["metadata", "namespace"], &["metadata", "name"]]
+            .iter()
+            .all(|at| a.str_at(at) == b.str_at(at))
 }

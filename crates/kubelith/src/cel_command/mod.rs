@@ -127,7 +127,7 @@ fn parse(words: &[String]) -> Result<Option<Command>, String> {
 fn execute(command: &Command) -> Result<Report, String> {
     let mut report = Report { text: String::new(), fine: true };
     let documents = files::read_all(&command.files)?;
-    let (mut count, mut wrong) = (0, 0);
+    let (mut count, mut wrong, mut can_run) = (0, 0, true);
     for document in &documents {
         let found = expressions_of(document)?;
         if found.is_empty() {
@@ -136,6 +136,7 @@ fn execute(command: &Command) -> Result<Report, String> {
         let _ = writeln!(report.text, "{}", document.title());
         count += found.len();
         for expression in &found {
+            can_run &= expression.compiled.is_ok();
             wrong += usize::from(!show(expression, command.action, &mut report.text));
         }
         if let Some(why) = expressions::total_exceeded(&document.value, &found) {
@@ -148,7 +149,8 @@ fn execute(command: &Command) -> Result<Report, String> {
     }
     report.fine = wrong == 0;
     let _ = writeln!(report.text, "{count} expressions, {wrong} wrong");
-    if command.action == Action::Eval && wrong == 0 {
+    // What is only too expensive can be tried all the same.
+    if command.action == Action::Eval && can_run {
         evaluate(command, &documents, &mut report)?;
     }
     Ok(report)
@@ -164,8 +166,8 @@ fn show(expression: &Expression, action: Action, out: &mut String) -> bool {
             return false;
         }
     };
-    if action == Action::Eval {
-        return !expression.is_too_expensive();
+    if action == Action::Eval && !expression.is_too_expensive() {
+        return true;
     }
     let cost = expression.max_cost();
     let limit = match expression.limit {

@@ -32,7 +32,8 @@ fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
 }
 
 fn parts(of: &Value) -> Parts<'_> {
-    let mut parts = Parts { list: Vec::new(), variables: Vec::new(), has_params: of.at(&["spec", "paramKind"]).is_some() };
+    let mut parts =
+        Parts { list: Vec::new(), variables: Vec::new(), has_params: of.at(&["spec", "paramKind"]).is_some() };
     let is_webhook = matches!(of.str_at(&["kind"]), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration");
     if is_webhook {
         for (i, webhook) in list(of, &["webhooks"]).iter().enumerate() {
@@ -121,12 +122,7 @@ pub fn expressions(of: &Value) -> Vec<Expression> {
 }
 
 /// What a policy says of an object. Match conditions that are false end it.
-pub fn outcomes(
-    of: &Value,
-    object: &Value,
-    old: Option<&Value>,
-    params: Option<&Value>,
-) -> Result<Vec<Line>, String> {
+pub fn outcomes(of: &Value, object: &Value, old: Option<&Value>, params: Option<&Value>) -> Result<Vec<Line>, String> {
     let parts = parts(of);
     let request = request(object, old);
     let null = Value::Null;

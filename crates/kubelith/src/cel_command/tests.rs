@@ -100,15 +100,17 @@ fn definitions_are_checked() {
     assert!(text.contains("ERROR: <input>:1:17: undefined field 'most'\n"), "{text}");
     assert!(text.contains("| ................^"), "{text}");
 
-    let dear = good.replace("self.min <= self.max", "self.tags.all(a, self.tags.all(b, a == b))").replace(
-        "maxItems: 10",
-        "maxItems: 5000",
-    );
+    let dear = good
+        .replace("self.min <= self.max", "self.tags.all(a, self.tags.all(b, a == b))")
+        .replace("maxItems: 10", "maxItems: 5000");
     let (fine, text) = run("cost", &[("crd.yaml", &dear)], &["@crd.yaml"]).unwrap();
     assert!(!fine);
     assert!(text.contains("rule: too expensive"), "{text}");
     assert!(text.contains("self.tags.all(b, a == b)"), "{text}");
-    assert_eq!(run("check", &[("x.yaml", "kind: Pod\n")], &["@x.yaml"]), Err("there are no expressions in these files".into()));
+    assert_eq!(
+        run("check", &[("x.yaml", "kind: Pod\n")], &["@x.yaml"]),
+        Err("there are no expressions in these files".into())
+    );
 }
 
 #[test]

@@ -33,6 +33,10 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<(String, Vec<u8>)>) -> R
         let path = entry.map_err(told)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        // No place has this time.
+        if name == "Factory" {
+            continue;
+        }
         if path.is_dir() {
             collect(&path, &name, found)?;
             continue;
@@ -68,11 +72,20 @@ fn zone(file: &[u8]) -> Option<Vec<u8>> {
     // Before the first change: the first kind of time, unless it is one of those that come later and not standard time.
     let is_free = |i: &usize| !used.contains(&(*i as u8)) || info(*i).is_some_and(|info| info[4] == 0);
     let before = (0..types).find(is_free).unwrap_or(0);
-    let mut data = info(before)?[..4].to_vec();
-    data.extend(u16::try_from(times).ok()?.to_be_bytes());
+    let mut changes: Vec<(i64, i64)> = Vec::with_capacity(times);
+    let mut offset = number(&info(before)?[..4]);
     for (i, kind) in used.iter().enumerate() {
         let second = number(file.get(at_times + i * 8..at_times + i * 8 + 8)?);
-        let offset = number(&info(usize::from(*kind))?[..4]);
+        let next = number(&info(usize::from(*kind))?[..4]);
+        // Where only the name of the time changes nothing does; the last one stays, for the rule holds from it on.
+        if next != offset || i + 1 == times {
+            changes.push((second, next));
+        }
+        offset = next;
+    }
+    let mut data = info(before)?[..4].to_vec();
+    data.extend(u16::try_from(changes.len()).ok()?.to_be_bytes());
+    for (second, offset) in changes {
         data.extend(&second.to_be_bytes()[3..]);
         data.extend(&offset.to_be_bytes()[5..]);
     }

@@ -8,35 +8,61 @@ use crate::decl::Functions;
 use crate::declared::{Declared, Kind, Object};
 use crate::error::Issues;
 use crate::libraries::Library;
+use crate::parse::Macros;
 use crate::types::Type;
 use crate::{check, parse, wellknown};
 use kubelith_meta::Str;
 use std::sync::Arc;
 
-/// The libraries that Kubernetes' expressions have, in the order in which their overloads are tried.
-pub const BASE: [Library; 16] = [
-    Library::Standard,
-    Library::Urls,
-    Library::Regex,
-    Library::Lists,
-    Library::Authz,
-    Library::Optional,
-    Library::Quantity,
-    Library::Strings,
-    Library::Sets,
-    Library::Ip,
-    Library::Cidr,
-    Library::Format,
-    Library::AuthzSelectors,
-    Library::TwoVariables,
-    Library::Semver,
-    Library::ListsExt,
+/// The libraries that Kubernetes' expressions have, in the order in which their overloads are tried, and the minor release
+/// that brought them. (Those of before 1.33 are told, too: no server can be asked to be compatible with them.)
+const BASE: [(Library, u32); 16] = [
+    (Library::Standard, 0),
+    (Library::Urls, 0),
+    (Library::Regex, 0),
+    (Library::Lists, 0),
+    (Library::Authz, 27),
+    (Library::Optional, 28),
+    (Library::Quantity, 28),
+    (Library::Strings, 29),
+    (Library::Sets, 29),
+    (Library::Ip, 30),
+    (Library::Cidr, 30),
+    (Library::Format, 31),
+    (Library::AuthzSelectors, 31),
+    (Library::TwoVariables, 32),
+    (Library::Semver, 33),
+    (Library::ListsExt, 34),
 ];
+
+/// Which libraries expressions may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Libraries {
+    /// Those that every server from this minor release on has.
+    pub since: u32,
+    /// Whether authorization checks can have selectors (`AuthorizeWithSelectors`).
+    pub authz_selectors: bool,
+}
+
+impl Libraries {
+    /// For expressions that are stored or configured already: all there are.
+    pub const ALL: Libraries = Libraries { since: u32::MAX, authz_selectors: true };
+
+    pub fn iter(self) -> impl Iterator<Item = Library> {
+        let has = move |(library, since): &(Library, u32)| match library {
+            // Its gate alone decides, whatever the release.
+            Library::AuthzSelectors => self.authz_selectors,
+            _ => *since <= self.since,
+        };
+        BASE.into_iter().filter(has).map(|(library, _)| library)
+    }
+}
 
 /// What expressions are compiled against. Made from a base by adding variables; a copy shares the libraries.
 #[derive(Debug, Clone)]
 pub struct Env {
     functions: Arc<Functions>,
+    macros: Macros,
     /// In the order of their declaration, which is the order of an activation's slots.
     variables: Vec<Variable>,
     /// Types that expressions can name. If there are none, neither are the short names of times.
@@ -62,11 +88,18 @@ enum Mutation {
 impl Env {
     /// The functions of all expressions of Kubernetes, and no variables.
     pub fn base() -> Env {
-        Env::new(Functions::new(BASE.iter().map(|library| library.functions())))
+        Env::with(Libraries::ALL.iter())
     }
 
-    pub fn new(functions: Arc<Functions>) -> Env {
-        Env { functions, variables: Vec::new(), types: None, mutation: Mutation::None }
+    /// The functions and macros of some libraries, and no variables.
+    pub fn with(libraries: impl IntoIterator<Item = Library>) -> Env {
+        let mut macros = Macros { sort_by: false, bind: false };
+        let functions = Functions::new(libraries.into_iter().map(|library| {
+            macros.sort_by |= library == Library::ListsExt;
+            macros.bind |= library == Library::Bindings;
+            library.functions()
+        }));
+        Env { functions, macros, variables: Vec::new(), types: None, mutation: Mutation::None }
     }
 
     #[must_use]
@@ -105,10 +138,11 @@ impl Env {
         self
     }
 
-    /// The functions of another library.
+    /// The same variables with the functions and macros of another environment.
     #[must_use]
-    pub fn functions_of(mut self, functions: Arc<Functions>) -> Env {
-        self.functions = functions;
+    pub fn functions_of(mut self, other: &Env) -> Env {
+        self.functions = other.functions.clone();
+        self.macros = other.macros;
         self
     }
 
@@ -122,7 +156,7 @@ impl Env {
 
     /// Parses and checks an expression.
     pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
-        check::check(self, text, parse::parse(text)?)
+        check::check(self, text, parse::parse(text, self.macros)?)
     }
 
     /// What a name means.

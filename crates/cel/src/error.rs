@@ -60,7 +60,8 @@ impl Issues {
 
 /// Line from 1, column from 1, in characters.
 fn locate(source: &str, offset: u32) -> (usize, usize) {
-    if offset == BEFORE {
+    // The end of a text without any character is before its first one.
+    if offset == BEFORE || source.is_empty() {
         return (1, 0);
     }
     let before = source.get(..offset as usize).unwrap_or(source);
@@ -85,7 +86,9 @@ impl fmt::Display for Issues {
                 None => write!(f, "ERROR: <input>:-1:0: {}", issue.message)?,
                 Some((line, column)) => {
                     write!(f, "ERROR: <input>:{line}:{column}: {}", issue.message)?;
-                    snippet(f, self.source.split('\n').nth(line - 1).unwrap_or(""), column.saturating_sub(1))?;
+                    if !self.source.is_empty() {
+                        snippet(f, self.source.split('\n').nth(line - 1).unwrap_or(""), column.saturating_sub(1))?;
+                    }
                 }
             }
         }
@@ -115,4 +118,19 @@ fn snippet(f: &mut fmt::Formatter<'_>, line: &str, before: usize) -> fmt::Result
         }
     }
     f.write_str(if chars.next().is_some_and(|c| c.len_utf8() > 1) { "\u{ff3e}" } else { "^" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_nothing() {
+        let mut nothing = Issues::new("");
+        nothing.report(0, "x");
+        assert_eq!(nothing.to_string(), "ERROR: <input>:1:0: x");
+        let mut blank = Issues::new(" ");
+        blank.report(1, "x");
+        assert_eq!(blank.to_string(), "ERROR: <input>:1:2: x\n |  \n | .^");
+    }
 }

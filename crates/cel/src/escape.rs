@@ -1,36 +1,13 @@
 //! Names of properties as expressions write them.
 
-/// Words that cannot be names.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::parse::is_reserved;
 
 /// The name that expressions have for a property: `a-b` is `a__dash__b`. `None` if there is none.
 pub fn escape(property: &str) -> Option<String> {
     if property.is_empty() || property.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&property) {
+    if is_reserved(property) {
         return Some(format!("__{property}__"));
     }
     let mut out = String::with_capacity(property.len());
@@ -70,7 +47,7 @@ pub fn unescape(name: &str) -> Option<String> {
             "dot" => out.push('.'),
             "dash" => out.push('-'),
             "slash" => out.push('/'),
-            word if RESERVED.contains(&word) && word.len() + 4 == name.len() => out.push_str(word),
+            word if is_reserved(word) && word.len() + 4 == name.len() => out.push_str(word),
             _ => return None,
         }
         rest = &inner[end + 2..];

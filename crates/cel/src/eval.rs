@@ -336,6 +336,9 @@ impl<'a> Machine<'a> {
                                 let field = &object.fields[*at];
                                 crate::value::member(map.get_with(*head, &field.property), &field.declared)?
                             }
+                            (crate::declared::Kind::Escaped, _) => {
+                                crate::value::escaped_member(map, &field.name, declared)
+                            }
                             _ => val.as_map().map_or(Ok(None), |map| map.find_str(&field.name))?,
                         },
                     }

@@ -12,6 +12,7 @@ mod check;
 pub mod cost;
 pub mod decl;
 pub mod declared;
+pub mod device;
 pub mod env;
 pub mod error;
 pub mod escape;

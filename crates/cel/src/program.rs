@@ -9,7 +9,7 @@ use crate::libraries::Run;
 use crate::libraries::arithmetic::Arith;
 use crate::plan;
 use crate::types::Type;
-use crate::value::{Key, Res, Val};
+use crate::value::{EvalError, Key, Res, Val};
 use kubelith_meta::Head;
 use regex::Regex;
 use std::collections::HashSet;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub(crate) const SHALLOW: u32 = 200;
 /// The stack that one level may take.
 const STACK_PER_LEVEL: usize = 8 << 10;
+/// Said of a deep expression where the system has no thread left.
+const NO_STACK: &str = "operation cancelled: no memory for an expression that is nested this deep";
 
 #[derive(Debug)]
 pub struct Program {
@@ -196,7 +198,7 @@ impl Program {
             return plan::plan(env, checked);
         }
         let stack = (checked.ast.len() * STACK_PER_LEVEL).max(1 << 20);
-        on_stack(stack, || plan::plan(env, checked))
+        on_stack(stack, || plan::plan(env, checked)).unwrap_or_else(|| Err(NO_STACK.to_owned()))
     }
 
     /// Runs it: the value or the error, and what it cost.
@@ -213,7 +215,8 @@ impl Program {
         if self.depth <= SHALLOW {
             return run();
         }
-        on_stack((self.depth as usize * STACK_PER_LEVEL).max(1 << 20), run)
+        let stack = (self.depth as usize * STACK_PER_LEVEL).max(1 << 20);
+        on_stack(stack, run).unwrap_or_else(|| (Err(EvalError::end(NO_STACK)), 0))
     }
 
     /// The value of a node that needs no variables.
@@ -222,10 +225,21 @@ impl Program {
     }
 }
 
-/// Runs something that recurses deeply.
-fn on_stack<T: Send>(size: usize, run: impl FnOnce() -> T + Send) -> T {
+/// Runs something that recurses deeply; `None` if the system has no thread to do so.
+pub(crate) fn on_stack<T: Send>(size: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(size).spawn_scoped(scope, run);
-        thread.expect("a thread can be started").join().unwrap_or_else(|e| std::panic::resume_unwind(e))
+        let thread = std::thread::Builder::new().stack_size(size).spawn_scoped(scope, run).ok()?;
+        Some(thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_cannot_be_had_is_no_panic() {
+        assert_eq!(on_stack(1 << 20, || 1), Some(1));
+        assert_eq!(on_stack(usize::MAX >> 1, || 1), None);
+    }
 }

@@ -7,6 +7,7 @@
 mod controllers;
 mod definition;
 mod handler;
+pub mod inspect;
 mod metrics;
 mod openapi;
 mod rules;

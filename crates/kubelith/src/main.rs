@@ -1,8 +1,9 @@
-//! The kubelith program: flags, then options, then the server; or a command on the store.
+//! The kubelith program: flags, then options, then the server; or a command on the store, or on expressions in CEL.
 
 mod access;
 mod admission_metrics;
 mod audit;
+mod cel_command;
 mod certificates;
 mod chain;
 mod flags;
@@ -33,6 +34,9 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         };
+    }
+    if let Some(("cel", words)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return cel_command::run(words);
     }
     let flags = match flags::parse(&args).and_then(flags::with_config_file) {
         Ok(flags) => flags,

@@ -1,6 +1,6 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
-use crate::access::{ClientCas, Setup, barrier};
+use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
 use crate::certificates::{Certificates, quoted};
 use crate::flags::{Effect, Flags};
 use crate::flow_control::FlowControl;
@@ -8,6 +8,8 @@ use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
+use kubelith_cel::device::Gates;
+use kubelith_cel::env::Libraries;
 use kubelith_listen::{HttpOptions, Listener, bind};
 use kubelith_observe::logging;
 use kubelith_observe::metrics::Metrics;
@@ -22,6 +24,7 @@ use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::{ServerBuilder, ServerConfig};
 use kubelith_tls::{DynamicTls, TlsOptions, local_names};
+use kubelith_validation::expression::Dialect;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +40,7 @@ const LOGS: &str = "/var/log";
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     kubelith_validation::allow_privileged(options.admission.allow_privileged);
+    kubelith_validation::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
     warn(&options, flags);
@@ -46,6 +50,19 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
+}
+
+/// What new expressions in CEL may use: what the oldest server has that this one is compatible with.
+fn dialect(options: &Options) -> Dialect {
+    let on = |gate: &str| options.features.enabled(gate);
+    let since = options.compatibility.min_compatibility.minor;
+    Dialect {
+        libraries: Libraries { since, authz_selectors: on("AuthorizeWithSelectors") },
+        devices: Gates {
+            consumable_capacity: on("DRAConsumableCapacity"),
+            list_attributes: on("DRAListTypeAttributes"),
+        },
+    }
 }
 
 fn warn(options: &Options, flags: &Flags) {
@@ -89,7 +106,8 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         // A store that does not come must not keep the process.
         () = stop.cancelled() => return Ok(()),
     };
-    let setup = Setup::new(&options, client_cas).await?;
+    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
+    let setup = Setup::new(&options, client_cas, AccessMetrics::new(&metrics.registry, &identity.id)).await?;
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
@@ -112,7 +130,6 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
         });
     storage.spawn(&builder.tasks());
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
-    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
     let tasks = builder.tasks();
     let tracer = |config| {
         let (tracer, sending) = Tracer::new(config, &identity.id, tasks.stopping())?;

@@ -2,13 +2,13 @@
 //! is there, how long it may be) is checked by the rules themselves.
 
 use kubelith_cel::admission::{self, Sees};
-use kubelith_cel::decl::Functions;
 use kubelith_cel::declared::{Declared, Field, Object};
-use kubelith_cel::env::BASE as BASE_LIBRARIES;
+use kubelith_cel::device::{self, Gates, SelectorError, Selectors};
+use kubelith_cel::env::Libraries;
 use kubelith_cel::libraries::Library;
 use kubelith_cel::{Env, Program, Type};
 use kubelith_meta::field::{Error, ErrorList, Path};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What an expression is for. It decides which names the expression may use and what it must yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,16 +80,61 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// The functions of all expressions, put together once; those of mutations have one more library.
-static BASE: LazyLock<Env> = LazyLock::new(Env::base);
-static MUTATION: LazyLock<Arc<Functions>> =
-    LazyLock::new(|| Functions::new(BASE_LIBRARIES.iter().chain(&[Library::JsonPatch]).map(|l| l.functions())));
+/// What new expressions may use: what all servers have that share the storage, by the operator's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    pub libraries: Libraries,
+    pub devices: Gates,
+}
 
-/// Compiles an expression and says what is wrong with it. Selectors of devices are taken as they are: they may use
-/// `cel.bind`, which there is no compiler for yet.
+impl Default for Dialect {
+    /// Of this release, which is compatible with the one before it.
+    fn default() -> Dialect {
+        Dialect {
+            libraries: Libraries { since: 35, authz_selectors: true },
+            devices: Gates { consumable_capacity: true, list_attributes: false },
+        }
+    }
+}
+
+/// One for the whole process, said once before any object is validated, as rules are plain functions.
+static DIALECT: OnceLock<Dialect> = OnceLock::new();
+
+/// Sets what new expressions may use. Without it they may use what this release lets them.
+pub fn use_dialect(dialect: Dialect) {
+    let _ = DIALECT.set(dialect);
+}
+
+/// What new expressions may use.
+pub fn dialect() -> Dialect {
+    DIALECT.get().copied().unwrap_or_default()
+}
+
+/// The functions of expressions, put together once.
+struct Bases {
+    plain: Env,
+    /// With the library of mutations.
+    mutation: Env,
+}
+
+impl Bases {
+    fn new(libraries: Libraries) -> Bases {
+        Bases { plain: Env::with(libraries.iter()), mutation: Env::with(libraries.iter().chain([Library::JsonPatch])) }
+    }
+
+    fn of(is_stored: bool) -> &'static Bases {
+        static NEW: LazyLock<Bases> = LazyLock::new(|| Bases::new(dialect().libraries));
+        static STORED: LazyLock<Bases> = LazyLock::new(|| Bases::new(Libraries::ALL));
+        if is_stored { &STORED } else { &NEW }
+    }
+}
+
+static SELECTORS: LazyLock<Selectors> = LazyLock::new(|| Selectors::new(dialect().libraries, dialect().devices));
+
+/// Compiles an expression and says what is wrong with it.
 pub fn check(expression: Expression<'_>, environment: Environment<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     if environment.purpose == Purpose::DeviceSelector {
-        return;
+        return check_selector(expression, environment.is_stored, path, errors);
     }
     let env = environment.env();
     let checked = match env.compile(expression.source) {
@@ -111,9 +156,20 @@ pub fn check(expression: Expression<'_>, environment: Environment<'_>, path: &Pa
     }
 }
 
+fn check_selector(expression: Expression<'_>, is_stored: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    match SELECTORS.compile(expression.source, is_stored) {
+        Ok(selector) if selector.max_cost > device::COST_LIMIT => {
+            errors.push(Error::forbidden(path, "too complex, exceeds cost limit"));
+        }
+        Ok(_) => {}
+        Err(SelectorError::Invalid(why)) => errors.push(Error::invalid(path, expression.shown, why)),
+        Err(SelectorError::Internal(why)) => errors.push(Error::internal(path, why)),
+    }
+}
+
 impl Purpose {
     /// The types that it may have; none where all will do.
-    const fn results(self) -> &'static [&'static str] {
+    pub const fn results(self) -> &'static [&'static str] {
         match self {
             Purpose::MatchCondition | Purpose::Validation | Purpose::DeviceSelector => &["bool"],
             Purpose::Variable => &[],
@@ -125,13 +181,19 @@ impl Purpose {
     }
 }
 
+/// What selectors of devices are compiled with.
+pub fn selectors() -> &'static Selectors {
+    &SELECTORS
+}
+
 impl Environment<'_> {
-    fn env(&self) -> Env {
+    /// What the expression is compiled in; not for selectors of devices.
+    pub fn env(&self) -> Env {
         let sees = Sees { params: self.has_params, authorizer: self.purpose.has_authorizer() };
-        let env = admission::env(&BASE, sees);
+        let bases = Bases::of(self.is_stored);
         let env = match self.purpose.has_patch_types() {
-            true => env.functions_of(MUTATION.clone()).mutation(),
-            false => env,
+            true => admission::env(&bases.mutation, sees).mutation(),
+            false => admission::env(&bases.plain, sees),
         };
         if self.variables.is_empty() {
             return env;
@@ -139,7 +201,7 @@ impl Environment<'_> {
         // Each variable sees those before it; what cannot be compiled is anything to those behind it.
         let mut fields: Vec<Field> = Vec::with_capacity(self.variables.len());
         for variable in self.variables {
-            let known = with_variables(admission::env(&BASE, Sees { authorizer: true, ..sees }), &fields);
+            let known = with_variables(admission::env(&bases.plain, Sees { authorizer: true, ..sees }), &fields);
             let checked = known.compile(variable.expression.trim());
             let cel = checked.map_or(Type::Dyn, |checked| checked.result_type().clone());
             let declared = Declared { cel, ..Declared::dynamic() };
@@ -186,6 +248,21 @@ mod tests {
             (Purpose::JsonPatch, "[JSONPatch{op: 'remove', path: '/a'}]", String::new()),
             (Purpose::JsonPatch, "Object{}", "must evaluate to list(JSONPatch) but got Object".to_owned()),
             (Purpose::DeviceSelector, "cel.bind(a, device.attributes['x'], a.b)", String::new()),
+            (
+                Purpose::DeviceSelector,
+                "device.driver",
+                "must evaluate to bool or the unknown type, not string".to_owned(),
+            ),
+            (
+                Purpose::DeviceSelector,
+                "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, a + b == c)))",
+                String::new(),
+            ),
+            (
+                Purpose::DeviceSelector,
+                "lists.range(1000).all(x, lists.range(1000).all(y, x == y))",
+                "too complex, exceeds cost limit".to_owned(),
+            ),
         ];
         for (purpose, source, expected) in cases {
             let environment = Environment { purpose, has_params: false, variables: &variables, is_stored: false };

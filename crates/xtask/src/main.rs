@@ -1,6 +1,7 @@
 //! `cargo xtask …`: everything that a contributor runs. Depends on next to nothing, so that it builds in seconds.
 
 mod bench;
+mod cel_facts;
 mod conformance;
 #[cfg(test)]
 mod deny;
@@ -12,6 +13,7 @@ mod profile;
 mod run;
 mod test;
 mod tools;
+mod zones;
 
 use std::process::ExitCode;
 
@@ -20,11 +22,13 @@ cargo xtask <command>
 
   test [stage|filter]...                 all that CI runs; stages: fmt clippy tools build unit conformance clients
   conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
+  cel-facts [folder]                     replay what kube-apiserver makes of expressions in CEL (default: tests/cel)
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
   dist [--profile FILE]                  build the server for shipping, optimised with a profile (made if there is none)
   profile [FILE]                         make that profile: what the server does under load
+  zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
 ";
 
 fn main() -> ExitCode {
@@ -50,11 +54,13 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
     match command {
         "test" => test::test(rest),
         "bench" => bench::run_with(rest),
+        "cel-facts" => cel_facts::replay(rest),
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
         "dist" => profile::dist(rest),
         "profile" => profile::make(rest),
+        "zones" => zones::make(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())

@@ -5,13 +5,14 @@ use super::builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroup};
 use super::node::NodeAuthorizer;
 use super::rbac::RbacAuthorizer;
 use super::union::AuthorizerUnion;
-use super::webhook::{AccessReviewVersion, WebhookAuthorizer, WebhookPolicy};
+use super::webhook::{AccessReviewVersion, ConditionMetrics, Observer, WebhookAuthorizer, WebhookPolicy};
 use crate::config::{AuthorizationConfig, AuthorizerMode, WebhookConfig};
 use crate::expression::ExpressionCompiler;
 use crate::remote::{Backoff, HttpFetch, ReviewClient};
 use crate::traits::{Answer, Attributes, Authorizer, Decision, UserRules};
 use crate::user::User;
 use arc_swap::ArcSwap;
+use kubelith_meta::Str;
 use kubelith_meta::field::Path;
 use kubelith_meta::time::Clock;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub struct AuthorizerFactory {
     pub webhooks: Arc<dyn ConnectWebhook>,
     pub backoff: Backoff,
     pub compiler: Arc<dyn ExpressionCompiler>,
+    pub condition_metrics: Option<Arc<dyn ConditionMetrics>>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -47,7 +49,7 @@ impl AuthorizerFactory {
                 Some(AuthorizerMode::Abac) => self.abac.clone().ok_or_else(absent)?,
                 Some(AuthorizerMode::AlwaysAllow) => Arc::new(AlwaysAllow),
                 Some(AuthorizerMode::AlwaysDeny) => Arc::new(AlwaysDeny),
-                Some(AuthorizerMode::Webhook) => Arc::new(self.webhook(authorizer.webhook.as_ref())?),
+                Some(AuthorizerMode::Webhook) => Arc::new(self.webhook(&authorizer.name, authorizer.webhook.as_ref())?),
                 None => return Err(format!("unknown authorization mode {kind} specified")),
             });
         }
@@ -57,7 +59,7 @@ impl AuthorizerFactory {
         }
     }
 
-    fn webhook(&self, config: Option<&WebhookConfig>) -> Result<WebhookAuthorizer, String> {
+    fn webhook(&self, name: &Str, config: Option<&WebhookConfig>) -> Result<WebhookAuthorizer, String> {
         let config = config.ok_or("required when type=Webhook")?;
         let (client, url) = self.webhooks.connect(config)?;
         let (conditions, errors) = config.compile_conditions(self.compiler.as_ref(), &Path::ROOT);
@@ -72,6 +74,7 @@ impl AuthorizerFactory {
             unauthorized_ttl: ttl(config.cache_unauthorized, config.unauthorized_ttl),
             on_error: config.on_error(),
             conditions,
+            observer: self.condition_metrics.clone().map(|metrics| Observer { authorizer: name.clone(), metrics }),
         };
         Ok(WebhookAuthorizer::new(ReviewClient::new(client, url, self.backoff), policy, self.clock.clone()))
     }
@@ -108,7 +111,7 @@ impl Authorizer for SwapAuthorizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::NoExpressions;
+    use crate::expression::Cel;
     use crate::json;
     use crate::remote::testing::{NO_PAUSE, Scripted, answer};
     use crate::testing::{block_on, clock_at};
@@ -130,7 +133,8 @@ mod tests {
             abac: None,
             webhooks: Arc::new(Hook),
             backoff: NO_PAUSE,
-            compiler: Arc::new(NoExpressions),
+            compiler: Arc::new(Cel::default()),
+            condition_metrics: None,
             clock: clock_at(0),
         };
         let text = format!(

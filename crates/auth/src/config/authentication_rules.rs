@@ -23,6 +23,14 @@ pub struct CompiledJwt {
     pub user_rules: Vec<(Rule, Arc<dyn Expression>)>,
 }
 
+impl CompiledJwt {
+    /// Whether an expression looks at claims.
+    pub fn uses_claims(&self) -> bool {
+        let one = [&self.username, &self.groups, &self.uid].into_iter().any(Option::is_some);
+        one || !self.extra.is_empty() || !self.claim_rules.is_empty()
+    }
+}
+
 /// Checks a configuration. `disallowed` are the issuers of service account tokens, which must not be taken over.
 pub fn validate(config: &AuthenticationConfig, disallowed: &[String], compiler: &dyn ExpressionCompiler) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -189,14 +197,14 @@ impl Check<'_> {
     }
 
     fn mappings(&mut self, jwt: &JwtConfig, path: &Path<'_>) {
-        self.compiled.username = self.mapping(&jwt.username, true, ResultKind::String, &path.child("username"));
-        self.compiled.groups = self.mapping(&jwt.groups, false, ResultKind::Strings, &path.child("groups"));
+        self.compiled.username = self.mapping(&jwt.username, true, &path.child("username"));
+        self.compiled.groups = self.mapping(&jwt.groups, false, &path.child("groups"));
         let uid = path.child("uid");
         match (jwt.uid.claim.is_empty(), jwt.uid.expression.is_empty()) {
             (false, false) => self.errors.push(Error::invalid(&uid, "", "claim and expression can't both be set")),
             (true, false) => {
                 let (text, at) = (&jwt.uid.expression, uid.child("expression"));
-                self.compiled.uid = self.expression(text, Subject::Claims, ResultKind::String, &at);
+                self.compiled.uid = self.expression(text, Subject::Claims, ResultKind::Any, &at);
             }
             _ => {}
         }
@@ -204,13 +212,7 @@ impl Check<'_> {
         self.verified_email(jwt, path);
     }
 
-    fn mapping(
-        &mut self,
-        mapping: &Mapping,
-        required: bool,
-        kind: ResultKind,
-        path: &Path<'_>,
-    ) -> Option<Arc<dyn Expression>> {
+    fn mapping(&mut self, mapping: &Mapping, required: bool, path: &Path<'_>) -> Option<Arc<dyn Expression>> {
         match (mapping.claim.is_empty(), mapping.expression.is_empty()) {
             (false, false) => {
                 self.errors.push(Error::invalid(path, "", "claim and expression can't both be set"));
@@ -222,7 +224,10 @@ impl Check<'_> {
                     let detail = "may not be specified when expression is set";
                     self.errors.push(Error::invalid(&path.child("prefix"), prefix.clone(), detail));
                 }
-                return self.expression(&mapping.expression, Subject::Claims, kind, &path.child("expression"));
+                let (text, at) = (&mapping.expression, path.child("expression"));
+                let compiled = self.expression(text, Subject::Claims, ResultKind::Any, &at);
+                // One with a prefix is not looked at any further.
+                return compiled.filter(|_| mapping.prefix.is_none());
             }
             (false, true) if mapping.prefix.is_none() => {
                 let detail =
@@ -256,7 +261,7 @@ impl Check<'_> {
                 self.errors.push(Error::required(&at, ""));
                 continue;
             }
-            let compiled = self.expression(&mapping.expression, Subject::Claims, ResultKind::Strings, &at);
+            let compiled = self.expression(&mapping.expression, Subject::Claims, ResultKind::Any, &at);
             self.compiled.extra.extend(compiled.map(|c| (mapping.clone(), c)));
         }
     }

@@ -1,13 +1,13 @@
 use super::*;
 use crate::config::authentication::{AnonymousConfig, OidcFlags};
-use crate::expression::testing::Simple;
+use crate::expression::Cel;
 use crate::json;
 
 fn check(jwt: &str) -> String {
     let text =
         format!(r#"{{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":{jwt}}}"#);
     match AuthenticationConfig::decode(&json::parse(text.as_bytes()).unwrap()) {
-        Ok(config) => validate(&config, &["https://us".to_string()], &Simple).to_string(),
+        Ok(config) => validate(&config, &["https://us".to_string()], &Cel::default()).to_string(),
         Err(e) => e,
     }
 }
@@ -91,13 +91,17 @@ fn mappings_and_rules() {
             r#""claimMappings":{"username":{"expression":"claims.sub"}},"claimValidationRules":[{"claim":"hd","requiredValue":"x","message":"m"},{"expression":"broken"},{}]"#,
             concat!(
                 r#"[jwt[0].claimValidationRules[0].message: Invalid value: "m": may not be specified when claim is set, "#,
-                r#"jwt[0].claimValidationRules[1].expression: Invalid value: "broken": compilation failed: undeclared reference in broken, "#,
+                r#"jwt[0].claimValidationRules[1].expression: Invalid value: "broken": compilation failed: ERROR: <input>:1:1: undeclared reference to 'broken' (in container '')"#,
+                "\n | broken\n | ^, ",
                 "jwt[0].claimValidationRules[2]: Required value: claim or expression is required]"
             ),
         ),
         (
-            r#""claimMappings":{"username":{"expression":"claims.sub"}},"userValidationRules":[{"expression":"user.name"},{"expression":"user.name"}]"#,
-            r#"jwt[0].userValidationRules[1].expression: Duplicate value: "user.name""#,
+            r#""claimMappings":{"username":{"expression":"claims.sub"}},"userValidationRules":[{"expression":"user.uid == ''"},{"expression":"user.uid == ''"},{"expression":"user.uid"}]"#,
+            concat!(
+                r#"[jwt[0].userValidationRules[1].expression: Duplicate value: "user.uid == ''", "#,
+                r#"jwt[0].userValidationRules[2].expression: Invalid value: "user.uid": must evaluate to bool]"#
+            ),
         ),
     ];
     for (rest, want) in cases {
@@ -111,7 +115,7 @@ fn anonymous() {
         anonymous: Some(AnonymousConfig { enabled, paths: paths.iter().map(|p| Str::from(*p)).collect() }),
         ..AuthenticationConfig::default()
     };
-    let check = |config| validate(&config, &[], &Simple).to_string();
+    let check = |config| validate(&config, &[], &Cel::default()).to_string();
     assert_eq!(check(config(true, &["/livez"])), "");
     assert_eq!(
         check(config(false, &["/livez"])),
@@ -133,5 +137,5 @@ fn flags() {
     assert_eq!(prefix(&OidcFlags { username_prefix: "-".into(), ..flags.clone() }), "");
     assert_eq!(prefix(&OidcFlags { username_prefix: "x:".into(), ..flags.clone() }), "x:");
     let config = AuthenticationConfig { jwt: vec![JwtConfig::from_flags(&flags)], anonymous: None };
-    assert_eq!(validate(&config, &[], &Simple).to_string(), "");
+    assert_eq!(validate(&config, &[], &Cel::default()).to_string(), "");
 }

@@ -1,12 +1,12 @@
 use super::*;
-use crate::expression::testing::Simple;
+use crate::expression::Cel;
 use crate::json;
 
 fn check(authorizers: &str, required: &[AuthorizerMode]) -> Result<(), String> {
     let text = format!(
         r#"{{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthorizationConfiguration","authorizers":{authorizers}}}"#
     );
-    AuthorizationConfig::decode(&json::parse(text.as_bytes()).unwrap())?.validate(&Simple, required)
+    AuthorizationConfig::decode(&json::parse(text.as_bytes()).unwrap())?.validate(&Cel::default(), required)
 }
 
 fn webhook(change: &[(&str, &str)]) -> String {
@@ -88,7 +88,7 @@ fn webhooks() {
             wrong("connectionInfo.kubeConfigFile", r#"Invalid value: "relative": must be an absolute path"#),
         ),
         (
-            vec![("matchConditions", r#"[{"expression":"request.user"}]"#)],
+            vec![("matchConditions", r#"[{"expression":"request.user == 'x'"}]"#)],
             wrong(
                 "matchConditionSubjectAccessReviewVersion",
                 "Required value: required if match conditions are specified",
@@ -101,8 +101,11 @@ fn webhooks() {
             ],
             Err(concat!(
                 r#"[authorizers[0].matchConditions[0].expression: Invalid value: "nonsense": "#,
-                "compilation failed: undeclared reference in nonsense, ",
-                "authorizers[0].matchConditions[1].expression: Required value]"
+                "compilation failed: ERROR: <input>:1:1: undeclared reference to 'nonsense' (in container '')\n",
+                " | nonsense\n | ^, ",
+                "authorizers[0].matchConditions[1].expression: Required value, ",
+                r#"authorizers[0].matchConditions[2].expression: Invalid value: "request.user": "#,
+                "must evaluate to bool but got string]"
             )
             .to_string()),
         ),

@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 /// The user that verified claims stand for, if they pass the configured rules.
 pub fn user_of(claims: &Value, config: &JwtConfig, compiled: &CompiledJwt) -> Result<User, AuthError> {
+    let with_doubles = compiled.uses_claims().then(|| as_doubles(claims));
+    // What is read as a text is told with its own form, so only expressions get the other one.
+    let seen = Seen { claims, by_expressions: with_doubles.as_ref().unwrap_or(claims) };
     let user = User {
-        name: username(claims, &config.username, compiled.username.as_deref())?,
-        groups: groups(claims, &config.groups, compiled.groups.as_deref())?,
-        uid: uid(claims, &config.uid, compiled.uid.as_deref())?,
-        extra: extra(claims, compiled)?,
+        name: username(seen, &config.username, compiled.username.as_deref())?,
+        groups: groups(seen, &config.groups, compiled.groups.as_deref())?,
+        uid: uid(seen, &config.uid, compiled.uid.as_deref())?,
+        extra: extra(seen, compiled)?,
     };
     for rule in config.claim_rules.iter().filter(|r| !r.claim.is_empty()) {
         let claim = &rule.claim;
@@ -32,7 +35,8 @@ pub fn user_of(claims: &Value, config: &JwtConfig, compiled: &CompiledJwt) -> Re
         }
     }
     let (claim_rules, user_rules) = (&compiled.claim_rules, &compiled.user_rules);
-    check_rules(claim_rules, claims).map_err(|e| failed("error evaluating claim validation expression", e))?;
+    check_rules(claim_rules, seen.by_expressions)
+        .map_err(|e| failed("error evaluating claim validation expression", e))?;
     if !user_rules.is_empty() {
         check_rules(user_rules, &user_value(&user))
             .map_err(|e| failed("error evaluating user info validation rule", e))?;
@@ -40,14 +44,36 @@ pub fn user_of(claims: &Value, config: &JwtConfig, compiled: &CompiledJwt) -> Re
     Ok(user)
 }
 
+/// The claims of a token.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    claims: &'a Value,
+    /// Every number is a double there.
+    by_expressions: &'a Value,
+}
+
+fn as_doubles(value: &Value) -> Value {
+    match value {
+        Value::Int(i) => Value::Float(*i as f64),
+        Value::Array(items) => Value::Array(items.iter().map(as_doubles).collect()),
+        Value::Object(map) => Value::Object(map.iter().map(|(k, v)| (k, as_doubles(v))).collect()),
+        other => other.clone(),
+    }
+}
+
+fn evaluate(expression: &dyn Expression, text: &str, subject: &Value) -> Result<Value, String> {
+    expression.evaluate(subject).map_err(|e| format!("expression '{text}' resulted in error: {e}"))
+}
+
 fn failed(doing: &str, what: impl Display) -> AuthError {
     AuthError::new(if doing.is_empty() { format!("oidc: {what}") } else { format!("oidc: {doing}: {what}") })
 }
 
-fn username(claims: &Value, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Str, AuthError> {
+fn username(seen: Seen<'_>, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Str, AuthError> {
     if let Some(expression) = expression {
         let doing = "error evaluating username claim expression";
-        return match expression.evaluate(claims).map_err(|e| failed(doing, e))? {
+        let name = evaluate(expression, &mapping.expression, seen.by_expressions);
+        return match name.map_err(|e| failed(doing, e))? {
             Value::String(name) if name.is_empty() => {
                 Err(failed("", "empty username via CEL expression is not allowed"))
             }
@@ -55,7 +81,7 @@ fn username(claims: &Value, mapping: &Mapping, expression: Option<&dyn Expressio
             _ => Err(failed(doing, "username claim expression must return a string")),
         };
     }
-    let claim = mapping.claim.as_str();
+    let (claims, claim) = (seen.claims, mapping.claim.as_str());
     let doing = format!("parse username claims {}", quote(claim));
     let name = required_text(claims, claim).map_err(|e| failed(&doing, e))?;
     if claim == "email" {
@@ -68,39 +94,44 @@ fn username(claims: &Value, mapping: &Mapping, expression: Option<&dyn Expressio
     Ok(format!("{}{name}", mapping.prefix.as_deref().unwrap_or("")).into())
 }
 
-fn groups(claims: &Value, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Vec<Str>, AuthError> {
-    if let Some(value) = claims.get(&mapping.claim).filter(|_| !mapping.claim.is_empty()) {
+fn groups(seen: Seen<'_>, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Vec<Str>, AuthError> {
+    if let Some(value) = seen.claims.get(&mapping.claim).filter(|_| !mapping.claim.is_empty()) {
         let doing = format!("parse groups claim {}", quote(&mapping.claim));
         let prefix = mapping.prefix.as_deref().unwrap_or("");
         let groups = one_or_many(value).map_err(|e| failed(&doing, e))?;
         return Ok(groups.iter().map(|g| format!("{prefix}{g}").into()).collect());
     }
     let Some(expression) = expression else { return Ok(Vec::new()) };
-    let groups = expression.evaluate(claims).and_then(|v| strings_of(&v));
+    let groups = evaluate(expression, &mapping.expression, seen.by_expressions).and_then(|v| strings_of(&v));
     groups.map_err(|e| failed("error evaluating group claim expression", e))
 }
 
-fn uid(claims: &Value, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Str, AuthError> {
+fn uid(seen: Seen<'_>, mapping: &Mapping, expression: Option<&dyn Expression>) -> Result<Str, AuthError> {
     if !mapping.claim.is_empty() {
         let doing = format!("parse uid claim {}", quote(&mapping.claim));
-        return required_text(claims, &mapping.claim).map_err(|e| failed(&doing, e));
+        return required_text(seen.claims, &mapping.claim).map_err(|e| failed(&doing, e));
     }
     let Some(expression) = expression else { return Ok(Str::default()) };
     let doing = "error evaluating uid claim expression";
-    match expression.evaluate(claims).map_err(|e| failed(doing, e))? {
+    match evaluate(expression, &mapping.expression, seen.by_expressions).map_err(|e| failed(doing, e))? {
         Value::String(uid) => Ok(uid),
         _ => Err(failed(doing, "uid claim expression must return a string")),
     }
 }
 
-fn extra(claims: &Value, compiled: &CompiledJwt) -> Result<BTreeMap<Str, Vec<Str>>, AuthError> {
+fn extra(seen: Seen<'_>, compiled: &CompiledJwt) -> Result<BTreeMap<Str, Vec<Str>>, AuthError> {
     let mut extra = BTreeMap::new();
-    let id = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty());
+    let id = seen.claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty());
     extra.extend(id.map(|id| (EXTRA_CREDENTIAL_ID.into(), vec![format!("JTI={id}").into()])));
+    let mut results = Vec::with_capacity(compiled.extra.len());
     for (mapping, expression) in &compiled.extra {
-        let values = expression.evaluate(claims).and_then(|v| strings_of(&v));
+        let value = evaluate(expression.as_ref(), &mapping.expression, seen.by_expressions);
+        // The reference says no more of it.
+        results.push((mapping, value.map_err(AuthError::new)?));
+    }
+    for (mapping, value) in results {
         let doing = format!("error evaluating extra claim expression: {}", mapping.expression);
-        let values = values.map_err(|e| failed(&doing, e))?;
+        let values = strings_of(&value).map_err(|e| failed(&doing, e))?;
         if !values.is_empty() {
             extra.insert(mapping.key.clone(), values);
         }
@@ -109,8 +140,12 @@ fn extra(claims: &Value, compiled: &CompiledJwt) -> Result<BTreeMap<Str, Vec<Str
 }
 
 fn check_rules(rules: &[(Rule, Arc<dyn Expression>)], subject: &Value) -> Result<(), String> {
-    for (rule, expression) in rules {
-        match expression.evaluate(subject)? {
+    // All are evaluated before one is judged.
+    let evaluate =
+        |(rule, expression): &(Rule, Arc<dyn Expression>)| evaluate(expression.as_ref(), &rule.expression, subject);
+    let results = rules.iter().map(evaluate).collect::<Result<Vec<Value>, String>>()?;
+    for ((rule, _), result) in rules.iter().zip(results) {
+        match result {
             Value::Bool(true) => {}
             Value::Bool(false) => {
                 return Err(format!("validation expression '{}' failed: {}", rule.expression, rule.message));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::config::authentication::{ClaimRule, ExtraMapping, IssuerConfig, Mapping, Rule};
-use crate::expression::testing::Simple;
+use crate::expression::Cel;
 use crate::json;
 use crate::jwt::signer::Signer;
 use crate::remote::{FetchError, FetchRequest, FetchResponse};
@@ -74,7 +74,8 @@ fn world(config: JwtConfig) -> World {
     let (web, signer, clock) = (Arc::new(Web::default()), signer(), clock_at(NOW));
     web.publish(ISSUER, &[&signer]);
     let algorithms = ["ES256".to_string(), "RS256".to_string()];
-    let authenticator = OidcAuthenticator::new(config, &algorithms, &[], &Simple, web.clone(), clock.clone()).unwrap();
+    let authenticator =
+        OidcAuthenticator::new(config, &algorithms, &[], &Cel::default(), web.clone(), clock.clone()).unwrap();
     block_on(authenticator.initialize()).unwrap();
     World { web, signer, clock, authenticator }
 }
@@ -181,7 +182,8 @@ fn forgeries() {
         assert!(world.ask(&token).is_err(), "{token}");
     }
     // Accepted algorithms are the configured ones, whatever keys there are.
-    let only_rsa = OidcAuthenticator::new(config(), &[], &[], &Simple, world.web.clone(), world.clock.clone()).unwrap();
+    let only_rsa =
+        OidcAuthenticator::new(config(), &[], &[], &Cel::default(), world.web.clone(), world.clock.clone()).unwrap();
     block_on(only_rsa.initialize()).unwrap();
     let error = block_on(only_rsa.authenticate_token(&good, &[])).unwrap_err().to_string();
     assert!(error.contains(r#"unexpected signature algorithm "ES256"; expected ["RS256"]"#), "{error}");
@@ -190,7 +192,7 @@ fn forgeries() {
 #[test]
 fn initialisation() {
     let web = Arc::new(Web::default());
-    let new = || OidcAuthenticator::new(config(), &[], &[], &Simple, web.clone(), clock_at(NOW)).unwrap();
+    let new = || OidcAuthenticator::new(config(), &[], &[], &Cel::default(), web.clone(), clock_at(NOW)).unwrap();
     let authenticator = new();
     assert!(authenticator.health().unwrap_err().to_string().contains("is not initialized"));
     let token = signer().sign(&claims_of("{}")).unwrap();
@@ -206,7 +208,7 @@ fn initialisation() {
     );
     web.publish(ISSUER, &[]);
     assert!(block_on(authenticator.initialize()).is_ok() && authenticator.health().is_ok());
-    let bad = OidcAuthenticator::new(config(), &["HS256".into()], &[], &Simple, web.clone(), clock_at(NOW));
+    let bad = OidcAuthenticator::new(config(), &["HS256".into()], &[], &Cel::default(), web.clone(), clock_at(NOW));
     assert_eq!(bad.err().unwrap().to_string(), "oidc: unsupported signing alg: \"HS256\"");
 }
 

@@ -49,6 +49,8 @@ pub enum Kind {
     Object(Arc<Object>),
     /// A value of a library: an authorizer.
     Library,
+    /// As it comes; names in it, however deep, may be written escaped (`a__dot__b`).
+    Escaped,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +72,10 @@ pub enum ListKind {
 #[derive(Debug, Clone)]
 pub struct Map {
     pub value: Declared,
+    /// The longest key, in bytes; 0 where that is not known.
+    pub max_key: u64,
+    /// Whether estimates know the size of `map.name`, and not of `map["name"]` alone.
+    pub sized_by_name: bool,
 }
 
 /// An object type.
@@ -118,6 +124,11 @@ impl Declared {
         Declared { cel: Type::Dyn, kind: Kind::Dyn, nullable: true, min_size: 1, max_elements: 0 }
     }
 
+    /// Any JSON, of this type to the checker, in which names may be written escaped.
+    pub fn escaped(cel: Type) -> Declared {
+        Declared { cel, kind: Kind::Escaped, ..Declared::dynamic() }
+    }
+
     pub fn object(object: Arc<Object>, min_size: u64) -> Declared {
         Declared {
             cel: Type::Object(object.clone()),
@@ -157,7 +168,11 @@ impl Declared {
     }
 
     pub fn map(value: Declared, max_elements: u64) -> Declared {
-        let cel = Type::map(Type::String, value.cel.clone());
-        Declared { cel, kind: Kind::Map(Arc::new(Map { value })), nullable: false, min_size: 2, max_elements }
+        Declared::map_of(Map { value, max_key: 0, sized_by_name: false }, max_elements)
+    }
+
+    pub fn map_of(map: Map, max_elements: u64) -> Declared {
+        let cel = Type::map(Type::String, map.value.cel.clone());
+        Declared { cel, kind: Kind::Map(Arc::new(map)), nullable: false, min_size: 2, max_elements }
     }
 }

@@ -4,6 +4,7 @@ use super::paths::{Path, Step};
 use super::{Cost, Coster, Size};
 use crate::ast::{Expr, ExprId, Literal};
 use crate::libraries;
+use crate::libraries::devices::MAX_VALUES;
 use crate::types::Type;
 
 /// For each character of a string that is read through.
@@ -276,6 +277,7 @@ impl<'a> Coster<'a> {
                 call(cost)
             }
             ("validate", _, [text, ..]) => call(read(text, 1.0).by(FORMAT_REGEX * PER_REGEX_CHARACTER)),
+            ("includes", Some(_), _) => call(Size { min: 0, max: MAX_VALUES as u64 }.times(Cost::fixed(1))),
             ("_==_", _, [left, right]) => self.equality(left, right),
             _ if is_nominal(function) => call(Cost::fixed(1)),
             _ => None,

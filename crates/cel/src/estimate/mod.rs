@@ -21,15 +21,31 @@ const LIST: Cost = Cost::fixed(10);
 const MAP: Cost = Cost::fixed(30);
 const MESSAGE: Cost = Cost::fixed(40);
 
-/// The estimate of an expression. `root` declares the value that all variables with sizes belong to (`self`).
-pub fn cost(checked: &Checked, root: Option<&Declared>) -> Cost {
-    let mut coster = Coster::new(checked, root);
+/// What is known of the sizes of variables.
+#[derive(Debug, Clone, Copy)]
+pub enum Sizes<'a> {
+    Unknown,
+    /// The schema of a custom resource: every path is taken to begin there, whatever it begins with.
+    Schema(&'a Declared),
+    /// One variable, by its name.
+    Variable(&'a str, &'a Declared),
+}
+
+impl<'a> From<Option<&'a Declared>> for Sizes<'a> {
+    fn from(schema: Option<&'a Declared>) -> Sizes<'a> {
+        schema.map_or(Sizes::Unknown, Sizes::Schema)
+    }
+}
+
+/// The estimate of an expression.
+pub fn cost<'a>(checked: &'a Checked, sizes: impl Into<Sizes<'a>>) -> Cost {
+    let mut coster = Coster::new(checked, sizes.into());
     coster.cost(checked.ast.root())
 }
 
 /// The estimates of all nodes, as they add up: what each and what is below it costs.
-pub fn costs(checked: &Checked, root: Option<&Declared>) -> Vec<Cost> {
-    let mut coster = Coster::new(checked, root);
+pub fn costs<'a>(checked: &'a Checked, sizes: impl Into<Sizes<'a>>) -> Vec<Cost> {
+    let mut coster = Coster::new(checked, sizes.into());
     coster.cost(checked.ast.root());
     coster.costs.into_iter().map(Option::unwrap_or_default).collect()
 }
@@ -69,11 +85,11 @@ struct Coster<'a> {
 }
 
 impl<'a> Coster<'a> {
-    fn new(checked: &'a Checked, root: Option<&'a Declared>) -> Coster<'a> {
+    fn new(checked: &'a Checked, sizes: Sizes<'a>) -> Coster<'a> {
         let nodes = checked.ast.len();
         Coster {
             checked,
-            paths: Paths::new(root),
+            paths: Paths::new(sizes),
             node_paths: vec![Path::default(); nodes],
             sizes: vec![None; nodes],
             entries: vec![None; nodes],
@@ -143,7 +159,7 @@ impl<'a> Coster<'a> {
     fn ident(&mut self, id: ExprId, name: &'a Str) -> Cost {
         let path = match self.local(name) {
             Some(local) => local.path,
-            None => self.paths.root(),
+            None => self.paths.root(name),
         };
         self.node_paths[id.0 as usize] = path;
         READ

@@ -4,13 +4,13 @@
 //! same one can share their storage, and then the second takes the place of the first one's last step. A loop's range is
 //! sized after its body was looked at, so `p.a.all(x, p.b > 0)` can be sized by `b`.
 
-use super::Size;
+use super::{Size, Sizes};
 use crate::declared::{Declared, Kind, Object};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
-    /// The variable at the beginning; which one does not matter.
-    Variable,
+    /// The variable at the beginning.
+    Variable(&'a str),
     Field(&'a str),
     Items,
     Values,
@@ -34,23 +34,23 @@ impl Path {
 
 #[derive(Debug)]
 pub struct Paths<'a> {
-    root: Option<&'a Declared>,
+    sizes: Sizes<'a>,
     storage: Vec<Vec<Step<'a>>>,
 }
 
 impl<'a> Paths<'a> {
-    pub fn new(root: Option<&'a Declared>) -> Paths<'a> {
-        Paths { root, storage: Vec::new() }
+    pub fn new(sizes: Sizes<'a>) -> Paths<'a> {
+        Paths { sizes, storage: Vec::new() }
     }
 
     /// The path to a variable.
-    pub fn root(&mut self) -> Path {
-        self.extend(Path::default(), Step::Variable)
+    pub fn root(&mut self, name: &'a str) -> Path {
+        self.extend(Path::default(), Step::Variable(name))
     }
 
     pub fn extend(&mut self, path: Path, step: Step<'a>) -> Path {
         // Without a schema nobody asks where a value comes from.
-        if self.root.is_none() {
+        if let Sizes::Unknown = self.sizes {
             return Path { storage: 0, len: path.len + 1, capacity: 0 };
         }
         if path.len < path.capacity {
@@ -82,23 +82,27 @@ impl<'a> Paths<'a> {
     }
 
     fn at(&self, path: Path) -> Option<At<'a>> {
-        // Every path is taken to begin at the root, whatever it begins with.
-        let mut at = At::Declared(self.root?);
         if path.is_empty() {
             return None;
         }
-        for step in self.storage[path.storage as usize].get(1..path.len as usize)? {
-            at = at.step(*step)?;
-        }
-        Some(at)
+        let (first, rest) = self.storage.get(path.storage as usize)?.get(..path.len as usize)?.split_first()?;
+        let root = match self.sizes {
+            Sizes::Unknown => return None,
+            Sizes::Schema(root) => root,
+            Sizes::Variable(name, root) => match first {
+                Step::Variable(first) if *first == name => root,
+                _ => return None,
+            },
+        };
+        rest.iter().try_fold(At::Declared(root), |at, step| at.step(*step))
     }
 }
 
 #[derive(Clone, Copy)]
 enum At<'a> {
     Declared(&'a Declared),
-    /// The key of a map: a string without a limit.
-    Key,
+    /// The key of a map, and how long it is at most.
+    Key(u64),
 }
 
 impl<'a> At<'a> {
@@ -107,7 +111,8 @@ impl<'a> At<'a> {
         match (step, &declared.kind) {
             (Step::Items | Step::Values, Kind::List(list)) => Some(At::Declared(&list.element)),
             (Step::Items | Step::Values, Kind::Map(map)) => Some(At::Declared(&map.value)),
-            (Step::Keys, Kind::Map(_)) => Some(At::Key),
+            (Step::Keys, Kind::Map(map)) => Some(At::Key(map.max_key)),
+            (Step::Field(_), Kind::Map(map)) if map.sized_by_name => Some(At::Declared(&map.value)),
             (Step::Field(name), Kind::Object(object)) => field(object, name),
             _ => None,
         }
@@ -116,7 +121,7 @@ impl<'a> At<'a> {
     fn max_elements(self) -> u64 {
         match self {
             At::Declared(declared) => declared.max_elements,
-            At::Key => 0,
+            At::Key(longest) => longest,
         }
     }
 }

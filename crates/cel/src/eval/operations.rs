@@ -1,6 +1,7 @@
 //! What is done with values once they are there.
 
 use super::*;
+use crate::declared::{Declared, Kind};
 
 /// A constant, without a copy.
 #[inline]
@@ -39,7 +40,7 @@ pub(super) fn is_in<'a>(item: &Val<'a>, of: &Val<'a>) -> Res<'a> {
         return list.contains(item).map(Val::Bool);
     }
     match of.as_map() {
-        Some(map) => Ok(Val::Bool(map.find(item)?.is_some())),
+        Some(map) => map.has(item).map(Val::Bool),
         None => Err(EvalError::no_overload()),
     }
 }
@@ -53,11 +54,21 @@ pub(super) fn matches<'a>(text: &Val<'a>, pattern: &Val<'a>) -> Res<'a> {
     }
 }
 
+fn is_escaped(declared: &Declared) -> bool {
+    matches!(declared.kind, Kind::Escaped)
+}
+
 /// A member or an element. What is absent is an error, unless that is asked (`lenient`).
 pub(super) fn look_up<'a>(val: &Val<'a>, key: &Val<'_>, lenient: bool) -> Result<Option<Val<'a>>, EvalError> {
     let no_key = || if lenient { Ok(None) } else { Err(EvalError::new(format!("no such key: {key}"))) };
     if let Some(map) = val.as_map() {
-        return match map.find(key)? {
+        let found = match (val, key.as_str()) {
+            (Val::Json(Value::Object(map), Some(declared)), Some(name)) if is_escaped(declared) => {
+                crate::value::escaped_member(map, name, declared)
+            }
+            _ => map.find(key)?,
+        };
+        return match found {
             None => no_key(),
             found => Ok(found),
         };
@@ -76,7 +87,12 @@ pub(super) fn look_up<'a>(val: &Val<'a>, key: &Val<'_>, lenient: bool) -> Result
             Some(_) if list.declared().is_some() && !matches!(key, Val::Int(_)) => {
                 Err(EvalError::new(format!("unsupported index: {key}")))
             }
-            Some(i) => list.at(i).map(Some),
+            Some(i) => match val {
+                Val::Json(Value::Array(items), Some(declared)) if is_escaped(declared) => {
+                    Ok(Some(crate::value::escaped(&items[i], declared)))
+                }
+                _ => list.at(i).map(Some),
+            },
             None if lenient => Ok(None),
             None => Err(EvalError::new(format!("index out of bounds: {key}"))),
         };

@@ -27,20 +27,8 @@ impl Arith {
     /// Whether the type of the left operand has the operator at all.
     fn has(self, val: &Val<'_>) -> bool {
         match self {
-            Arith::Add => {
-                matches!(
-                    val,
-                    Val::Int(_)
-                        | Val::Uint(_)
-                        | Val::Double(_)
-                        | Val::Str(_)
-                        | Val::Text(_)
-                        | Val::Bytes(_)
-                        | Val::Blob(_)
-                        | Val::Duration(_)
-                        | Val::Timestamp(_)
-                ) || val.as_list().is_some()
-            }
+            // What has an order can be added, but for booleans.
+            Arith::Add => val.is_comparable() && !matches!(val, Val::Bool(_)) || val.as_list().is_some(),
             Arith::Subtract => {
                 matches!(val, Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Duration(_) | Val::Timestamp(_))
             }

@@ -4,6 +4,7 @@
 //! is planned.
 
 pub mod authz;
+pub mod devices;
 pub mod jsonpatch;
 pub mod lists;
 pub mod named_format;
@@ -60,6 +61,7 @@ pub fn run(id: &str) -> Option<Run> {
         .or_else(|| times::run(id))
         .or_else(|| two_variables::run(id))
         .or_else(|| jsonpatch::run(id))
+        .or_else(|| devices::run(id))
 }
 
 /// The text of an argument that the declaration says is a string.
@@ -97,6 +99,10 @@ pub enum Library {
     ListsExt,
     /// `jsonpatch.escapeKey`, for mutations.
     JsonPatch,
+    /// `cel.bind`, for selectors of devices.
+    Bindings,
+    /// `includes`, for attributes of devices.
+    Devices,
 }
 
 impl Library {
@@ -120,6 +126,9 @@ impl Library {
             Library::Semver => semver::functions(),
             Library::ListsExt => lists::ext_functions(),
             Library::JsonPatch => jsonpatch::functions(),
+            // It has a macro alone.
+            Library::Bindings => Vec::new(),
+            Library::Devices => devices::functions(),
         }
     }
 }

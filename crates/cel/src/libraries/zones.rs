@@ -1,4 +1,4 @@
-//! Time zones by name, from a table made of the tz database: see `zones.bin`.
+//! Time zones by name, from a table made of the tz database (`cargo xtask zones` makes it).
 
 use crate::value::{EvalError, Timestamp, days_from_civil};
 

@@ -13,7 +13,19 @@ const OLD_ACCUMULATOR: &str = "__result__";
 const UNUSED: &str = "#unused";
 /// The list that `sortBy` sorts.
 const SORTED: &str = "@__sortBy_input__";
+/// What `bind` is called on, and what is said of a variable of it that is no name.
+pub const BIND_NAMESPACE: &str = "cel";
+pub const BIND_NAMES: &str = "cel.bind() variable names must be simple identifiers";
 pub const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
+
+/// The macros of libraries that some environments have and others do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Macros {
+    /// `list.sortBy(x, key)`, of the library of lists.
+    pub sort_by: bool,
+    /// `cel.bind(x, value, expression)`.
+    pub bind: bool,
+}
 
 /// Why a call is no macro although its name is one's: the argument at fault, and the message.
 type Bad = (ExprId, String);
@@ -41,7 +53,12 @@ impl Parser<'_> {
             (Some(range), "map", [var, transform]) => self.map_list(range, *var, None, *transform, at),
             (Some(range), "map", [var, filter, transform]) => self.map_list(range, *var, Some(*filter), *transform, at),
             (Some(range), "filter", [var, test]) => self.map_list(range, *var, Some(*test), *var, at),
-            (Some(list), "sortBy", [var, key]) => self.sort_by(list, *var, *key, at),
+            (Some(list), "sortBy", [var, key]) if self.macros.sort_by => self.sort_by(list, *var, *key, at),
+            (Some(target), "bind", [var, init, result])
+                if self.macros.bind && self.ident(target).is_some_and(|name| name == BIND_NAMESPACE) =>
+            {
+                self.bind(*var, *init, *result, at)
+            }
             (Some(of), "optMap" | "optFlatMap", [var, transform]) => self.opt_map(name, of, *var, *transform, at),
             (Some(range), "transformList" | "transformMap" | "transformMapEntry", [var, var2, rest @ ..])
                 if matches!(rest.len(), 1 | 2) =>
@@ -202,26 +219,35 @@ impl Parser<'_> {
             return Err((var, format!("{name}() variable name must be a simple identifier")));
         };
         let has = self.member_call("hasValue", of, at);
-        let range = self.new_list(&[], at);
-        let accu_init = self.member_call("value", of, at);
-        let condition = self.bool(false, at);
-        let step = self.ast.add(Expr::Ident(accu_var.clone()), at);
-        let bound = Comprehension {
-            range,
-            iter_var: Str::const_new(UNUSED),
-            iter_var2: None,
-            accu_var,
-            accu_init,
-            condition,
-            step,
-            result: transform,
-        };
-        let mut value = self.ast.add(Expr::Comprehension(Box::new(bound)), at);
+        let init = self.member_call("value", of, at);
+        let mut value = self.bound(accu_var, init, transform, at);
         if name == "optMap" {
             value = self.call("optional.of", &[value], at);
         }
         let none = self.call("optional.none", &[], at);
         Ok(self.call("_?_:_", &[has, value, none], at))
+    }
+
+    fn bind(&mut self, var: ExprId, init: ExprId, result: ExprId, at: u32) -> Expanded {
+        match self.ident(var) {
+            Some(name) => Ok(self.bound(name, init, result, at)),
+            None => Err((var, BIND_NAMES.into())),
+        }
+    }
+
+    /// A variable for a value: a loop over nothing.
+    fn bound(&mut self, accu_var: Str, accu_init: ExprId, result: ExprId, at: u32) -> ExprId {
+        let bound = Comprehension {
+            range: self.new_list(&[], at),
+            iter_var: Str::const_new(UNUSED),
+            iter_var2: None,
+            accu_var: accu_var.clone(),
+            accu_init,
+            condition: self.bool(false, at),
+            step: self.ast.add(Expr::Ident(accu_var), at),
+            result,
+        };
+        self.ast.add(Expr::Comprehension(Box::new(bound)), at)
     }
 
     /// `let input = list in input.@sortByAssociatedKeys(input.map(var, key))`
@@ -237,17 +263,7 @@ impl Parser<'_> {
         let args = self.ast.add_list(&[keys]);
         let function = Str::const_new("@sortByAssociatedKeys");
         let result = self.ast.add(Expr::Call { function, target: Some(target), args }, at);
-        let bound = Comprehension {
-            range: self.new_list(&[], at),
-            iter_var: Str::const_new(UNUSED),
-            iter_var2: None,
-            accu_var: Str::const_new(SORTED),
-            accu_init: list,
-            condition: self.bool(false, at),
-            step: input(self),
-            result,
-        };
-        Ok(self.ast.add(Expr::Comprehension(Box::new(bound)), at))
+        Ok(self.bound(Str::const_new(SORTED), list, result, at))
     }
 
     fn comprehension(&mut self, range: ExprId, iter_var: Str, iter_var2: Option<Str>, of: Loop, at: u32) -> ExprId {

@@ -9,6 +9,8 @@ mod lexer;
 mod macros;
 mod unescape;
 
+pub use macros::Macros;
+
 use crate::ast::{Ast, Entry, Expr, ExprId, Field, Literal};
 use crate::error::Issues;
 use kubelith_meta::Str;
@@ -20,7 +22,7 @@ const MAX_CHARS: usize = 100_000;
 const MAX_DEPTH: u32 = 250;
 
 /// Parses an expression.
-pub fn parse(source: &str) -> Result<Ast, Issues> {
+pub fn parse(source: &str, macros: Macros) -> Result<Ast, Issues> {
     // Only what is longer in bytes can be longer in characters.
     if source.len() > MAX_CHARS {
         let chars = source.chars().count();
@@ -33,9 +35,9 @@ pub fn parse(source: &str) -> Result<Ast, Issues> {
     }
     let tokens = lexer::lex(source);
     if !tokens.mistakes.is_empty() {
-        return Err(diagnose::diagnose(source, &tokens));
+        return Err(diagnose::diagnose(source, &tokens, macros));
     }
-    let mut parser = Parser::new(source, &tokens);
+    let mut parser = Parser::new(source, &tokens, macros);
     match parser.start() {
         Ok(()) if parser.issues.is_empty() => Ok(parser.ast),
         Ok(()) => Err(parser.issues),
@@ -44,7 +46,7 @@ pub fn parse(source: &str) -> Result<Ast, Issues> {
             issues.report_nowhere(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
             Err(issues)
         }
-        Err(Stop::Grammar) => Err(diagnose::diagnose(source, &tokens)),
+        Err(Stop::Grammar) => Err(diagnose::diagnose(source, &tokens, macros)),
     }
 }
 
@@ -75,6 +77,7 @@ struct Open {
 struct Parser<'a> {
     source: &'a str,
     tokens: &'a [Token],
+    macros: Macros,
     at: usize,
     ast: Ast,
     issues: Issues,
@@ -90,10 +93,10 @@ fn enter(count: &mut u32) -> Result_<()> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str, tokens: &'a Tokens) -> Parser<'a> {
+    fn new(source: &'a str, tokens: &'a Tokens, macros: Macros) -> Parser<'a> {
         let ast = Ast::with_capacity(tokens.list.len());
         let issues = Issues::new(source);
-        Parser { source, tokens: &tokens.list, at: 0, ast, issues, open: Open::default(), too_deep: false }
+        Parser { source, tokens: &tokens.list, macros, at: 0, ast, issues, open: Open::default(), too_deep: false }
     }
 
     fn start(&mut self) -> Result_<()> {

@@ -1,11 +1,11 @@
 //! JSON as its schema means it.
 
 use super::timestamp::Layout;
-use super::{EvalError, Res, Timestamp, Val};
+use super::{EvalError, Res, Timestamp, Val, unescape};
 use crate::declared::{self, Declared, Kind};
 use base64::Engine;
 use kubelith_meta::text::go_type;
-use kubelith_meta::{Duration, Value};
+use kubelith_meta::{Duration, Map, Value};
 
 /// JSON as it comes.
 #[inline]
@@ -51,7 +51,27 @@ pub fn typed<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
     }
 }
 
+/// JSON in which names may be written escaped.
+pub fn escaped<'a>(value: &'a Value, declared: &'a Declared) -> Val<'a> {
+    match value {
+        Value::Array(_) | Value::Object(_) => Val::Json(value, Some(declared)),
+        scalar => json_val(scalar),
+    }
+}
+
+/// A member by a name that may be escaped.
+pub fn escaped_member<'a>(map: &'a Map, name: &str, declared: &'a Declared) -> Option<Val<'a>> {
+    let value = match unescape(name) {
+        Some(name) => map.get(&name),
+        None => map.get(name),
+    };
+    value.map(|value| escaped(value, declared))
+}
+
 fn typed_rarely<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
+    if let Kind::Escaped = declared.kind {
+        return Ok(escaped(value, declared));
+    }
     if value.is_null() {
         if declared.nullable {
             return Ok(Val::Null);
@@ -63,7 +83,7 @@ fn typed_rarely<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
         other => Err(EvalError::new(format!("invalid data, expected string, got {}", go_type(other)))),
     };
     match &declared.kind {
-        Kind::Dyn | Kind::Library => Ok(Val::Preserved(value)),
+        Kind::Dyn | Kind::Library | Kind::Escaped => Ok(Val::Preserved(value)),
         Kind::IntOrString => {
             Err(EvalError::fixed("invalid data, expected XIntOrString value to be either a string or integer"))
         }

@@ -14,6 +14,8 @@ pub struct Map<'a> {
     entries: Vec<(Val<'a>, Val<'a>)>,
     index: Option<HashMap<Key, u32>>,
     pub depth: u32,
+    /// What keys have that are not there: such a map has every key.
+    otherwise: Option<Arc<Val<'a>>>,
 }
 
 /// What keys are looked up by. Values of different types are different keys.
@@ -57,7 +59,18 @@ impl Key {
 
 impl<'a> Map<'a> {
     pub fn with_capacity(n: usize) -> Map<'a> {
-        Map { entries: Vec::with_capacity(n), index: None, depth: 1 }
+        Map { entries: Vec::with_capacity(n), index: None, depth: 1, otherwise: None }
+    }
+
+    /// Lets keys that are not there have a value that cannot be nested.
+    #[must_use]
+    pub fn or_else(mut self, otherwise: Val<'a>) -> Map<'a> {
+        self.otherwise = Some(Arc::new(otherwise));
+        self
+    }
+
+    fn otherwise(&self) -> Option<Val<'a>> {
+        self.otherwise.as_deref().cloned()
     }
 
     pub fn len(&self) -> usize {
@@ -123,6 +136,10 @@ impl<'a> Map<'a> {
 
     /// The value of a key. Numbers find keys of other types that are the same number.
     pub fn find(&self, key: &Val<'_>) -> Result<Option<Val<'a>>, EvalError> {
+        Ok(self.look_up(key)?.or_else(|| self.otherwise()))
+    }
+
+    fn look_up(&self, key: &Val<'_>) -> Result<Option<Val<'a>>, EvalError> {
         if self.entries.is_empty() {
             return Ok(None);
         }
@@ -199,14 +216,22 @@ impl<'v, 'a> MapView<'v, 'a> {
         }
     }
 
+    /// Whether the key is there itself.
+    pub fn has(&self, key: &Val<'_>) -> Result<bool, EvalError> {
+        match self {
+            MapView::Map(map) => Ok(map.look_up(key)?.is_some()),
+            _ => Ok(self.find(key)?.is_some()),
+        }
+    }
+
     pub fn find_str(&self, name: &str) -> Result<Option<Val<'a>>, EvalError> {
         match self {
             MapView::Map(map) => {
                 if map.index.is_none() {
                     let found = map.entries.iter().find(|(k, _)| k.as_str() == Some(name));
-                    return Ok(found.map(|(_, v)| v.clone()));
+                    return Ok(found.map(|(_, v)| v.clone()).or_else(|| map.otherwise()));
                 }
-                Ok(map.get(&Key::Text(name.into())))
+                Ok(map.get(&Key::Text(name.into())).or_else(|| map.otherwise()))
             }
             MapView::Json(map) => Ok(map.get(name).map(json::json_val)),
             MapView::Members(map, declared) => map.get(name).map(|v| json::typed(v, declared)).transpose(),

@@ -19,7 +19,7 @@ pub use crate::escape::{escape, unescape};
 pub use convert::{double_to_int, double_to_uint};
 pub(crate) use equal::add_typed;
 pub use error::EvalError;
-pub use json::{json_val, member};
+pub use json::{escaped, escaped_member, json_val, member};
 pub use list::{Form, List, ListView};
 pub use map::{Key, Map, MapView};
 pub use opaque::{

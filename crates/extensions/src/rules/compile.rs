@@ -5,15 +5,42 @@ use super::rule::Rule;
 use kubelith_cel::ast::Reference;
 use kubelith_cel::declared::Root;
 use kubelith_cel::{Checked, Declared, Env, Program, Type, estimate};
-use kubelith_meta::{Value, random};
+use kubelith_meta::{Str, Value, random};
 use kubelith_schema::structural::Structural;
+use kubelith_validation::expression::dialect;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// What the old value is called in rules.
 const OLD_SELF: &str = "oldSelf";
 
-/// The functions of all rules, put together once.
-static BASE: LazyLock<Env> = LazyLock::new(Env::base);
+/// The functions of rules, put together once: of those that someone writes, and of those that are stored.
+static NEW: LazyLock<Env> = LazyLock::new(|| Env::with(dialect().libraries.iter()));
+static STORED: LazyLock<Env> = LazyLock::new(Env::base);
+
+/// Which expressions a definition had before: those may use what only newer servers let others use.
+#[derive(Debug, Clone, Copy)]
+pub enum Known<'a> {
+    All,
+    These { rules: &'a BTreeSet<Str>, messages: &'a BTreeSet<Str> },
+}
+
+impl Known<'_> {
+    fn has_rule(self, text: &str) -> bool {
+        match self {
+            Known::All => true,
+            Known::These { rules, .. } => rules.contains(text),
+        }
+    }
+
+    fn has_message(self, text: &str) -> bool {
+        match self {
+            Known::All => true,
+            Known::These { messages, .. } => messages.contains(text),
+        }
+    }
+}
 
 /// A rule, with what became of it. One that is empty has neither program nor error.
 pub struct Compiled {
@@ -43,27 +70,50 @@ pub fn declare(schema: &Structural, root: Root) -> Option<Declared> {
 }
 
 /// The rules that stand at `schema`, whose values are declared as `declared`.
-pub fn compile(rules: &[Value], schema: &Structural, declared: &Declared) -> Vec<Compiled> {
+pub fn compile(rules: &[Value], schema: &Structural, declared: &Declared, known: Known<'_>) -> Vec<Compiled> {
     if rules.is_empty() {
         return Vec::new();
     }
-    let envs = Envs::new(declared);
+    let envs = Envs { known, declared, new: OnceCell::new(), stored: OnceCell::new() };
     rules.iter().map(|rule| envs.rule(Rule::read(rule), schema, declared)).collect()
 }
 
-struct Envs {
+/// The environment of an expression, for whoever looks into it.
+pub fn environment(rule: &Rule, declared: &Declared) -> Env {
+    let pair = Pair::new(&NEW, declared);
+    if rule.optional_old_self == Some(true) { pair.optional } else { pair.plain }
+}
+
+struct Envs<'a> {
+    known: Known<'a>,
+    declared: &'a Declared,
+    new: OnceCell<Pair>,
+    stored: OnceCell<Pair>,
+}
+
+struct Pair {
     plain: Env,
     /// Where `oldSelf` is optional.
     optional: Env,
 }
 
-impl Envs {
-    fn new(declared: &Declared) -> Envs {
-        let base = BASE.clone().types(vec![declared.clone()]).declare("self", declared.clone());
-        Envs {
+impl Pair {
+    fn new(base: &Env, declared: &Declared) -> Pair {
+        let base = base.clone().types(vec![declared.clone()]).declare("self", declared.clone());
+        Pair {
             plain: base.clone().declare(OLD_SELF, declared.clone()),
             optional: base.declare_optional(OLD_SELF, declared.clone()),
         }
+    }
+}
+
+impl Envs<'_> {
+    fn of(&self, rule: &Rule, is_stored: bool) -> &Env {
+        let pair = match is_stored {
+            true => self.stored.get_or_init(|| Pair::new(&STORED, self.declared)),
+            false => self.new.get_or_init(|| Pair::new(&NEW, self.declared)),
+        };
+        if rule.optional_old_self == Some(true) { &pair.optional } else { &pair.plain }
     }
 
     fn rule(&self, rule: Rule, schema: &Structural, declared: &Declared) -> Compiled {
@@ -86,7 +136,7 @@ impl Envs {
     }
 
     fn programs(&self, compiled: &mut Compiled, schema: &Structural, declared: &Declared) -> Result<(), String> {
-        let env = if compiled.rule.optional_old_self == Some(true) { &self.optional } else { &self.plain };
+        let env = self.of(&compiled.rule, self.known.has_rule(&compiled.rule.text));
         let checked = env.compile(&compiled.rule.text).map_err(|issues| format!("compilation failed: {issues}"))?;
         if *checked.result_type() != Type::Bool {
             return Err("cel expression must evaluate to a bool".to_owned());
@@ -96,7 +146,8 @@ impl Envs {
         compiled.max_cost = estimate::cost(&checked, Some(declared)).max;
         compiled.program = Some(program);
         if !compiled.rule.message_expression.is_empty() {
-            match message(env, &compiled.rule.message_expression, declared) {
+            let text = &compiled.rule.message_expression;
+            match message(self.of(&compiled.rule, self.known.has_message(text)), text, declared) {
                 Ok(message) => compiled.message = Some(message),
                 Err(why) => {
                     compiled.message_error = Some(why);

@@ -11,7 +11,8 @@ mod rule;
 mod tree;
 
 pub use check::Budget;
-pub use compile::{Compiled, compile, declare};
+pub use compile::{Compiled, Known, compile, declare, environment};
+pub use rule::Rule;
 pub use tree::RuleTree;
 
 /// The most that all rules together may cost for one object.

@@ -1,6 +1,6 @@
 //! The programs of all rules in a schema, as a tree of the same form. Parts without rules are not in it.
 
-use super::compile::{Compiled, compile, declare};
+use super::compile::{Compiled, Known, compile, declare};
 use kubelith_cel::Declared;
 use kubelith_cel::declared::Root;
 use kubelith_cel::value::escape;
@@ -62,7 +62,7 @@ fn node(rules: &Structural, schema: &Structural, declared: Option<&Declared>) ->
     });
     let found = Node {
         kind: schema.kind.map_or("", |kind| kind.name()),
-        rules: compile(own.map_or(&[][..], |r| &r.cel), schema, declared),
+        rules: compile(own.map_or(&[][..], |r| &r.cel), schema, declared, Known::All),
         all_of: own.into_iter().flat_map(|r| &r.all_of).filter_map(|r| node(r, schema, Some(declared))).collect(),
         items,
         keys: match &schema.list {

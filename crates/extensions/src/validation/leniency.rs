@@ -5,6 +5,7 @@ use super::{conversion, defaults, schema, structural, walk};
 use crate::definition::Definition;
 use kubelith_meta::field::Path;
 use kubelith_meta::{Str, Value};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, Default)]
 pub struct Leniency {
@@ -23,6 +24,9 @@ pub struct Leniency {
     pub unchanged: Vec<Str>,
     /// One rule in CEL may cost more than is allowed: the schema that is looked at did not change.
     pub expensive_rules: bool,
+    /// The expressions in CEL that the old definition has, of rules and of messages.
+    pub rules: BTreeSet<Str>,
+    pub messages: BTreeSet<Str>,
 }
 
 impl Leniency {
@@ -39,6 +43,8 @@ impl Leniency {
         many_selectable: Vec::new(),
         unchanged: Vec::new(),
         expensive_rules: false,
+        rules: BTreeSet::new(),
+        messages: BTreeSet::new(),
     };
 
     pub fn of(old: &Value, new: &Value) -> Leniency {
@@ -58,6 +64,8 @@ impl Leniency {
             many_selectable: many_selectable(old, new),
             unchanged: unchanged(old, new),
             expensive_rules: false,
+            rules: expressions(old, "rule"),
+            messages: expressions(old, "messageExpression"),
         }
     }
 
@@ -66,6 +74,19 @@ impl Leniency {
         let expensive_rules = self.unchanged.iter().any(|name| name == version);
         Leniency { expensive_rules, ..self.clone() }
     }
+}
+
+/// The texts that rules in CEL have under a key.
+fn expressions(old: &Value, key: &str) -> BTreeSet<Str> {
+    let mut found = BTreeSet::new();
+    for schema in schemas(old) {
+        any(schema, &mut |s| {
+            let texts = walk::list(s, super::rules::KEY).iter().map(|rule| rule.str_at(&[key]));
+            found.extend(texts.filter(|text| !text.is_empty()).map(Str::from));
+            false
+        });
+    }
+    found
 }
 
 fn unchanged(old: &Value, new: &Value) -> Vec<Str> {

@@ -10,11 +10,11 @@ mod internal;
 mod leniency;
 mod names;
 mod parts;
-mod rules;
+pub mod rules;
 mod schema;
 mod spec;
 mod structural;
-mod walk;
+pub mod walk;
 
 pub use conversion::is_ca_bundle;
 pub use leniency::Leniency;

@@ -7,7 +7,7 @@ use super::internal;
 use super::leniency::Leniency;
 use super::walk::list;
 use crate::rules::field_path::{self, Brackets};
-use crate::rules::{Compiled, compile, declare};
+use crate::rules::{Compiled, Known, compile, declare};
 use kubelith_cel::Declared;
 use kubelith_cel::declared::Root;
 use kubelith_meta::Value;
@@ -16,9 +16,9 @@ use kubelith_schema::structural::Structural;
 
 pub const KEY: &str = "x-kubernetes-validations";
 /// The most that one rule may cost, for all values that it is evaluated for.
-const RULE_LIMIT: u64 = 10_000_000;
+pub const RULE_LIMIT: u64 = 10_000_000;
 /// The most that all rules of a schema may cost.
-const SCHEMA_LIMIT: u64 = 100_000_000;
+pub const SCHEMA_LIMIT: u64 = 100_000_000;
 /// The most expensive rules, of which this many are named, if each has a hundredth of the limit.
 const NAMED: usize = 4;
 
@@ -66,7 +66,16 @@ impl<'a> Context<'a> {
 
     /// What a rule costs with all its evaluations.
     fn cost(&self, rule: &Compiled, declared: &Declared) -> u64 {
-        rule.max_cost.saturating_mul(self.cardinality.unwrap_or_else(|| declared.cardinality()))
+        rule.max_cost.saturating_mul(self.evaluations(declared))
+    }
+
+    /// For how many values of one object a rule may be evaluated.
+    pub fn evaluations(&self, declared: &Declared) -> u64 {
+        self.cardinality.unwrap_or_else(|| declared.cardinality())
+    }
+
+    pub fn declared(&self) -> Option<&Declared> {
+        self.declared.as_ref()
     }
 }
 
@@ -191,7 +200,8 @@ pub fn validate(
         errors.push(Error::internal(&path.child(KEY), why));
         return errors;
     };
-    for (i, compiled) in compile(rules, context.schema, declared).iter().enumerate() {
+    let known = Known::These { rules: &leniency.rules, messages: &leniency.messages };
+    for (i, compiled) in compile(rules, context.schema, declared, known).iter().enumerate() {
         let at = path.item(KEY, i);
         let (rule_at, message_at) = (at.child("rule"), at.child("messageExpression"));
         let cost = context.cost(compiled, declared);

@@ -4,6 +4,7 @@ use super::client_cas::ClientCas;
 use super::files;
 use super::front_proxy::FrontProxy;
 use super::issuers::{Issuers, IssuersOrigin};
+use super::metrics::ReloadMetrics;
 use super::objects::{CachedObjects, LegacyUse};
 use super::service_accounts::ServiceAccountKeys;
 use crate::options::{AuthenticationOptions, TokenWebhookOptions};
@@ -18,6 +19,7 @@ use kubelith_auth::authn::token_file::TokenFile;
 use kubelith_auth::authn::webhook::{TokenReviewVersion, WebhookTokens};
 use kubelith_auth::authn::x509::ClientCertificate;
 use kubelith_auth::clock::SystemClock;
+use kubelith_auth::expression::Cel;
 use kubelith_auth::remote::{Backoff, ReviewClient};
 use kubelith_auth::service_account::{LegacyTokens, ServiceAccountTokens};
 use kubelith_auth::stats::TokenStats;
@@ -42,6 +44,9 @@ pub struct Sources<'a> {
     pub legacy_use: &'a Arc<LegacyUse>,
     /// The ways to webhooks and issuers.
     pub egress: &'a Egress,
+    /// Compiles the expressions of issuers.
+    pub cel: &'a Cel,
+    pub metrics: &'a ReloadMetrics,
 }
 
 pub struct Authentication {
@@ -63,7 +68,7 @@ pub fn build(
     let clock = Arc::new(SystemClock);
     let audiences: Vec<Str> = options.audiences.iter().map(Str::from).collect();
     let stats = Arc::<TokenStats>::default();
-    let issuers = Issuers::load(options, from.egress)?;
+    let issuers = Issuers::load(options, from.egress, from.cel, from.metrics)?;
     let anonymous = anonymous(options, issuers.as_ref(), anonymous_allowed)?;
     let proxy = options.request_header.as_ref().map(FrontProxy::load).transpose();
     let proxy = proxy.map_err(|e| format!("unable to load --requestheader-client-ca-file: {e}"))?;

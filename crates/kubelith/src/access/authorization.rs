@@ -1,6 +1,7 @@
 //! Who may what: the authorizers that the options ask for, in their order, and a configuration file that is followed.
 
 use super::files::{self, Followed};
+use super::metrics::{AccessMetrics, ReloadMetrics};
 use crate::options::{AuthorizationOptions, ModeOptions};
 use kubelith_auth::Authorizer;
 use kubelith_auth::authz::abac::AbacPolicies;
@@ -9,7 +10,7 @@ use kubelith_auth::authz::node::{NodeAuthorizer, NodeFeatures, NodeGraph};
 use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig, AuthorizerMode, WebhookConfig};
-use kubelith_auth::expression::NoExpressions;
+use kubelith_auth::expression::Cel;
 use kubelith_auth::remote::{Backoff, HttpFetch};
 use kubelith_meta::time::Duration;
 use kubelith_outbound::client::Kubeconfig;
@@ -25,6 +26,9 @@ pub struct Knowledge {
     pub node_features: NodeFeatures,
     /// The way to webhooks.
     pub route: Route,
+    /// Compiles conditions.
+    pub cel: Cel,
+    pub metrics: AccessMetrics,
 }
 
 pub struct Authorization {
@@ -39,6 +43,8 @@ struct Reload {
     /// A reload may not lose these.
     required: Vec<AuthorizerMode>,
     target: Arc<SwapAuthorizer>,
+    cel: Cel,
+    metrics: ReloadMetrics,
 }
 
 pub fn build(options: &AuthorizationOptions, knowledge: Knowledge) -> Result<Authorization, String> {
@@ -51,12 +57,14 @@ pub fn build(options: &AuthorizationOptions, knowledge: Knowledge) -> Result<Aut
         }
         AuthorizationOptions::File(path) => {
             let file = Followed::read(vec![path.clone()])?;
-            let config = read_config(file.content(), &[])?;
+            let (cel, metrics) = (knowledge.cel.clone(), knowledge.metrics.authorization.clone());
+            let config = read_config(file.content(), &[], &cel)?;
             let factory = factory(&config, None, knowledge)?;
             let target = Arc::new(SwapAuthorizer::new(factory.build(&config)?));
             let modes = config.authorizers.iter().filter_map(|a| AuthorizerMode::named(&a.kind));
             let required = modes.filter(|m| *m != AuthorizerMode::Webhook).collect();
-            let reload = Reload { file, factory, required, target: target.clone() };
+            metrics.in_force(file.content());
+            let reload = Reload { file, factory, required, target: target.clone(), cel, metrics };
             Ok(Authorization { authorizer: target, reload: Some(reload) })
         }
     }
@@ -76,20 +84,26 @@ impl Reload {
     fn run(&mut self) -> Result<(), String> {
         let Some(content) = self.file.changed()? else { return Ok(()) };
         self.file.accept(content);
-        let config = read_config(self.file.content(), &self.required)?;
-        self.target.replace(self.factory.build(&config)?);
-        tracing::info!("reloaded authz config");
-        Ok(())
+        let taken = read_config(self.file.content(), &self.required, &self.cel)
+            .and_then(|config| self.factory.build(&config).map(|built| self.target.replace(built)));
+        match taken {
+            Ok(()) => {
+                self.metrics.reloaded(self.file.content());
+                tracing::info!("reloaded authz config");
+            }
+            Err(_) => self.metrics.failed(),
+        }
+        taken
     }
 }
 
-fn read_config(content: &[u8], required: &[AuthorizerMode]) -> Result<AuthorizationConfig, String> {
+fn read_config(content: &[u8], required: &[AuthorizerMode], cel: &Cel) -> Result<AuthorizationConfig, String> {
     if content.trim_ascii().is_empty() {
         return Err("empty config data".into());
     }
     let document = kubelith_codec::yaml::read(content).map_err(|e| e.to_string())?;
     let config = AuthorizationConfig::decode(&document.value)?;
-    config.validate(&NoExpressions, required)?;
+    config.validate(cel, required)?;
     Ok(config)
 }
 
@@ -140,7 +154,8 @@ fn factory(
         abac,
         webhooks: Arc::new(Connect { route: knowledge.route }),
         backoff: Backoff::default(),
-        compiler: Arc::new(NoExpressions),
+        compiler: Arc::new(knowledge.cel),
+        condition_metrics: Some(knowledge.metrics.conditions),
         clock: Arc::new(SystemClock),
     })
 }

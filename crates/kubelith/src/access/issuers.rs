@@ -1,6 +1,7 @@
 //! Issuers of OpenID tokens, from the flags or from an AuthenticationConfiguration that is followed.
 
 use super::files::Followed;
+use super::metrics::ReloadMetrics;
 use crate::options::{AuthenticationOptions, OidcOptions};
 use futures::future::join_all;
 use kubelith_auth::TokenAuthenticator;
@@ -9,7 +10,7 @@ use kubelith_auth::authn::union::{OnError, TokenUnion};
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::config::authentication::{AnonymousConfig, AuthenticationConfig, JwtConfig, OidcFlags};
 use kubelith_auth::config::authentication_rules;
-use kubelith_auth::expression::NoExpressions;
+use kubelith_auth::expression::Cel;
 use kubelith_auth::jwt::key::Algorithm;
 use kubelith_auth::oidc::{OidcAuthenticator, RETRY_DISCOVERY};
 use kubelith_meta::Str;
@@ -41,10 +42,17 @@ pub struct Issuers {
     disallowed: Vec<String>,
     file: Option<Followed>,
     egress: Egress,
+    cel: Cel,
+    metrics: ReloadMetrics,
 }
 
 impl Issuers {
-    pub fn load(options: &AuthenticationOptions, egress: &Egress) -> Result<Option<Issuers>, String> {
+    pub fn load(
+        options: &AuthenticationOptions,
+        egress: &Egress,
+        cel: &Cel,
+        metrics: &ReloadMetrics,
+    ) -> Result<Option<Issuers>, String> {
         let disallowed = options.service_accounts.issuers.clone();
         let (config, algorithms, file) = match options.issuers_origin() {
             None => return Ok(None),
@@ -54,13 +62,15 @@ impl Issuers {
             }
             Some(IssuersOrigin::File(path)) => {
                 let followed = Followed::read(vec![path.clone()])?;
-                let config = read_config(followed.content(), &disallowed).map_err(|e| in_file(&path, e))?;
+                let config = read_config(followed.content(), &disallowed, cel).map_err(|e| in_file(&path, e))?;
+                metrics.in_force(followed.content());
                 (config, all_algorithms(), Some(followed))
             }
         };
-        let current = authenticators(&config, &algorithms, &disallowed, egress)?;
+        let current = authenticators(&config, &algorithms, &disallowed, egress, cel)?;
         let tokens = Arc::new(SwapTokens::new(union(&current)));
-        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress: egress.clone() }))
+        let (egress, cel, metrics) = (egress.clone(), cel.clone(), metrics.clone());
+        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress, cel, metrics }))
     }
 
     pub fn tokens(&self) -> Arc<dyn TokenAuthenticator> {
@@ -95,11 +105,20 @@ impl Issuers {
         let Some(file) = &mut self.file else { return Ok(()) };
         let Some(content) = file.changed()? else { return Ok(()) };
         file.accept(content.clone());
-        let config = read_config(&content, &self.disallowed)?;
+        let taken = self.take_over(&content).await;
+        match taken {
+            Ok(()) => self.metrics.reloaded(&content),
+            Err(_) => self.metrics.failed(),
+        }
+        taken
+    }
+
+    async fn take_over(&mut self, content: &[u8]) -> Result<(), String> {
+        let config = read_config(content, &self.disallowed, &self.cel)?;
         if config.anonymous != self.config.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".into());
         }
-        let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress)?;
+        let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress, &self.cel)?;
         // Tokens of the old issuers are good until the new ones are known.
         let _ = tokio::time::timeout(RELOAD_PATIENCE, join_all(next.iter().map(|i| discover(i)))).await;
         self.tokens.replace(union(&next));
@@ -121,13 +140,13 @@ async fn discover(issuer: &OidcAuthenticator) {
     }
 }
 
-fn read_config(content: &[u8], disallowed: &[String]) -> Result<AuthenticationConfig, String> {
+fn read_config(content: &[u8], disallowed: &[String], cel: &Cel) -> Result<AuthenticationConfig, String> {
     if content.trim_ascii().is_empty() {
         return Err("empty config data".into());
     }
     let document = kubelith_codec::yaml::read(content).map_err(|e| e.to_string())?;
     let config = AuthenticationConfig::decode(&document.value)?;
-    let errors = authentication_rules::validate(&config, disallowed, &NoExpressions);
+    let errors = authentication_rules::validate(&config, disallowed, cel);
     errors.into_result().map_err(|e| e.to_string())?;
     Ok(config)
 }
@@ -159,6 +178,7 @@ fn authenticators(
     algorithms: &[String],
     disallowed: &[String],
     egress: &Egress,
+    cel: &Cel,
 ) -> Result<Vec<Arc<OidcAuthenticator>>, String> {
     let make = |jwt: &JwtConfig| {
         let trust = match jwt.issuer.certificate_authority.as_str() {
@@ -173,7 +193,7 @@ fn authenticators(
         };
         let client = Arc::new(HttpClient::by(route, &tls, Credential::None, ISSUER_TIMEOUT)?);
         let clock = Arc::new(SystemClock);
-        let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, &NoExpressions, client, clock);
+        let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, cel, client, clock);
         made.map(Arc::new).map_err(|e| e.to_string())
     };
     config.jwt.iter().map(make).collect()

@@ -10,11 +10,13 @@ mod feed;
 mod files;
 mod front_proxy;
 mod issuers;
+mod metrics;
 mod objects;
 mod service_accounts;
 
 pub use client_cas::ClientCas;
 pub use feed::RolesProgress;
+pub use metrics::AccessMetrics;
 
 use crate::options::{AuthenticationOptions, Options};
 use authentication::{Authentication, Sources};
@@ -22,6 +24,7 @@ use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
 use kubelith_auth::authz::rbac::RbacIndex;
+use kubelith_auth::expression::{Cel, Selectors};
 use kubelith_auth::stats::TokenStats;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
@@ -45,16 +48,22 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub async fn new(options: &Options, client_cas: ClientCas) -> Result<Setup, String> {
+    pub async fn new(options: &Options, client_cas: ClientCas, metrics: AccessMetrics) -> Result<Setup, String> {
         let who = &options.authentication;
         let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir).await?;
         let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());
+        let cel = Cel::new(match options.features.enabled("AuthorizeWithSelectors") {
+            true => Selectors::Told,
+            false => Selectors::Untold,
+        });
         let sources = Sources {
             client_cas: &client_cas,
             keys: &keys,
             objects: &objects,
             legacy_use: &legacy_use,
             egress: &options.egress,
+            cel: &cel,
+            metrics: &metrics.authentication,
         };
         // Without a rule for anybody, strangers would have all rights.
         let anonymous_allowed = !options.authorization.allows_always();
@@ -66,6 +75,8 @@ impl Setup {
             nodes: nodes.clone(),
             node_features,
             route: options.egress.control_plane.clone(),
+            cel,
+            metrics,
         };
         let authorization = authorization::build(&options.authorization, knowledge)?;
         let policy = TokenPolicy { objects: objects.clone(), api_audiences: authentication.audiences.clone() };

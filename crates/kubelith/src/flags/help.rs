@@ -11,7 +11,7 @@ pub fn help() -> String {
     let mut out = String::from(
         "Kubelith is a Kubernetes API server in one binary: the API, the flags and the stored data of\n\
          kube-apiserver, with storage built in. It runs without any flag.\n\n\
-         Usage:\n  kubelith [flags]\n  kubelith store check|stats|backup|restore (see kubelith store --help)\n",
+         Usage:\n  kubelith [flags]\n  kubelith store check|stats|backup|restore (see kubelith store --help)\n  kubelith cel check|cost|eval (see kubelith cel --help)\n",
     );
     for section in SECTIONS.iter().filter(|s| !s.title.is_empty()) {
         let _ = writeln!(out, "\n{}:\n", section.title);

@@ -79,6 +79,35 @@ fn a_webhook_decides_or_fails() {
 }
 
 #[test]
+fn match_conditions_keep_requests_from_a_webhook() {
+    let hook = Stub::start(|_, body| {
+        let asked: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(asked["spec"]["resourceAttributes"]["namespace"], "kept");
+        let kind = r#""apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview""#;
+        Reply::Json(200, format!(r#"{{{kind},"status":{{"allowed":true}}}}"#))
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let kubeconfig = hook.kubeconfig(dir.path(), "hook");
+    let file = dir.path().join("authz.yaml");
+    let config = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n\
+         - {{type: Node, name: node}}\n- {{type: RBAC, name: rbac}}\n- type: Webhook\n  name: hook\n  webhook:\n    timeout: \
+         3s\n    subjectAccessReviewVersion: v1\n    matchConditionSubjectAccessReviewVersion: v1\n    failurePolicy: \
+         Deny\n    connectionInfo: {{type: KubeConfigFile, kubeConfigFile: \"{kubeconfig}\"}}\n    matchConditions:\n    - \
+         expression: has(request.resourceAttributes)\n    - expression: request.resourceAttributes.namespace == 'kept'\n"
+    );
+    std::fs::write(&file, config).unwrap();
+    let (server, _dir) = server(&[&format!("--authorization-config={}", file.display())]);
+    let ask = |path: &str| server.with_token(ALICE, "GET", path).status;
+    assert_eq!(ask("/api/v1/namespaces/kept/secrets"), 200);
+    assert_eq!(ask("/api/v1/namespaces/other/secrets"), 403);
+    let metrics = server.as_admin("GET", "/metrics", "").body;
+    let name = "apiserver_authorization_match_condition_exclusions_total{name=\"hook\",type=\"Webhook\"}";
+    assert!(metrics.lines().any(|line| line.starts_with(name)), "{metrics}");
+    assert!(metrics.contains("apiserver_authorization_match_condition_evaluation_seconds_count"), "{metrics}");
+}
+
+#[test]
 fn abac_and_the_order_of_modes() {
     let dir = tempfile::tempdir().unwrap();
     let policy = dir.path().join("abac.jsonl");

@@ -182,6 +182,49 @@ fn several_issuers_in_a_file_that_changes() {
     assert_eq!(server.who_has(&first.token(&one, "z", "")), Err(401));
 }
 
+#[test]
+fn expressions_make_users_of_claims() {
+    let key = signer();
+    let issuer = Issuer::start(&key);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("authn.yaml");
+    let write = |username: &str| {
+        let ca = issuer.ca_pem.replace('\n', "\n        ");
+        let text = format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n- issuer:\n    url: {}\n    \
+             audiences: [me]\n    certificateAuthority: |\n        {ca}\n  claimValidationRules:\n  - expression: \
+             claims.exp - claims.?iat.orValue(claims.exp) < 3600.0\n    message: too long\n  claimMappings:\n    username: \
+             {{expression: \"{username}\"}}\n    groups: {{expression: \"dyn(claims.groups).filter(g, g != \
+             'system:masters')\"}}\n  userValidationRules:\n  - expression: \"!user.username.startsWith('system:')\"\n    \
+             message: reserved\n",
+            issuer.url()
+        );
+        std::fs::write(dir.path().join("new"), text).unwrap();
+        std::fs::rename(dir.path().join("new"), &file).unwrap();
+    };
+    write("claims.sub");
+    let server = Server::start(&[&format!("--authentication-config={}", file.display())]);
+    let known = |name: &str| Ok(format!("{name} devs,system:authenticated"));
+    wait_until("known", || server.who_has(&issuer.token(&key, "ann", "")) == known("ann"));
+    assert_eq!(server.who_has(&issuer.token(&key, "system:ann", "")), Err(401), "a rule about users");
+    assert_eq!(server.who_has(&issuer.token(&key, "bob", r#","iat":1"#)), Err(401), "a rule about claims");
+
+    write("claims.sub +");
+    server.wait_for("a refused reload", || server.log().contains("claimMappings.username.expression"));
+    assert_eq!(server.who_has(&issuer.token(&key, "cleo", "")), known("cleo"), "still the first file");
+    write("'oidc:' + claims.sub");
+    wait_until("reloaded", || {
+        server.who_has(&issuer.token(&key, "dora", &format!(r#","n":{}"#, rand()))) == known("oidc:dora")
+    });
+    let metrics = server.as_admin("GET", "/metrics", "").body;
+    for status in ["failure", "success"] {
+        let name = "apiserver_authentication_config_controller_automatic_reloads_total";
+        let counted = |line: &&str| line.starts_with(name) && line.contains(&format!("status=\"{status}\""));
+        let line = metrics.lines().find(counted).unwrap_or_else(|| panic!("no {status} in {metrics}"));
+        assert!(line.ends_with(" 1"), "{line}");
+    }
+}
+
 /// Makes a token that no cache has seen.
 fn rand() -> u128 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() % 1_000_000_000

@@ -6,6 +6,7 @@ use crate::Rules;
 use crate::common::{Fields, SPEC, member, one_of, qualified_name, same_member, supported};
 use crate::expression::{self, Environment, Expression, Purpose, Variable};
 use crate::internal::shown;
+use kubelith_cel::parse::is_reserved;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1035_label, is_dns1123_subdomain};
@@ -16,30 +17,6 @@ const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_EXPRESSION: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
-/// Words of CEL that cannot be names.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 pub const VALIDATING: Rules = Rules {
     create: |_, policy| check_validating(policy, None),
@@ -212,7 +189,7 @@ impl<'a> Compiler<'a> {
 
 fn is_identifier(name: &str) -> bool {
     let is_word = name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
-    is_word && !name.starts_with(|c: char| c.is_ascii_digit()) && !RESERVED.contains(&name)
+    is_word && !name.starts_with(|c: char| c.is_ascii_digit()) && !is_reserved(name)
 }
 
 fn check_validation(

@@ -105,7 +105,7 @@ fn check_device_request(request: &Value, path: &Path<'_>, errors: &mut ErrorList
     } else {
         dns_subdomain(class, &class_path, errors);
     }
-    check_selectors(request.list("selectors"), &path.child("selectors"), errors);
+    check_selectors(request.list("selectors"), Stored::No, &path.child("selectors"), errors);
     let (count, count_path) = (request.number("count"), path.child("count"));
     match request.text("allocationMode") {
         "All" if count != 0 => {
@@ -137,7 +137,7 @@ fn check_toleration(toleration: &Value, path: &Path<'_>, errors: &mut ErrorList)
     }
 }
 
-fn check_selectors(selectors: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+fn check_selectors(selectors: &[Value], stored: Stored, path: &Path<'_>, errors: &mut ErrorList) {
     each(selectors, MAX_SELECTORS, path, errors, |selector, path, errors| {
         let path = path.child("cel");
         match selector.some("cel") {
@@ -147,7 +147,8 @@ fn check_selectors(selectors: &[Value], path: &Path<'_>, errors: &mut ErrorList)
             }
             Some(cel) => {
                 let purpose = Purpose::DeviceSelector;
-                let environment = Environment { purpose, has_params: false, variables: &[], is_stored: false };
+                let is_stored = stored == Stored::Yes;
+                let environment = Environment { purpose, has_params: false, variables: &[], is_stored };
                 let source = Expression::plain(cel.text("expression"));
                 expression::check(source, environment, &path.child("expression"), errors);
             }
@@ -169,6 +170,13 @@ fn check_constraint(constraint: &Value, requests: &Requests<'_>, path: &Path<'_>
         let detail = "a fully qualified name must be a domain and a name separated by a slash";
         errors.push(Error::invalid(&path, BadValue::json(name), detail));
     }
+}
+
+/// Whether expressions were there before: those may use what only newer servers let others use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Yes,
+    No,
 }
 
 /// Whether parameters were there before: those may be larger than what is taken now.
@@ -213,10 +221,14 @@ pub fn check_class(class: &Value, old: Option<&Value>) -> ErrorList {
 
 pub fn check_class_spec(class: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let spec = member(class, "spec");
-    check_selectors(spec.list("selectors"), &SPEC.child("selectors"), errors);
-    let before = old.map(|old| member(old, "spec").get("config"));
-    let is_same = before.is_some_and(|old| internal::same("[]DeviceClassConfiguration", old, spec.get("config")));
-    let parameters = if is_same { Parameters::Stored } else { Parameters::New };
+    let is_same = |form: &str, key: &str| {
+        let before = old.map(|old| member(old, "spec").get(key));
+        before.is_some_and(|old| internal::same(form, old, spec.get(key)))
+    };
+    // All as before, in the same order.
+    let stored = if is_same("[]DeviceSelector", "selectors") { Stored::Yes } else { Stored::No };
+    check_selectors(spec.list("selectors"), stored, &SPEC.child("selectors"), errors);
+    let parameters = if is_same("[]DeviceClassConfiguration", "config") { Parameters::Stored } else { Parameters::New };
     each(spec.list("config"), MAX_CONFIGURATIONS, &SPEC.child("config"), errors, |config, path, errors| {
         check_configuration(config, parameters, path, errors);
     });

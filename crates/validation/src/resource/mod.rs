@@ -1,5 +1,4 @@
 //! Devices: what drivers offer (slices), what there is to ask for (classes), and what is asked for and given (claims).
-//! Expressions of selectors are taken as they are, but for their length.
 
 mod claim;
 mod slice;

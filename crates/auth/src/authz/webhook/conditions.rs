@@ -6,6 +6,7 @@ use crate::expression::Expression;
 use crate::traits::Attributes;
 use kubelith_meta::{Map, Str, Value};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Expressions over the review that the webhook would get; all must be true.
 #[derive(Clone, Default)]
@@ -13,23 +14,57 @@ pub struct Conditions(pub Vec<(Str, Arc<dyn Expression>)>);
 
 impl Conditions {
     /// False: the webhook has no opinion. An error, if no condition is false, counts as its failure.
-    pub fn hold(&self, attributes: &Attributes) -> Result<bool, AuthError> {
+    pub fn hold(&self, attributes: &Attributes, observer: Option<&Observer>) -> Result<bool, AuthError> {
         if self.0.is_empty() {
             return Ok(true);
         }
-        let request = request(attributes);
+        let began = Instant::now();
         let mut errors = Vec::new();
+        let holds = self.none_is_false(attributes, &mut errors);
+        if let Some(observer) = observer {
+            let outcome = Outcome { took: began.elapsed(), failed: !errors.is_empty(), excluded: !holds };
+            observer.metrics.evaluated(&observer.authorizer, outcome);
+        }
+        if !holds {
+            return Ok(false);
+        }
+        AuthError::aggregate(errors).map_or(Ok(true), Err)
+    }
+
+    fn none_is_false(&self, attributes: &Attributes, errors: &mut Vec<AuthError>) -> bool {
+        let request = request(attributes);
         for (text, expression) in &self.0 {
             let wrong = |e: &str| AuthError::new(format!("cel evaluation error: expression '{text}' {e}"));
             match expression.evaluate(&request) {
                 Ok(Value::Bool(true)) => {}
-                Ok(Value::Bool(false)) => return Ok(false),
+                Ok(Value::Bool(false)) => return false,
                 Ok(_) => errors.push(wrong("eval result type should be bool")),
                 Err(e) => errors.push(wrong(&format!("resulted in error: {e}"))),
             }
         }
-        AuthError::aggregate(errors).map_or(Ok(true), Err)
+        true
     }
+}
+
+/// Who hears of the conditions of an authorizer.
+#[derive(Clone)]
+pub struct Observer {
+    pub authorizer: Str,
+    pub metrics: Arc<dyn ConditionMetrics>,
+}
+
+/// What came of the conditions for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    pub took: Duration,
+    /// One of them could not be evaluated.
+    pub failed: bool,
+    /// One of them is false: the webhook is not asked.
+    pub excluded: bool,
+}
+
+pub trait ConditionMetrics: Send + Sync {
+    fn evaluated(&self, authorizer: &str, outcome: Outcome);
 }
 
 /// The review's spec as expressions see it: what is empty is there all the same.

@@ -4,7 +4,7 @@ mod conditions;
 mod key;
 mod spec;
 
-pub use conditions::Conditions;
+pub use conditions::{ConditionMetrics, Conditions, Observer, Outcome};
 pub use spec::review_spec;
 
 use crate::error::AuthError;
@@ -55,6 +55,8 @@ pub struct WebhookPolicy {
     pub on_error: Verdict,
     /// None: it is asked about everything.
     pub conditions: Conditions,
+    /// Who hears what came of them.
+    pub observer: Option<Observer>,
 }
 
 pub struct WebhookAuthorizer {
@@ -106,7 +108,7 @@ impl WebhookAuthorizer {
 
 impl Authorizer for WebhookAuthorizer {
     fn authorize<'a>(&'a self, attributes: &'a Attributes) -> Answer<'a, Decision> {
-        match self.policy.conditions.hold(attributes) {
+        match self.policy.conditions.hold(attributes, self.policy.observer.as_ref()) {
             Ok(true) => {}
             Ok(false) => return Answer::Ready(Decision::no_opinion("")),
             Err(e) => return Answer::Ready(self.failed(e)),

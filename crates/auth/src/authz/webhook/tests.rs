@@ -10,6 +10,7 @@ fn policy() -> WebhookPolicy {
         unauthorized_ttl: Duration::from_secs(30),
         on_error: Verdict::NoOpinion,
         conditions: Conditions::default(),
+        observer: None,
     }
 }
 
@@ -160,21 +161,38 @@ fn huge_requests_are_not_kept() {
 
 #[test]
 fn conditions_choose_what_is_asked() {
-    use crate::expression::testing::Simple;
-    use crate::expression::{ExpressionCompiler, ResultKind, Subject};
-    let compile = |text: &str| (text.into(), Simple.compile(text, Subject::AccessReview, ResultKind::Bool).unwrap());
+    use crate::expression::{Cel, ExpressionCompiler, ResultKind, Subject};
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<(String, bool, bool)>>);
+    impl ConditionMetrics for Seen {
+        fn evaluated(&self, authorizer: &str, outcome: Outcome) {
+            self.0.lock().unwrap().push((authorizer.into(), outcome.failed, outcome.excluded));
+        }
+    }
+    let cel = Cel::default();
+    let compile = |text: &str| (text.into(), cel.compile(text, Subject::AccessReview, ResultKind::Bool).unwrap());
     let run = |conditions: &[&str]| {
         let server = Scripted::new([]);
         let client = ReviewClient::new(server.clone(), "u", NO_PAUSE);
         let conditions = Conditions(conditions.iter().map(|c| compile(c)).collect());
-        let policy = WebhookPolicy { conditions, on_error: Verdict::Deny, ..policy() };
+        let seen = Arc::new(Seen::default());
+        let observer = Some(Observer { authorizer: "hook".into(), metrics: seen.clone() });
+        let policy = WebhookPolicy { conditions, on_error: Verdict::Deny, observer, ..policy() };
         let webhook = WebhookAuthorizer::new(client, policy, clock_at(0));
         let decision = block_on(webhook.authorize(&attributes("x")));
-        (server.sent(), decision.verdict, decision.error.map(|e| e.to_string()).unwrap_or_default())
+        let seen = seen.0.lock().unwrap().clone();
+        let error = decision.error.map(|e| e.to_string()).unwrap_or_default();
+        ((server.sent(), decision.verdict, error), seen)
     };
-    let broken = "cel evaluation error: expression 'request.gone' resulted in error: no such key: gone".to_string();
-    assert_eq!(run(&[r#"request.user == "u""#]).0, 1);
-    assert_eq!(run(&[r#"request.user == "x""#]), (0, Verdict::NoOpinion, String::new()));
-    assert_eq!(run(&["request.gone", r#"request.user == "x""#]), (0, Verdict::NoOpinion, String::new()));
-    assert_eq!(run(&["request.gone", r#"request.user == "u""#]), (0, Verdict::Deny, broken));
+    let (good, other, gone) =
+        (r#"request.user == "u""#, r#"request.user == "x""#, r#"request.nonResourceAttributes.path == "/""#);
+    let broken =
+        format!("cel evaluation error: expression '{gone}' resulted in error: no such key: nonResourceAttributes");
+    let seen = |failed: bool, excluded: bool| vec![("hook".to_string(), failed, excluded)];
+    let asked = run(&[good]);
+    assert_eq!((asked.0.0, asked.1), (1, seen(false, false)));
+    assert_eq!(run(&[other]), ((0, Verdict::NoOpinion, String::new()), seen(false, true)));
+    assert_eq!(run(&[gone, other]), ((0, Verdict::NoOpinion, String::new()), seen(true, true)));
+    assert_eq!(run(&[gone, good]), ((0, Verdict::Deny, broken), seen(true, false)));
+    assert_eq!(run(&[]).1, []);
 }

@@ -7,8 +7,10 @@
 mod rules;
 mod shape;
 
+use super::Macros;
 use super::lexer::{Kind, Token, Tokens};
 use crate::error::{Issues, MAX_ISSUES};
+use crate::program::on_stack;
 
 /// How often the parser goes on after a mistake.
 const MAX_RECOVERIES: u32 = 30;
@@ -20,26 +22,23 @@ const SHALLOW: usize = 32;
 /// Enough for the deepest nesting that the rules allow, in bytes.
 const STACK: usize = 32 << 20;
 
-pub fn diagnose(source: &str, tokens: &Tokens) -> Issues {
+pub fn diagnose(source: &str, tokens: &Tokens, macros: Macros) -> Issues {
     let nests = |token: &&Token| matches!(token.kind, Kind::LParen | Kind::LBracket | Kind::LBrace | Kind::Question);
     if tokens.list.iter().filter(nests).count() <= SHALLOW {
-        return run(source, tokens);
+        return run(source, tokens, macros);
     }
-    let found = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || run(source, tokens));
-        thread.ok().and_then(|thread| thread.join().ok())
-    });
-    found.unwrap_or_else(|| {
+    on_stack(STACK, || run(source, tokens, macros)).unwrap_or_else(|| {
         let mut issues = Issues::new(source);
         issues.report_nowhere("Syntax error: the expression nests too deep to tell where");
         issues
     })
 }
 
-fn run(source: &str, tokens: &Tokens) -> Issues {
+fn run(source: &str, tokens: &Tokens, macros: Macros) -> Issues {
     let mut d = Diagnosis {
         source,
         tokens,
+        macros,
         at: 0,
         issues: Issues::new(source),
         later: Vec::new(),
@@ -106,6 +105,7 @@ enum Stop {
 struct Diagnosis<'a> {
     source: &'a str,
     tokens: &'a Tokens,
+    macros: Macros,
     at: usize,
     issues: Issues,
     /// What is wrong with the tree.

@@ -226,7 +226,7 @@ impl Diagnosis<'_> {
                 // What a mistake behind it leaves.
                 d.partial = Some(shape);
                 shape = match d.look(0)? {
-                    Kind::Dot if d.is_call()? => d.member_call()?,
+                    Kind::Dot if d.is_call()? => d.member_call(shape)?,
                     Kind::Dot => d.select()?,
                     Kind::LBracket => d.index()?,
                     _ => return Ok(shape),
@@ -246,13 +246,13 @@ impl Diagnosis<'_> {
         }
     }
 
-    fn member_call(&mut self) -> Parsed {
+    fn member_call(&mut self, target: Shape) -> Parsed {
         self.expect(Kind::Dot, only(&[Kind::Ident]))?;
         let name = self.expect(Kind::Ident, only(&[Kind::LParen]))?;
         let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
         let (args, stopped) = self.args();
         let text = name.map_or("", |n| n.text(self.source));
-        let shape = self.macro_call(text, true, &args, open);
+        let shape = self.macro_call(text, Some(target), &args, open);
         self.partial = Some(shape);
         stopped.map(|()| shape)
     }
@@ -372,7 +372,7 @@ impl Diagnosis<'_> {
         }
         let shape = match open {
             Some(open) if dotted => Shape::Other(open.start),
-            _ => self.macro_call(text, false, &args, open),
+            _ => self.macro_call(text, None, &args, open),
         };
         self.partial = Some(shape);
         stopped.map(|()| shape)

@@ -1,7 +1,7 @@
 //! What macros want to know of their arguments.
 
 use super::{Diagnosis, Token};
-use crate::parse::macros::{OVERWRITES, is_accumulator};
+use crate::parse::macros::{BIND_NAMES, BIND_NAMESPACE, OVERWRITES, is_accumulator};
 
 /// What was parsed, and where its tree would be.
 #[derive(Clone, Copy)]
@@ -34,26 +34,39 @@ impl Shape {
 
 impl Diagnosis<'_> {
     /// Tells what is wrong with the arguments of a macro.
-    pub(super) fn macro_call(&mut self, name: &str, receiver: bool, args: &[Shape], open: Option<Token>) -> Shape {
+    pub(super) fn macro_call(
+        &mut self,
+        name: &str,
+        target: Option<Shape>,
+        args: &[Shape],
+        open: Option<Token>,
+    ) -> Shape {
         let at = open.map_or(0, |o| o.start);
-        let wrong = match (name, receiver, args) {
-            ("has", false, [Shape::Select(_)]) => return Shape::Select(at),
-            ("has", false, [arg]) => Some((arg.offset(), "invalid argument to has() macro".to_owned())),
-            ("all" | "exists" | "exists_one", true, [arg, _]) => {
+        let has = self.macros;
+        let wrong = match (name, target, args) {
+            ("has", None, [Shape::Select(_)]) => return Shape::Select(at),
+            ("has", None, [arg]) => Some((arg.offset(), "invalid argument to has() macro".to_owned())),
+            ("all" | "exists" | "exists_one", Some(_), [arg, _]) => {
                 self.not_a_variable(*arg, "argument must be a simple name")
             }
-            ("map", true, [arg, _] | [arg, _, _]) | ("filter" | "sortBy", true, [arg, _]) => {
+            ("sortBy", _, _) if !has.sort_by => None,
+            ("map", Some(_), [arg, _] | [arg, _, _]) | ("filter" | "sortBy", Some(_), [arg, _]) => {
                 self.not_a_variable(*arg, "argument is not an identifier")
             }
-            ("optMap" | "optFlatMap", true, [arg, _]) if !matches!(arg, Shape::Ident(_)) => {
+            ("optMap" | "optFlatMap", Some(_), [arg, _]) if !matches!(arg, Shape::Ident(_)) => {
                 Some((arg.offset(), format!("{name}() variable name must be a simple identifier")))
             }
-            ("all" | "exists" | "exists_one" | "existsOne", true, [first, second, _])
+            ("all" | "exists" | "exists_one" | "existsOne", Some(_), [first, second, _])
             | (
                 "transformList" | "transformMap" | "transformMapEntry",
-                true,
+                Some(_),
                 [first, second, _] | [first, second, _, _],
             ) => self.not_two_variables(*first, *second),
+            ("bind", Some(Shape::Ident(target)), [arg, _, _])
+                if has.bind && self.name_at(target) == BIND_NAMESPACE && !matches!(arg, Shape::Ident(_)) =>
+            {
+                Some((arg.offset(), BIND_NAMES.to_owned()))
+            }
             _ => None,
         };
         match wrong {

@@ -1,0 +1,201 @@
+//! Hands millions of texts to the parser, the checker and the evaluator: `fuzz [count] [seed]`. Ends with a panic if one
+//! does, and shows how much memory is in use on the way, and the longest time that one text took.
+
+use kubelith_cel::{Env, Program, Type, Val, estimate};
+use kubelith_meta::Value;
+use std::time::{Duration, Instant};
+
+const LIMIT: u64 = 100_000;
+/// What one text may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How deep expressions are made.
+const DEPTH: u32 = 4;
+
+const LEAVES: [&str; 32] = [
+    "x",
+    "l",
+    "m",
+    "s",
+    "1",
+    "0",
+    "-9223372036854775808",
+    "9223372036854775807",
+    "2u",
+    "1.5",
+    "1e300",
+    "''",
+    "'aé😀'",
+    "b'\\xff'",
+    "true",
+    "false",
+    "null",
+    "[]",
+    "{}",
+    "[1, 2]",
+    "{'a': 1}",
+    "duration('1h')",
+    "timestamp('2024-01-01T00:00:00Z')",
+    "double('NaN')",
+    "optional.none()",
+    "quantity('1Gi')",
+    "ip('::1')",
+    "cidr('10.0.0.0/8')",
+    "semver('1.2.3')",
+    "url('https://a.b/c')",
+    "type(1)",
+    "'(a|b)*c'",
+];
+const SHAPES: [&str; 56] = [
+    "(A + B)",
+    "(A - B)",
+    "(A * B)",
+    "(A / B)",
+    "(A % B)",
+    "(A < B)",
+    "(A == B)",
+    "(A && B)",
+    "(A || B)",
+    "(A in B)",
+    "A[B]",
+    "A[?B]",
+    "A.?a",
+    "A.a",
+    "has(A.a)",
+    "(A ? B : B)",
+    "!A",
+    "-A",
+    "[A, B]",
+    "{A: B}",
+    "[?A]",
+    "A.map(e, e)",
+    "A.map(e, B)",
+    "A.filter(e, B)",
+    "A.all(e, e == B)",
+    "A.exists(e, B)",
+    "A.exists_one(e, B)",
+    "A.all(i, e, e == B)",
+    "A.transformList(i, e, e)",
+    "A.transformMap(i, e, B)",
+    "A.optMap(e, B)",
+    "A.orValue(B)",
+    "dyn(A)",
+    "size(A)",
+    "string(A)",
+    "int(A)",
+    "double(A)",
+    "bytes(A)",
+    "duration(A)",
+    "timestamp(A)",
+    "dyn(A).contains(dyn(B))",
+    "dyn(A).matches(dyn(B))",
+    "dyn(A).split(dyn(B))",
+    "dyn(A).replace(dyn(B), 'x', 2)",
+    "dyn(A).substring(dyn(B))",
+    "dyn(A).join(dyn(B))",
+    "dyn(A).format([dyn(B)])",
+    "A.sortBy(e, e)",
+    "dyn(A).flatten(dyn(B))",
+    "lists.range(dyn(A))",
+    "sets.contains(dyn(A), dyn(B))",
+    "dyn(A).getHours(dyn(B))",
+    "dyn(A).add(dyn(B))",
+    "dyn(A).isGreaterThan(dyn(B))",
+    "cel.bind(v, A, v == B)",
+    "dyn(A).findAll(dyn(B), 3)",
+];
+const JUNK: [&str; 24] = [
+    "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "'", "\"", "\\", "&", "&&", "||", "=", "==", "in", "é", "\u{0}",
+    "`", "'''", "0x",
+];
+
+/// xorshift64*: enough to make texts, and the same ones for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % sides
+    }
+
+    fn expression(&mut self, depth: u32) -> String {
+        if depth == 0 || self.roll(4) == 0 {
+            return LEAVES[self.roll(LEAVES.len())].to_owned();
+        }
+        let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
+        let mut out = String::new();
+        for c in SHAPES[self.roll(SHAPES.len())].chars() {
+            match c {
+                'A' => out.push_str(&a),
+                'B' => out.push_str(&b),
+                other => out.push(other),
+            }
+        }
+        out
+    }
+
+    /// A text with something wrong in it, mostly.
+    fn broken(&mut self) -> String {
+        let mut text: Vec<char> = self.expression(3).chars().collect();
+        for _ in 0..=self.roll(3) {
+            let at = self.roll(text.len() + 1);
+            match self.roll(3) {
+                0 if at < text.len() => {
+                    text.remove(at);
+                }
+                1 => text.truncate(at),
+                _ => text.splice(at..at, JUNK[self.roll(JUNK.len())].chars()).for_each(drop),
+            }
+        }
+        text.into_iter().collect()
+    }
+}
+
+/// What the process has in memory, in MiB.
+fn memory() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) / 256
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<u64>().expect("a number"));
+    let (count, seed) = (arguments.next().unwrap_or(100_000), arguments.next().unwrap_or(1));
+    let mut dice = Dice(seed.max(1));
+    let libraries = kubelith_cel::env::Libraries::ALL.iter().chain([kubelith_cel::libraries::Library::Bindings]);
+    let env = Env::with(libraries)
+        .variable("x", Type::Dyn)
+        .variable("l", Type::list(Type::Int))
+        .variable("m", Type::map(Type::String, Type::Dyn))
+        .variable("s", Type::String);
+    let object = Value::from([("a", Value::Int(1)), ("b", Value::Array(vec![Value::Null, Value::Float(0.5)]))]);
+    let list = || Val::flat([Val::Int(1), Val::Int(2)]);
+    let variables = vec![Some(Val::json(&object)), Some(list()), Some(Val::json(&object)), Some(Val::Str("aé"))];
+    let (mut compiled, mut values, mut slowest) = (0u64, 0u64, Duration::ZERO);
+    for i in 0..count {
+        let text = if dice.roll(3) == 0 { dice.broken() } else { dice.expression(DEPTH) };
+        let began = Instant::now();
+        match env.compile(&text) {
+            Err(issues) => assert!(!issues.to_string().is_empty(), "{text}"),
+            Ok(checked) => {
+                compiled += 1;
+                let cost = estimate::cost(&checked, estimate::Sizes::Unknown);
+                assert!(cost.min <= cost.max, "{text}");
+                if let Ok(program) = Program::new(&env, &checked) {
+                    let (result, _) = program.eval_within(&variables, LIMIT);
+                    if let Ok(value) = result {
+                        values += 1;
+                        assert!(value.to_string().len() < 64 << 20, "{text}");
+                    }
+                }
+            }
+        }
+        let took = began.elapsed();
+        assert!(took < PATIENCE, "{took:?}: {text}");
+        slowest = slowest.max(took);
+        if (i + 1).is_multiple_of((count / 10).max(1)) {
+            println!("{} texts, {compiled} compiled, {values} values, {} MiB, slowest {slowest:?}", i + 1, memory());
+        }
+    }
+}

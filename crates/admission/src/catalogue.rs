@@ -12,10 +12,23 @@ use crate::plugins::{
     PodSecurity, PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, Signers, StorageObjectInUseProtection,
     TaintNodesByCondition,
 };
+use crate::policies::ValidatingAdmissionPolicy;
+use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use futures::future::BoxFuture;
 use kubelith_auth::Authorizer;
+use kubelith_auth::hook::Hooks;
+use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Operation;
+use std::path::Path;
 use std::sync::Arc;
+
+pub type HookFactory = Arc<dyn Fn(Option<&Path>) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
+
+/// Finds custom resources: of a namespace, unless that is empty, and of a name, unless all are meant.
+pub type FindCustom = Arc<
+    dyn Fn(GroupVersionResource, Str, Option<Str>) -> BoxFuture<'static, Result<Vec<Value>, Status>> + Send + Sync,
+>;
 
 /// What plugins are made from.
 #[derive(Clone)]
@@ -30,6 +43,10 @@ pub struct Config {
     pub unreachable_toleration_seconds: i64,
     /// `--admission-control-config-file`.
     pub configuration: Configuration,
+    /// The way to webhooks, with the credentials of a kubeconfig file if there is one.
+    pub hooks: HookFactory,
+    /// The way to custom resources, which policies may take parameters from.
+    pub custom: FindCustom,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -162,9 +179,15 @@ const PLUGINS: &[Plugin] = {
         Plugin::named("JobValidation", On),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
         Plugin::named("MutatingAdmissionPolicy", On),
-        Plugin::named("MutatingAdmissionWebhook", On),
-        Plugin::named("ValidatingAdmissionPolicy", On),
-        Plugin::named("ValidatingAdmissionWebhook", On),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
+            ..Plugin::named("MutatingAdmissionWebhook", On).admits(ANY)
+        },
+        Plugin::on("ValidatingAdmissionPolicy", |c| Box::new(ValidatingAdmissionPolicy::new(c))).validates(ANY),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?))),
+            ..Plugin::named("ValidatingAdmissionWebhook", On).validates(ANY)
+        },
         Plugin::named("ResourceQuota", On),
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]
@@ -262,6 +285,8 @@ mod tests {
             not_ready_toleration_seconds: 300,
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),
+            hooks: Arc::new(|_| Ok(Arc::new(kubelith_auth::hook::NoHooks))),
+            custom: Arc::new(|_, _, _| Box::pin(std::future::ready(Ok(Vec::new())))),
             observer: Arc::new(()),
         };
         let count = |switches: Switches| build(&config, &switches).unwrap().members.len();

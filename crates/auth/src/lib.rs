@@ -13,6 +13,7 @@ mod json;
 pub mod jwt;
 pub mod objects;
 pub mod oidc;
+pub mod hook;
 pub mod remote;
 pub mod reviews;
 pub mod service_account;
@@ -27,6 +28,6 @@ pub use error::AuthError;
 pub use kubelith_meta::time as clock;
 pub use traits::{
     Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
-    TokenAuthenticator, Verdict,
+    Selector, TokenAuthenticator, Verdict,
 };
 pub use user::User;

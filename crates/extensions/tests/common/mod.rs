@@ -7,6 +7,7 @@ use kubelith_kube::{Install, install, strategies};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_registry::admission::AdmitAll;
+use kubelith_server::proxy::hook::{HookClients, HookConfig};
 use kubelith_server::Delegate;
 use kubelith_server::api::Api;
 use kubelith_server::discovery::{Discovery, Source};
@@ -64,7 +65,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         garbage_collection: true,
         metrics: Arc::new(ExtensionsMetrics::new(&metrics.registry)),
         counts: Some(counts.clone()),
-        resolve: Arc::new(|_, name, _| Err(format!("service {name:?} not found"))),
+        hooks: HookClients::new(HookConfig::direct(Arc::new(|_, name, _| Err(format!("service {name:?} not found"))))),
         webhook_timeout,
     };
     let openapi = OpenApi::new(library);

@@ -1,13 +1,16 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
+use kubelith_admission::{FindCustom, HookFactory};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::Value;
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_registry::Objects;
@@ -17,9 +20,10 @@ use kubelith_server::handlers::Limits;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
-use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::metrics::Metrics;
 use kubelith_server::openapi::{Library, OpenApi};
+use kubelith_server::proxy::hook::{HookClients, HookConfig, Resolve, Users};
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
 
@@ -53,6 +57,8 @@ pub struct Shared<'a> {
     pub openapi: Arc<OpenApi>,
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
+    /// From services to addresses.
+    pub resolve: Resolve,
     pub access: Access,
     /// What clients' credentials are checked against, as it is now, to be told to extension servers.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
@@ -72,6 +78,11 @@ impl<'a> Shared<'a> {
         authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
         let objects = Objects::new();
+        let routing = match options.aggregator.route_to_endpoints {
+            true => Routing::Endpoints,
+            false => Routing::ClusterIp,
+        };
+        let resolve = services::resolver(objects.clone(), routing);
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
             authorizer: access.authorizer.clone(),
@@ -82,6 +93,8 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
+            hooks: hooks(options, resolve.clone()),
+            custom: custom_resources(frame.client.clone()),
             observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
         };
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
@@ -137,6 +150,7 @@ impl<'a> Shared<'a> {
             discovery,
             openapi: OpenApi::new(library()),
             admission,
+            resolve,
             access,
             authentication,
             clock,
@@ -145,6 +159,35 @@ impl<'a> Shared<'a> {
         };
         Ok((shared, Builtin { routes, entries }))
     }
+}
+
+/// The way to admission webhooks, as whom a kubeconfig file says.
+fn hooks(options: &Options, resolve: Resolve) -> HookFactory {
+    let egress = options.egress.clone();
+    Arc::new(move |kubeconfig| {
+        let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
+        let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
+        Ok(HookClients::new(HookConfig { resolve: resolve.clone(), users, cluster, control_plane }))
+    })
+}
+
+/// Custom resources, read as every client reads them.
+fn custom_resources(client: LoopbackClient) -> FindCustom {
+    Arc::new(move |resource, namespace, name| {
+        let client = client.clone();
+        Box::pin(async move {
+            let all = ResourceRef::new(&resource).namespace(&namespace);
+            let Some(name) = name else {
+                let list = client.list(&all).await?;
+                return Ok(list.get("items").and_then(Value::as_array).unwrap_or(&[]).to_vec());
+            };
+            match client.get(&all.name(&name)).await {
+                Ok(object) => Ok(vec![object]),
+                Err(status) if status.is_not_found() => Ok(Vec::new()),
+                Err(status) => Err(status),
+            }
+        })
+    })
 }
 
 /// The built-in groups, for the server that serves them.

@@ -8,7 +8,7 @@ pub use binding::Bind;
 pub use eviction::Evict;
 
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Resource};
 use kubelith_server::api::ActionCall;
 use kubelith_server::handlers::options::WriteOptions;
@@ -33,11 +33,13 @@ impl Deed {
         let call = Call {
             user: request.user.clone(),
             resource: pods.descriptor.group_resource(),
+            version: info.version.clone(),
             kind: pods.descriptor.storage.kind.clone(),
             namespace: info.namespace.clone(),
             name: named,
             subresource: info.subresource.clone(),
             mode: options.mode,
+            deadline: request.request.deadline().map(Into::into),
             warnings: request.warnings.clone(),
         };
         pods.ensure_namespace(&call, &mut object)?;
@@ -53,14 +55,14 @@ impl Deed {
     async fn admit(&mut self, pods: &Resource, request: &ActionCall) -> Result<(), Status> {
         let call = self.admitted_call(request);
         let options = Some(&self.options.object);
-        let asked = Request { call: &call, operation: Operation::Create, old: None, options };
+        let asked = pods.asks(&call, Operation::Create, None, options);
         pods.admission.admit(asked, &mut self.object).await
     }
 
     async fn validate(&self, pods: &Resource, request: &ActionCall) -> Result<(), Status> {
         let call = self.admitted_call(request);
         let options = Some(&self.options.object);
-        let asked = Request { call: &call, operation: Operation::Create, old: None, options };
+        let asked = pods.asks(&call, Operation::Create, None, options);
         pods.admission.validate(asked, &self.object).await
     }
 

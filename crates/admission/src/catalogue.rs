@@ -12,7 +12,7 @@ use crate::plugins::{
     PodSecurity, PodTopologyLabels, Priority, RuntimeClass, ServiceAccount, Signers, StorageObjectInUseProtection,
     TaintNodesByCondition,
 };
-use crate::policies::ValidatingAdmissionPolicy;
+use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use futures::future::BoxFuture;
 use kubelith_auth::Authorizer;
@@ -178,7 +178,7 @@ const PLUGINS: &[Plugin] = {
             .validates(UPDATE),
         Plugin::named("JobValidation", On),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
-        Plugin::named("MutatingAdmissionPolicy", On),
+        Plugin::on("MutatingAdmissionPolicy", |c| Box::new(MutatingAdmissionPolicy::new(c))).admits(ANY),
         Plugin {
             make: Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
             ..Plugin::named("MutatingAdmissionWebhook", On).admits(ANY)

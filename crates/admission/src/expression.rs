@@ -3,6 +3,9 @@
 use crate::attributes::{name_of, namespace_of, resource_of};
 use kubelith_auth::{Answer, Attributes, Authorizer, Selector, Verdict};
 use kubelith_cel::admission::{self, Sees};
+use kubelith_cel::decl::Functions;
+use kubelith_cel::env::BASE as BASE_LIBRARIES;
+use kubelith_cel::libraries::Library;
 use kubelith_cel::value::{self, AuthorizerHandle, AuthzRequest, DecisionVal, Opaque, Res, ResourceCheck};
 use kubelith_cel::{Activation, Declared, Env, EvalError, Program, Type, Val};
 use kubelith_meta::user::User;
@@ -18,6 +21,8 @@ const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 static BASE: LazyLock<Env> = LazyLock::new(Env::base);
+static MUTATION: LazyLock<Arc<Functions>> =
+    LazyLock::new(|| Functions::new(BASE_LIBRARIES.iter().chain(&[Library::JsonPatch]).map(|l| l.functions())));
 static REQUEST: LazyLock<Declared> = LazyLock::new(admission::request);
 static NAMESPACE: LazyLock<Declared> = LazyLock::new(admission::namespace);
 
@@ -162,6 +167,11 @@ impl Composition {
         let env = admission::env(&BASE, Sees { params, authorizer: false });
         let own = self.env.variables().iter().filter(|v| v.name.starts_with(VARIABLES));
         own.fold(env, |env, variable| env.variable(&variable.name, variable.cel.clone()))
+    }
+
+    /// The same names, and the types and functions of mutations.
+    pub fn of_mutations(&self) -> Env {
+        self.env.clone().functions_of(MUTATION.clone()).mutation()
     }
 
     /// Evaluates the variables, then runs `then` with them. One that fails says so where it is used.

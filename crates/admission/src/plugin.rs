@@ -1,9 +1,9 @@
 //! What a plugin is. The chain of them is the `Admission` that the registry sees.
 
-use crate::webhooks::Memory;
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::Request;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -38,12 +38,31 @@ pub trait Plugin: Send + Sync + 'static {
     }
 }
 
+/// What the first round leaves for the second, of webhooks or of policies.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// The object as they left it.
+    pub left: Option<Value>,
+    /// Those that were asked and want to be asked again if anything changes after them.
+    pub waiting: HashSet<String>,
+    /// Those that are.
+    pub again: HashSet<String>,
+}
+
+impl Memory {
+    /// Takes note that the object was changed.
+    pub fn changed(&mut self) {
+        self.again.extend(self.waiting.drain());
+    }
+}
+
 /// Mutating plugins are asked once, and once more if something outside of this server changed the object.
 #[derive(Default)]
 pub struct Round {
     second: AtomicBool,
     repeat: AtomicBool,
     webhooks: Mutex<Option<Box<Memory>>>,
+    policies: Mutex<Option<Box<Memory>>>,
 }
 
 impl Round {
@@ -67,5 +86,10 @@ impl Round {
     /// What webhooks remember from one round to the next.
     pub fn webhooks(&self) -> MutexGuard<'_, Option<Box<Memory>>> {
         self.webhooks.lock().expect("no panic under this lock")
+    }
+
+    /// The same for policies.
+    pub fn policies(&self) -> MutexGuard<'_, Option<Box<Memory>>> {
+        self.policies.lock().expect("no panic under this lock")
     }
 }

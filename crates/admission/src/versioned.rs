@@ -27,7 +27,12 @@ pub async fn convert(request: Request<'_>, object: Value, kind: &GroupVersionKin
 }
 
 /// What a patch made of an object, read again by its type. The error is that of Go's decoder.
-pub fn decode(request: Request<'_>, patched: Value, kind: &GroupVersionKind) -> Result<Value, String> {
+pub fn decode(
+    request: Request<'_>,
+    patched: Value,
+    kind: &GroupVersionKind,
+    strictness: Strictness,
+) -> Result<Value, String> {
     if is_custom(request) {
         if patched.str_at(&["kind"]).is_empty() {
             return Err(format!("Object 'Kind' is missing in '{}'", json::to_string(&patched)));
@@ -40,7 +45,12 @@ pub fn decode(request: Request<'_>, patched: Value, kind: &GroupVersionKind) -> 
         let (name, version) = (&given.kind, given.group_version());
         return Err(format!("no kind \"{name}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""));
     };
-    let mut object = typed::decode(&text, &schema, Strictness::Lenient).map_err(|e| e.to_string())?.value;
+    let decoded = typed::decode(&text, &schema, strictness).map_err(|e| e.to_string())?;
+    if !decoded.strict.is_empty() {
+        let problems: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        return Err(format!("strict decoding error: {}", problems.join(", ")));
+    }
+    let mut object = decoded.value;
     let map = object.make_object();
     map.insert("apiVersion", given.api_version());
     map.insert("kind", given.kind.clone());

@@ -1,15 +1,27 @@
 //! What bindings hand to the expressions of a policy: objects of any kind, by name or by labels.
 
 use super::policy::{Binding, Policy};
-use crate::attributes::namespace_of;
+use crate::attributes::{is_namespace, namespace_of};
 use crate::catalogue::FindCustom;
 use kubelith_meta::selector::LabelSelector;
-use kubelith_meta::{GroupVersionKind, GroupVersionResource, Str, Value};
+use kubelith_meta::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Request;
-use kubelith_registry::objects::parse;
+use kubelith_registry::objects::{Collection, parse};
 use kubelith_registry::{Objects, Resource};
 use kubelith_schema::Scope;
 use std::sync::Arc;
+
+/// The namespace of a request, unless that is about a namespace itself.
+pub async fn namespace(namespaces: &Collection, request: Request<'_>) -> Result<Option<Value>, Status> {
+    let name = namespace_of(request);
+    if name.is_empty() || is_namespace(request) {
+        return Ok(None);
+    }
+    match namespaces.find("", name).await? {
+        Some(found) => Ok(parse(&found)),
+        None => Err(Status::not_found(&GroupResource::new("", "namespaces"), name)),
+    }
+}
 
 pub struct Params {
     pub objects: Arc<Objects>,

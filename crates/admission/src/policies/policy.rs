@@ -57,6 +57,8 @@ pub struct Policy {
     pub constraints: Match,
     pub failure_policy: FailurePolicy,
     pub param_kind: Option<GroupVersionKind>,
+    /// Whether it is run again after others have changed the object.
+    pub is_reinvoked: bool,
     spec: Value,
     compiled: OnceLock<Expressions>,
 }
@@ -68,6 +70,14 @@ pub struct Expressions {
     pub validations: Vec<Validation>,
     /// Key, expression and its text.
     pub annotations: Vec<(Str, Compiled, Str)>,
+    pub mutations: Vec<Mutation>,
+}
+
+/// One way in which a policy changes objects.
+pub enum Mutation {
+    /// Merged into the object.
+    Apply(Compiled),
+    JsonPatch(Compiled),
 }
 
 pub struct Validation {
@@ -89,6 +99,7 @@ impl Policy {
             constraints: Match::read(spec.get("matchConstraints").unwrap_or(&Value::Null)),
             failure_policy: FailurePolicy::read(&spec),
             param_kind,
+            is_reinvoked: spec.str_at(&["reinvocationPolicy"]) == "IfNeeded",
             spec,
             compiled: OnceLock::new(),
         }
@@ -127,7 +138,18 @@ impl Policy {
             let source = annotation.str_at(&["valueExpression"]);
             (Str::from(annotation.str_at(&["key"])), composition.compile(source), Str::from(source))
         };
+        let mutation_env = composition.of_mutations();
+        let mutation = |mutation: &Value| match mutation.str_at(&["patchType"]) {
+            "JSONPatch" => {
+                Mutation::JsonPatch(Compiled::new(&mutation_env, mutation.str_at(&["jsonPatch", "expression"])))
+            }
+            _ => {
+                let source = mutation.str_at(&["applyConfiguration", "expression"]);
+                Mutation::Apply(Compiled::new(&mutation_env, source))
+            }
+        };
         Expressions {
+            mutations: list(&self.spec, "mutations").iter().map(mutation).collect(),
             conditions: Conditions::of(conditions),
             validations: list(&self.spec, "validations").iter().map(validation).collect(),
             annotations: list(&self.spec, "auditAnnotations").iter().map(annotation).collect(),
@@ -145,6 +167,10 @@ fn used_variables(spec: &Value) -> Vec<&Value> {
         ("auditAnnotations", &["valueExpression"]),
     ] {
         texts.extend(list(spec, key).iter().flat_map(|entry| members.iter().map(|m| entry.str_at(&[m]))));
+    }
+    for mutation in list(spec, "mutations") {
+        texts.push(mutation.str_at(&["applyConfiguration", "expression"]));
+        texts.push(mutation.str_at(&["jsonPatch", "expression"]));
     }
     let mut used: Vec<&Value> = Vec::new();
     // A variable sees those before it, so the last ones say first what they use.

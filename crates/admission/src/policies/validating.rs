@@ -1,9 +1,9 @@
 //! ValidatingAdmissionPolicy: requests are refused, warned of or noted by expressions.
 
-use super::params::Params;
+use super::params::{Params, namespace};
 use super::policy::{Binding, Policy};
 use super::source::{Bound, Source};
-use crate::attributes::{Seen, is_exempt, is_namespace, namespace_of};
+use crate::attributes::{Seen, is_exempt};
 use crate::catalogue::Config;
 use crate::expression::{Asker, FailurePolicy, Inputs, Matched, describe};
 use crate::observe::Observer;
@@ -15,10 +15,10 @@ use kubelith_auth::Authorizer;
 use kubelith_cel::Val;
 use kubelith_codec::json;
 use kubelith_meta::status::{Cause, Reason};
-use kubelith_meta::{GroupResource, Status, Str, Value};
+use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Request;
-use kubelith_registry::objects::{Collection, parse};
+use kubelith_registry::objects::Collection;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -177,7 +177,7 @@ impl ValidatingAdmissionPolicy {
             *value = other;
         }
         let [new, old] = &made;
-        let namespace = self.namespace(request).await?;
+        let namespace = namespace(&self.namespaces, request).await?;
         let asker = Asker::new(&self.authorizer, request);
         let mut described = describe(request, &seen.kind);
         described.set_at(&["resource", "group"], Value::String(seen.resource.group.clone()));
@@ -195,18 +195,6 @@ impl ValidatingAdmissionPolicy {
             self.evaluate(policy, request, &inputs)
         };
         Ok(params.iter().map(run).collect())
-    }
-
-    /// The namespace of the request, unless that is about a namespace itself.
-    async fn namespace(&self, request: Request<'_>) -> Result<Option<Value>, Status> {
-        let name = namespace_of(request);
-        if name.is_empty() || is_namespace(request) {
-            return Ok(None);
-        }
-        match self.namespaces.find("", name).await? {
-            Some(found) => Ok(parse(&found)),
-            None => Err(Status::not_found(&GroupResource::new("", "namespaces"), name)),
-        }
     }
 
     fn evaluate(&self, policy: &Policy, request: Request<'_>, inputs: &Inputs<'_>) -> Outcome {

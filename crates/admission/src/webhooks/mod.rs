@@ -14,7 +14,8 @@ mod source;
 mod tests;
 mod validating;
 
-pub use mutating::{Memory, MutatingAdmissionWebhook};
+pub use mutating::MutatingAdmissionWebhook;
+pub(crate) use mutating::keep_owners;
 pub use validating::ValidatingAdmissionWebhook;
 
 use crate::attributes::Seen;

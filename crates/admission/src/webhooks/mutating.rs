@@ -8,7 +8,7 @@ use super::review::{Power, Response, Texts};
 use crate::attributes::{Seen, is_exempt};
 use crate::catalogue::Config;
 use crate::expression::FailurePolicy;
-use crate::plugin::{Plugin, Round, Verdict};
+use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
 use crate::versioned::{self, Changing};
 use kubelith_codec::json;
@@ -17,7 +17,6 @@ use kubelith_merge::managers::Managed;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::Request;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,23 +33,6 @@ impl MutatingAdmissionWebhook {
     pub fn new(config: &Config, plugin: Option<&[u8]>) -> Result<MutatingAdmissionWebhook, String> {
         let webhooks = Webhooks::new(config, plugin, "mutatingwebhookconfigurations", Power::Mutating)?;
         Ok(MutatingAdmissionWebhook(webhooks))
-    }
-}
-
-/// What the first round leaves for the second.
-#[derive(Debug, Default)]
-pub struct Memory {
-    /// The object as webhooks left it.
-    left: Option<Value>,
-    /// Those that were asked and want to be asked again if anything changes after them.
-    waiting: HashSet<String>,
-    /// Those that are.
-    again: HashSet<String>,
-}
-
-impl Memory {
-    fn changed(&mut self) {
-        self.again.extend(self.waiting.drain());
     }
 }
 
@@ -132,7 +114,7 @@ impl Webhooks {
         let hook = invocation.hook;
         let place = format!("round_{}_index_{}", u8::from(round.is_second()), invocation.place);
         let (caller, began) = (self.caller(), Instant::now());
-        let texts = Texts::new(Some(changing.object()), changing.old());
+        let texts = Texts::new(request, Some(changing.object()), changing.old());
         let asked = match caller.ask(request, invocation, &texts).await {
             Ok(response) => apply(request, changing, invocation.seen, hook, response),
             Err(failure) => Err(failure),
@@ -216,7 +198,7 @@ fn apply(
     // Paths may reach into what is kept as text.
     json::unfold_fields(&mut patched);
     patch.apply(&mut patched, MAX_COPIED_BYTES).map_err(|e| internal(&e))?;
-    let mut patched = versioned::decode(request, patched, &seen.kind).map_err(|why| internal(&why))?;
+    let mut patched = versioned::decode(request, patched, &seen.kind, json::Strictness::Lenient).map_err(|why| internal(&why))?;
     let changed = !is_same(changing.object(), &patched);
     versioned::complete(request, &mut patched).map_err(|why| Failure::Other(Status::unknown(why)))?;
     changing.replace(patched);
@@ -237,7 +219,7 @@ fn is_same(before: &Value, after: &Value) -> bool {
 }
 
 /// Owners that cannot be read are nobody's: those from before admission stay.
-fn keep_owners(request: Request<'_>, object: &mut Value, before: Option<Value>) {
+pub(crate) fn keep_owners(request: Request<'_>, object: &mut Value, before: Option<Value>) {
     if object.is_null() || object.at(&MANAGED_FIELDS) == before.as_ref() {
         return;
     }

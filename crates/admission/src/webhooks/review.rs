@@ -3,6 +3,7 @@
 use super::hook::ReviewVersion;
 use crate::attributes::{Seen, name_of, namespace_of};
 use crate::expression::{options_of, user_info};
+use crate::versioned;
 use kubelith_codec::{base64, json};
 use kubelith_meta::text::{json_kind, quote};
 use kubelith_meta::{GroupVersionKind, Status, Value};
@@ -21,9 +22,16 @@ pub struct Texts {
 }
 
 impl Texts {
-    pub fn new(object: Option<&Value>, old: Option<&Value>) -> Texts {
+    pub fn new(request: Request<'_>, object: Option<&Value>, old: Option<&Value>) -> Texts {
+        // What is stored has the form in which it is printed; what only passes by may not.
+        let is_stored = request.resource.is_some_and(|r| request.call.kind.kind == r.descriptor.kind);
         let text = |object: Option<&Value>| match object {
-            Some(object) if !object.is_null() => wire::object_json(object),
+            Some(object) if !object.is_null() && is_stored => wire::object_json(object),
+            Some(object) if !object.is_null() => {
+                let mut printed = object.clone();
+                versioned::canonical(&mut printed);
+                wire::object_json(&printed)
+            }
             _ => b"null".to_vec(),
         };
         Texts { object: text(object), old: text(old) }

@@ -99,7 +99,11 @@ impl Parts {
             options: None,
             resource: None,
         };
-        let mut options = object(kind.options(), parameters);
+        let path = match kind {
+            Kind::ServiceProxy | Kind::PodProxy | Kind::NodeProxy => below(call),
+            _ => String::new(),
+        };
+        let mut options = object(kind.options(), parameters, &path);
         admission.admit(request, &mut options).await?;
         admission.validate(request, &options).await
     }

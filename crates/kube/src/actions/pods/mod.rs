@@ -43,7 +43,9 @@ impl Deed {
             warnings: request.warnings.clone(),
         };
         pods.ensure_namespace(&call, &mut object)?;
-        Ok(Deed { kind: object.gvk(), call, object, options })
+        let kind = object.gvk();
+        let object = request.track_create(&kind, object, pods.clock.now())?;
+        Ok(Deed { kind, call, object, options })
     }
 
     /// The call as admission sees it.

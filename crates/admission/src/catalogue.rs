@@ -15,11 +15,23 @@ use crate::plugins::{
     PodSecurity, PodTolerationRestriction, PodTopologyLabels, Priority, QuotaParts, ResourceQuota, RuntimeClass,
     ServiceAccount, Signers, StorageObjectInUseProtection, TaintNodesByCondition,
 };
+use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
+use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use futures::future::BoxFuture;
 use kubelith_auth::Authorizer;
+use kubelith_auth::hook::Hooks;
 use kubelith_meta::time::Clock;
+use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Operation;
+use std::path::Path;
 use std::sync::Arc;
+
+pub type HookFactory = Arc<dyn Fn(Option<&Path>) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
+
+/// Finds custom resources: of a namespace, unless that is empty, and of a name, unless all are meant.
+pub type FindCustom =
+    Arc<dyn Fn(GroupVersionResource, Str, Option<Str>) -> BoxFuture<'static, Result<Vec<Value>, Status>> + Send + Sync>;
 
 /// What plugins are made from.
 #[derive(Clone)]
@@ -34,6 +46,10 @@ pub struct Config {
     pub unreachable_toleration_seconds: i64,
     /// `--admission-control-config-file`.
     pub configuration: Configuration,
+    /// The way to webhooks, with the credentials of a kubeconfig file if there is one.
+    pub hooks: HookFactory,
+    /// The way to custom resources, which policies may take parameters from.
+    pub custom: FindCustom,
     pub observer: Arc<dyn Observer>,
     pub server: Arc<dyn Loopback>,
     pub clock: Arc<dyn Clock>,
@@ -206,10 +222,16 @@ const PLUGINS: &[Plugin] = {
             ..Plugin::named("JobValidation", On).validates(UPDATE)
         },
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
-        Plugin::named("MutatingAdmissionPolicy", On),
-        Plugin::named("MutatingAdmissionWebhook", On),
-        Plugin::named("ValidatingAdmissionPolicy", On),
-        Plugin::named("ValidatingAdmissionWebhook", On),
+        Plugin::on("MutatingAdmissionPolicy", |c| Box::new(MutatingAdmissionPolicy::new(c))).admits(ANY),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
+            ..Plugin::named("MutatingAdmissionWebhook", On).admits(ANY)
+        },
+        Plugin::on("ValidatingAdmissionPolicy", |c| Box::new(ValidatingAdmissionPolicy::new(c))).validates(ANY),
+        Plugin {
+            make: Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?))),
+            ..Plugin::named("ValidatingAdmissionWebhook", On).validates(ANY)
+        },
         Plugin { make: Make::Configured(resource_quota), ..Plugin::named("ResourceQuota", On).validates(WRITE) },
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]
@@ -325,6 +347,8 @@ mod tests {
             not_ready_toleration_seconds: 300,
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),
+            hooks: Arc::new(|_| Ok(Arc::new(kubelith_auth::hook::NoHooks))),
+            custom: Arc::new(|_, _, _| Box::pin(std::future::ready(Ok(Vec::new())))),
             observer: Arc::new(()),
             server: Arc::new(NoServer),
             clock: Arc::new(kubelith_meta::time::SystemClock),

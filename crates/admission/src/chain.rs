@@ -1,7 +1,7 @@
 //! Plugins one after another: the first refusal ends the request.
 
 use crate::observe::{Outcome, Phase, Timer};
-use crate::plugin::{Plugin, Verdict};
+use crate::plugin::{Plugin, Round, Verdict};
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
@@ -30,12 +30,11 @@ impl Admission for Chain {
             // Plugins judge by what the caches hold.
             self.objects.caught_up(&request.call.resource).await;
             let mut watch = Watch::start(self, Phase::Admit, request.operation);
-            for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
-                let answer = match member.plugin.admit(request, object) {
-                    Verdict::Ready(answer) => answer,
-                    Verdict::Pending(answer) => answer.await,
-                };
-                watch.lap(member, answer)?;
+            let round = Round::default();
+            self.admit_all(request, object, &round, &mut watch).await?;
+            if round.is_repeated() {
+                round.begin_second();
+                self.admit_all(request, object, &round, &mut watch).await?;
             }
             watch.end(Outcome::Passed);
             Ok(())
@@ -55,6 +54,25 @@ impl Admission for Chain {
             watch.end(Outcome::Passed);
             Ok(())
         })
+    }
+}
+
+impl Chain {
+    async fn admit_all(
+        &self,
+        request: Request<'_>,
+        object: &mut Value,
+        round: &Round,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Status> {
+        for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
+            let answer = match member.plugin.admit_in(request, object, round) {
+                Verdict::Ready(answer) => answer,
+                Verdict::Pending(answer) => answer.await,
+            };
+            watch.lap(member, answer)?;
+        }
+        Ok(())
     }
 }
 

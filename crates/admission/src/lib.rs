@@ -2,17 +2,27 @@
 //!
 //! `catalogue.rs` names every plugin in its place and says which run by default; `configuration.rs` reads the file that
 //! some of them are configured by; `plugin.rs` says what a plugin is, `plugins/` has one file for each that is built in; `chain.rs` runs them.
+//! `webhooks` are those that ask other servers; `rules.rs`, `versioned.rs` and `expression.rs` say which requests are meant, in
+//! which version, and under which conditions.
 
+mod attributes;
 mod catalogue;
 mod chain;
 mod configuration;
+mod expression;
 mod loopback;
+mod matching;
 mod observe;
 mod plugin;
 pub mod plugins;
+mod policies;
+mod rules;
+mod versioned;
+mod webhooks;
 
-pub use catalogue::{Config, Known, Switches, build, known};
+pub use catalogue::{Config, FindCustom, HookFactory, Known, Switches, build, known};
 pub use chain::Chain;
 pub use configuration::Configuration;
 pub use loopback::Loopback;
-pub use observe::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};
+pub use observe::{Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, SecurityMode, Timer};
+pub use webhooks::review::Power;

@@ -1,5 +1,6 @@
 //! What admission tells whoever counts: how long its parts take, and what Pod Security decides.
 
+use crate::webhooks::review::Power;
 use kubelith_registry::admission::Operation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,28 @@ pub enum SecurityMode {
     Warn,
 }
 
+/// A call of a webhook.
+#[derive(Debug, Clone, Copy)]
+pub struct HookCall<'a> {
+    pub name: &'a str,
+    pub power: Power,
+    pub operation: Operation,
+    /// Why the request was refused, if it was.
+    pub failure: Option<HookFailure>,
+    /// Of the answer, or of what stands for it.
+    pub code: u16,
+    pub time: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookFailure {
+    /// It was not reached, or made no sense.
+    Calling,
+    Denied,
+    /// Something went wrong here.
+    Internal,
+}
+
 /// Whoever counts. By default, nobody does.
 pub trait Observer: Send + Sync {
     /// For a plugin; asked for once.
@@ -63,6 +86,26 @@ pub trait Observer: Send + Sync {
     fn pod_security_evaluated(&self, _evaluation: Evaluation<'_>) {}
 
     fn pod_security_exempted(&self, _operation: Operation, _resource: &'static str, _subresource: &str) {}
+
+    fn webhook_called(&self, _call: HookCall<'_>) {}
+
+    /// A webhook failed, and the request went on.
+    fn webhook_failed_open(&self, _name: &str, _power: Power) {}
+
+    /// Conditions of what `kind` says (a webhook or policy) were looked at; some of them failed.
+    fn conditions_checked(
+        &self,
+        _name: &str,
+        _kind: &'static str,
+        _power: Power,
+        _operation: Operation,
+        _failures: usize,
+        _time: Duration,
+    ) {
+    }
+
+    /// Conditions say that a request is not meant.
+    fn excluded_by_conditions(&self, _name: &str, _kind: &'static str, _power: Power, _operation: Operation) {}
 }
 
 impl Observer for () {}

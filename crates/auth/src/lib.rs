@@ -8,6 +8,7 @@ pub mod error;
 mod expiring;
 pub mod expression;
 pub mod forbidden;
+pub mod hook;
 pub mod impersonation;
 mod json;
 pub mod jwt;
@@ -26,7 +27,7 @@ pub mod user;
 pub use error::AuthError;
 pub use kubelith_meta::time as clock;
 pub use traits::{
-    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision, Selector,
     TokenAuthenticator, Verdict,
 };
 pub use user::User;

@@ -5,6 +5,7 @@ use crate::http::Address;
 use crate::known::{Known, StepId};
 use crate::replay::{Patience, StepOutcome, Tokens, replay};
 use crate::transcript::Transcript;
+use crate::webhook_server;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -89,6 +90,9 @@ pub fn run(
 ) -> Result<Vec<FileOutcome>, String> {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by(|a, b| b.transcript.patience().total_cmp(&a.transcript.patience()));
+    if files.iter().any(|file| file.transcript.needs_webhooks()) {
+        webhook_server::start()?;
+    }
     let queue = Mutex::new(VecDeque::from(files));
     let outcomes = Mutex::new(Vec::new());
     let worker = || -> Result<(), String> {

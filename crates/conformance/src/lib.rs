@@ -14,3 +14,4 @@ pub mod replay;
 pub mod report;
 pub mod transcript;
 pub mod variables;
+pub mod webhook_server;

@@ -1,5 +1,6 @@
 //! The file format of a transcript: a list of steps, each one request and the answer that kube-apiserver v1.36.4 gave.
 
+use crate::webhook_server;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -69,6 +70,12 @@ impl Transcript {
     pub fn load(path: &Path) -> Result<Transcript, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Whether any step leads the server under test to the webhook server.
+    pub fn needs_webhooks(&self) -> bool {
+        let leads = |step: &Step| step.body.as_ref().is_some_and(|body| webhook_server::is_named_in(body.get()));
+        self.steps.iter().any(leads)
     }
 
     /// Whether any step speaks of the namespace that the runner makes.

@@ -99,7 +99,8 @@ fn run(
     }
     let (endpoint, verb) = endpoint(&serving, &info)?;
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
-    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
+    let deadline = request.deadline().map(Into::into);
+    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline });
     Ok(match verb {
         "get" => Answer::begin(read(table, next, serving, cx, Box::new(request))),
         "list" => Answer::pending(read(table, next, serving, cx, Box::new(request))),
@@ -138,6 +139,7 @@ async fn read(
                     warnings: cx.warnings.clone(),
                     authorizer: cx.authorizer.clone(),
                     audit: cx.audit.clone(),
+                    deadline: cx.deadline,
                 });
                 serving = now;
             }

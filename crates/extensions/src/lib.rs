@@ -21,6 +21,7 @@ pub use strategy::DefinitionStrategy;
 
 use controllers::{Index, Publisher, StatusController, finalizer};
 use handler::Link;
+use kubelith_auth::hook::Hooks;
 use kubelith_handlers::Limits;
 use kubelith_http::BoxHandler;
 use kubelith_meta::time::Clock;
@@ -55,17 +56,14 @@ pub struct Config {
     pub metrics: Arc<ExtensionsMetrics>,
     /// Where it is noted how many objects there are, for estimates of what a list costs.
     pub counts: Option<Arc<ObjectCounts>>,
-    /// Finds services that convert objects.
-    pub resolve: Resolve,
+    /// The way to webhooks that convert objects.
+    pub hooks: Arc<dyn Hooks>,
     /// How long a webhook may take to convert objects.
     pub webhook_timeout: Duration,
 }
 
 /// What the reference waits for a conversion webhook.
 pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// From the namespace, name and port of a service to `host:port`, or to why there is none.
-pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
 
 /// The API extensions server.
 pub struct Extensions {

@@ -231,6 +231,8 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
     begun.map(move |result| {
         if let Some(audit) = audit {
             warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
+            let revealing = warnings.take_revealing_annotations();
+            revealing.into_iter().for_each(|(key, value)| audit.annotate_revealing(key, value));
         }
         let mut response = result.unwrap_or_else(|status| negotiated::status(&headers, pretty, &status));
         add_warnings(&mut response, warnings.take());
@@ -251,7 +253,9 @@ fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Requ
     }
     let answering = match route {
         Route::Verb(endpoint, verb) => {
-            let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit });
+            let deadline = request.deadline().map(Into::into);
+            let cx = Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline };
+            let cx = Arc::new(cx);
             crate::serve(cx, verb, request)
         }
         Route::Action(action) => {

@@ -15,6 +15,7 @@ use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Warnings};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub struct Context {
     pub endpoint: Arc<Endpoint>,
@@ -27,6 +28,8 @@ pub struct Context {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// The request's record in the audit log, if it is kept.
     pub audit: Option<Arc<AuditContext>>,
+    /// By when the request must be answered.
+    pub deadline: Option<Instant>,
 }
 
 impl Context {
@@ -71,11 +74,13 @@ impl Context {
         Call {
             user: self.user.clone(),
             resource: descriptor.group_resource(),
+            version: self.info.version.clone(),
             kind: self.endpoint.object_kind(),
             namespace: if namespaced { self.info.namespace.clone() } else { Str::default() },
             name: self.info.name.clone(),
             subresource: self.info.subresource.clone(),
             mode,
+            deadline: self.deadline,
             warnings: self.warnings.clone(),
         }
     }

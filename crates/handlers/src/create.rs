@@ -9,7 +9,7 @@ use http::StatusCode;
 use kubelith_codec::typed::Form;
 use kubelith_http::{RequestBody, Response};
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Created, Wanted};
 use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ async fn create_object(
 ) -> Result<Created, Status> {
     let resource = &cx.endpoint.resource;
     let mut object = resource.convert(object, &resource.working_kind(call)).await?;
-    let request = Request { call, operation: Operation::Create, old: None, options: Some(options) };
+    let request = resource.asks(call, Operation::Create, None, Some(options));
     resource.admission.admit(request, &mut object).await?;
     dedup_owners(cx, &mut object, Owners::AsAdmitted);
     resource.create(call, object, Some(options), wanted).await

@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use kubelith_meta::{Status, Value};
-use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Judged};
 use kubelith_schema::{Column, TypedSchema};
 use std::borrow::Cow;
@@ -64,13 +64,13 @@ impl Context {
         if let (Some(facet), Some(Met { live, parent: Some(parent) })) = (&self.endpoint.facet, met) {
             let view_call = Call { kind: self.endpoint.kind.clone(), ..call.clone() };
             let mut view = object;
-            let request = Request { call: &view_call, operation, old: Some(&live), options: Some(options) };
+            let request = resource.asks(&view_call, operation, Some(&live), Some(options));
             resource.admission.admit(request, &mut view).await?;
             let changed = facet.finish(call, parent, &view)?;
             return resource.convert(changed, &working).await;
         }
         let mut object = resource.convert(object, &working).await?;
-        let request = Request { call, operation, old: existing, options: Some(options) };
+        let request = resource.asks(call, operation, existing, Some(options));
         resource.admission.admit(request, &mut object).await?;
         Ok(object)
     }

@@ -87,6 +87,13 @@ impl AuditContext {
         }
     }
 
+    /// As `annotate`, for what shows contents of the request: only a log that keeps those has it.
+    pub fn annotate_revealing(&self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) {
+        if self.level >= Level::Request {
+            self.annotate(key, value);
+        }
+    }
+
     /// Notes the object that was sent, as decoded.
     pub fn request_object(&self, object: &Value) {
         let meta = |key: &str| Str::from(object.str_at(&["metadata", key]));

@@ -127,7 +127,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &services, descriptor).await?),
+            true => Some(resource(&config, &services, descriptor, &on).await?),
             false => None,
         };
         for index in on {
@@ -139,7 +139,13 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                 descriptor: descriptor.clone(),
                 version_index: index,
                 endpoint,
-                action: crate::actions::of(&config.access, &config.hub, &descriptor.group, &descriptor.plural),
+                action: crate::actions::of(
+                    &config.access,
+                    &config.admission,
+                    &config.hub,
+                    &descriptor.group,
+                    &descriptor.plural,
+                ),
                 actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
                 subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
             };
@@ -167,6 +173,7 @@ async fn resource(
     config: &Install,
     services: &Arc<Services>,
     descriptor: &Arc<Descriptor>,
+    on: &[usize],
 ) -> Result<Arc<Resource>, StoreError> {
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
@@ -196,6 +203,7 @@ async fn resource(
         cache,
         clock: config.clock.clone(),
         working: Working::One(working),
+        served: on.iter().map(|index| descriptor.versions[*index].name.clone()).collect(),
         garbage_collection: config.garbage_collection,
     }))
 }

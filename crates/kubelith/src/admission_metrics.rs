@@ -1,6 +1,8 @@
 //! Metrics of admission: how long plugins and phases take, and what Pod Security decides.
 
-use kubelith_admission::{Decision, Evaluation, Observer, Outcome, Phase, SecurityMode, Timer};
+use kubelith_admission::{
+    Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, Power, SecurityMode, Timer,
+};
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use kubelith_observe::metrics::prometheus::{Histogram, HistogramVec, IntCounterVec, Registry};
@@ -20,7 +22,91 @@ pub struct AdmissionMetrics {
     steps: Arc<Steps>,
     evaluations: IntCounterVec,
     exemptions: IntCounterVec,
+    webhooks: WebhookMetrics,
 }
+
+/// What is counted of webhooks, and of the conditions under which they are asked.
+struct WebhookMetrics {
+    times: HistogramVec,
+    requests: IntCounterVec,
+    rejections: IntCounterVec,
+    failed_open: IntCounterVec,
+    condition_errors: IntCounterVec,
+    condition_exclusions: IntCounterVec,
+    condition_times: HistogramVec,
+}
+
+impl WebhookMetrics {
+    fn new(registry: &Registry) -> WebhookMetrics {
+        let named = |name: &str| format!("apiserver_admission_{name}");
+        let conditions = &["name", "kind", "type", "operation"];
+        WebhookMetrics {
+            times: histograms(
+                registry,
+                &named("webhook_admission_duration_seconds"),
+                "Time of calls of admission webhooks, by operation and by whether they refused.",
+                &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0],
+                &["name", "type", "operation", "rejected"],
+            ),
+            requests: counters(
+                registry,
+                &named("webhook_request_total"),
+                "Calls of admission webhooks, by the code of the answer and by whether they refused.",
+                &["name", "type", "operation", "code", "rejected"],
+            ),
+            rejections: counters(
+                registry,
+                &named("webhook_rejection_count"),
+                "Requests that admission webhooks refused, or that were refused because one failed.",
+                &["name", "type", "operation", "error_type", "rejection_code"],
+            ),
+            failed_open: counters(
+                registry,
+                &named("webhook_fail_open_count"),
+                "Failures of admission webhooks that were passed over.",
+                &["name", "type"],
+            ),
+            condition_errors: counters(
+                registry,
+                &named("match_condition_evaluation_errors_total"),
+                "Match conditions that failed.",
+                conditions,
+            ),
+            condition_exclusions: counters(
+                registry,
+                &named("match_condition_exclusions_total"),
+                "Requests that match conditions keep from webhooks and policies.",
+                conditions,
+            ),
+            condition_times: histograms(
+                registry,
+                &named("match_condition_evaluation_seconds"),
+                "Time that match conditions take.",
+                &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25],
+                conditions,
+            ),
+        }
+    }
+}
+
+/// As webhooks are counted.
+fn hook_type(power: Power) -> &'static str {
+    match power {
+        Power::Mutating => "admit",
+        Power::Validating => "validating",
+    }
+}
+
+/// As conditions are counted.
+fn condition_type(power: Power) -> &'static str {
+    match power {
+        Power::Mutating => "admit",
+        Power::Validating => "validate",
+    }
+}
+
+/// Codes that no answer should have are counted as one.
+const MAX_CODE: u16 = 600;
 
 impl AdmissionMetrics {
     pub fn new(registry: &Registry) -> AdmissionMetrics {
@@ -54,6 +140,7 @@ impl AdmissionMetrics {
                 "Requests that are exempt from Pod Security.",
                 &["request_operation", "resource", "subresource"],
             ),
+            webhooks: WebhookMetrics::new(registry),
         };
         // The usual ones are there from the start.
         for operation in ["create", "update"] {
@@ -97,6 +184,48 @@ impl Observer for AdmissionMetrics {
 
     fn pod_security_exempted(&self, operation: Operation, resource: &'static str, subresource: &str) {
         self.exemptions.with_label_values(&[lower(operation), resource, subresource]).inc();
+    }
+
+    fn webhook_called(&self, call: HookCall<'_>) {
+        let (kind, operation) = (hook_type(call.power), upper(call.operation));
+        let code = call.code.min(MAX_CODE).to_string();
+        let rejected = if call.failure.is_some() { "true" } else { "false" };
+        let labels = [call.name, kind, operation, &code, rejected];
+        self.webhooks.requests.with_label_values(&labels).inc();
+        let labels = [call.name, kind, operation, rejected];
+        self.webhooks.times.with_label_values(&labels).observe(call.time.as_secs_f64());
+        let why = match call.failure {
+            None => return,
+            Some(HookFailure::Calling) => "calling_webhook_error",
+            Some(HookFailure::Denied) => "no_error",
+            Some(HookFailure::Internal) => "apiserver_internal_error",
+        };
+        self.webhooks.rejections.with_label_values(&[call.name, kind, operation, why, &code]).inc();
+    }
+
+    fn webhook_failed_open(&self, name: &str, power: Power) {
+        self.webhooks.failed_open.with_label_values(&[name, hook_type(power)]).inc();
+    }
+
+    fn conditions_checked(
+        &self,
+        name: &str,
+        kind: &'static str,
+        power: Power,
+        operation: Operation,
+        failures: usize,
+        time: Duration,
+    ) {
+        let labels = [name, kind, condition_type(power), upper(operation)];
+        self.webhooks.condition_times.with_label_values(&labels).observe(time.as_secs_f64());
+        if failures > 0 {
+            self.webhooks.condition_errors.with_label_values(&labels).inc_by(failures as u64);
+        }
+    }
+
+    fn excluded_by_conditions(&self, name: &str, kind: &'static str, power: Power, operation: Operation) {
+        let labels = [name, kind, condition_type(power), upper(operation)];
+        self.webhooks.condition_exclusions.with_label_values(&labels).inc();
     }
 }
 

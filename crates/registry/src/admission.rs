@@ -1,6 +1,7 @@
 //! Where admission enters the life of a write. The plugins are a layer above; this is their seam.
 
 use crate::call::Call;
+use crate::resource::Resource;
 use futures::future::BoxFuture;
 use kubelith_meta::Value;
 use kubelith_meta::status::Status;
@@ -14,7 +15,7 @@ pub enum Operation {
 }
 
 /// What is asked for. Objects are at the resource's working version.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub call: &'a Call,
     pub operation: Operation,
@@ -22,6 +23,8 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
     /// The options object of the request (CreateOptions, UpdateOptions, PatchOptions, DeleteOptions).
     pub options: Option<&'a Value>,
+    /// What the request is about, or about a part of; `None` if nothing of it is stored.
+    pub resource: Option<&'a Resource>,
 }
 
 impl Request<'_> {

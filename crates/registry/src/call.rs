@@ -3,6 +3,7 @@
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupKind, GroupResource, GroupVersionKind, Str};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 /// The facts of a request that reach strategies, admission and error messages.
 #[derive(Debug, Clone)]
@@ -10,7 +11,9 @@ pub struct Call {
     pub user: Arc<User>,
     /// The resource in the URL.
     pub resource: GroupResource,
-    /// The kind the client speaks: the version in the URL decides.
+    /// The version in the URL.
+    pub version: Str,
+    /// The kind the client speaks: the version in the URL decides, but for subresources that have a kind of their own.
     pub kind: GroupVersionKind,
     /// Empty for cluster-scoped resources.
     pub namespace: Str,
@@ -19,6 +22,8 @@ pub struct Call {
     /// Empty for the resource itself.
     pub subresource: Str,
     pub mode: Mode,
+    /// By when the client must have its answer.
+    pub deadline: Option<Instant>,
     pub warnings: Warnings,
 }
 
@@ -39,6 +44,8 @@ pub struct Warnings(Arc<Mutex<Said>>);
 struct Said {
     warnings: Vec<String>,
     annotations: Vec<(String, String)>,
+    /// Those that show contents of the request.
+    revealing: Vec<(String, String)>,
 }
 
 impl Call {
@@ -58,24 +65,34 @@ impl Call {
     pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
         self.warnings.annotate(key, value);
     }
+
+    /// As `annotate`, for what only a log that keeps requests may show.
+    pub fn annotate_revealing(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.warnings.annotate_revealing(key, value);
+    }
 }
 
 impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
+        // What no header can carry, no client gets.
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return;
+        }
         let list = &mut self.said().warnings;
-        if !text.is_empty() && !list.contains(&text) {
+        if !list.contains(&text) {
             list.push(text);
         }
     }
 
     /// Adds an annotation of the audit log; the first value of a key stays.
     pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
-        let key = key.into();
-        let list = &mut self.said().annotations;
-        if !list.iter().any(|(known, _)| *known == key) {
-            list.push((key, value.into()));
-        }
+        put(&mut self.said().annotations, key.into(), value.into());
+    }
+
+    /// As `annotate`, for what shows contents of the request.
+    pub fn annotate_revealing(&self, key: impl Into<String>, value: impl Into<String>) {
+        put(&mut self.said().revealing, key.into(), value.into());
     }
 
     pub fn take(&self) -> Vec<String> {
@@ -86,7 +103,17 @@ impl Warnings {
         std::mem::take(&mut self.said().annotations)
     }
 
+    pub fn take_revealing_annotations(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.said().revealing)
+    }
+
     fn said(&self) -> MutexGuard<'_, Said> {
         self.0.lock().expect("no panic under this lock")
+    }
+}
+
+fn put(list: &mut Vec<(String, String)>, key: String, value: String) {
+    if !list.iter().any(|(known, _)| *known == key) {
+        list.push((key, value));
     }
 }

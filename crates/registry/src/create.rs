@@ -1,7 +1,7 @@
 //! The life of a create, in order:
 //! system metadata and name → reservations → strategy prepares → validation → validating admission → store.
 
-use crate::admission::{Operation, Request};
+use crate::admission::Operation;
 use crate::call::Call;
 use crate::error;
 use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
@@ -87,7 +87,7 @@ impl Resource {
         wanted: Wanted,
     ) -> Result<Created, Status> {
         self.before_create(call, &mut object)?;
-        let request = Request { call, operation: Operation::Create, old: None, options };
+        let request = self.asks(call, Operation::Create, None, options);
         self.admission.validate(request, &object).await?;
 
         let name = Str::from(object.str_at(&["metadata", "name"]));

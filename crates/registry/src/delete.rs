@@ -1,6 +1,6 @@
 //! The life of a delete: preconditions → grace period → finalizers of the garbage collector → admission → store.
 
-use crate::admission::{Operation, Request};
+use crate::admission::Operation;
 use crate::call::Call;
 use crate::error;
 use crate::options::{DeleteOptions, Propagation};
@@ -70,20 +70,31 @@ impl Resource {
             let mut options = options.clone();
             let mut object = found.object.clone();
             let plan = self.plan(call, &mut object, &mut options)?;
-            if let (DeleteBy::Client(options) | DeleteBy::Collector(options), false) =
-                (by, matches!(plan, Plan::Already))
-            {
-                // Admission judges the stored object, once for each attempt.
-                let request =
-                    Request { call, operation: Operation::Delete, old: Some(&found.object), options: Some(options) };
-                self.admission.admit(request, &mut Value::Null).await?;
-                self.admission.validate(request, &Value::Null).await?;
+            if !matches!(plan, Plan::Already) {
+                self.judge_deletion(call, by, &found.object).await?;
             }
             match self.carry_out(call, &key, found, plan).await? {
                 Ok(done) => return Ok(done),
                 Err(overtaken) => current = overtaken,
             }
         }
+    }
+
+    /// Admission judges the stored object, once for each attempt.
+    async fn judge_deletion(&self, call: &Call, by: DeleteBy<'_>, stored: &Value) -> Result<(), Status> {
+        // Whoever deletes a collection names no object.
+        let collecting;
+        let (call, options) = match by {
+            DeleteBy::Server => return Ok(()),
+            DeleteBy::Client(options) => (call, options),
+            DeleteBy::Collector(options) => {
+                collecting = Call { name: Str::default(), ..call.clone() };
+                (&collecting, options)
+            }
+        };
+        let request = self.asks(call, Operation::Delete, Some(stored), Some(options));
+        self.admission.admit(request, &mut Value::Null).await?;
+        self.admission.validate(request, &Value::Null).await
     }
 
     /// `Err` inside: the object was changed meanwhile, and this is what it is now.

@@ -35,6 +35,15 @@ impl Objects {
         self.0.get()?.get(&(Str::from(group), Str::from(plural)))
     }
 
+    /// The other resources whose objects are stored in the same place: events are those of two groups.
+    pub fn twins<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let stored = &resource.descriptor.storage;
+        let others = self.0.get().into_iter().flat_map(HashMap::values);
+        others.filter(|other| {
+            other.descriptor.storage.prefix == stored.prefix && other.descriptor.group != resource.descriptor.group
+        })
+    }
+
     /// Waits until the watch caches hold what this server has written by now, as far as it matters to a write of `judged`:
     /// whoever changed a policy and then writes is judged by it.
     pub async fn caught_up(&self, judged: &GroupResource) {
@@ -99,11 +108,13 @@ impl Objects {
         Call {
             user: Arc::new(User::named("system:apiserver").with_groups(&["system:masters"])),
             resource: GroupResource::new(descriptor.group.clone(), descriptor.plural.clone()),
+            version: descriptor.storage.kind.version.clone(),
             kind: descriptor.storage.kind.clone(),
             namespace: namespace.into(),
             name: name.into(),
             subresource: Str::default(),
             mode: Mode::Real,
+            deadline: None,
             warnings: Warnings::default(),
         }
     }

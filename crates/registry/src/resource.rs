@@ -1,6 +1,6 @@
 //! One resource, ready to be served: its descriptor, its behaviour, its place in the store.
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Operation, Request};
 use crate::call::Call;
 use crate::error;
 use crate::options::ReadAt;
@@ -68,6 +68,8 @@ pub struct Resource {
     pub cache: Arc<ResourceCache>,
     pub clock: Arc<dyn Clock>,
     pub working: Working,
+    /// The versions that clients can use, the preferred one first.
+    pub served: Arc<[Str]>,
     /// `--enable-garbage-collector`: whether deletes may leave finalizers for it.
     pub garbage_collection: bool,
 }
@@ -107,6 +109,17 @@ impl Resource {
             Working::One(kind) => kind,
             Working::Request => &self.descriptor.storage.kind,
         }
+    }
+
+    /// What admission is asked about objects of this resource.
+    pub fn asks<'a>(
+        &'a self,
+        call: &'a Call,
+        operation: Operation,
+        old: Option<&'a Value>,
+        options: Option<&'a Value>,
+    ) -> Request<'a> {
+        Request { call, operation, old, options, resource: Some(self) }
     }
 
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {

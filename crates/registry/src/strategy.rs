@@ -68,6 +68,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills in what the client left out, at the version it speaks. Also runs on objects read in that version.
     fn default_object(&self, _version: &str, _object: &mut Value) {}
 
+    /// Brings an object that admission patched into the form that decoding gives to bodies. Types were checked already,
+    /// where the version has them.
+    fn take_patched(&self, _object: &mut Value) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Completes what an earlier release stored. Runs on objects as they are read from the store, after their defaults were
     /// filled in; on what is written today it changes nothing.
     fn complete_read(&self, _object: &mut Value) {}

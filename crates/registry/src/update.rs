@@ -3,7 +3,7 @@
 //! A write that finds the object changed starts again with the fresh one; only a resourceVersion given by the client
 //! turns that into a conflict.
 
-use crate::admission::{Operation, Request};
+use crate::admission::Operation;
 use crate::call::Call;
 use crate::create::{Before, Generated, Reserved};
 use crate::error;
@@ -133,7 +133,7 @@ impl Resource {
     ) -> Result<Attempt, Status> {
         self.before_create(call, &mut object)?;
         change.may_create().await?;
-        let request = Request { call, operation: Operation::Create, old: None, options };
+        let request = self.asks(call, Operation::Create, None, options);
         self.admission.validate(request, &object).await?;
         if revision != 0 {
             object.remove_at(&["metadata", "resourceVersion"]);
@@ -226,11 +226,9 @@ impl Resource {
             Judged::View(views) => {
                 let (view, old) = *views;
                 let call = Call { kind: view.gvk(), ..call.clone() };
-                self.admission.validate(Request { call: &call, operation, old: Some(&old), options }, &view).await
+                self.admission.validate(self.asks(&call, operation, Some(&old), options), &view).await
             }
-            Judged::Object => {
-                self.admission.validate(Request { call, operation, old: Some(old), options }, object).await
-            }
+            Judged::Object => self.admission.validate(self.asks(call, operation, Some(old), options), object).await,
             Judged::Nothing => Ok(()),
         }
     }

@@ -195,7 +195,8 @@ impl Environment<'_> {
             true => admission::env(&bases.mutation, sees).mutation(),
             false => admission::env(&bases.plain, sees),
         };
-        if self.variables.is_empty() {
+        // A variable stands among others, even if none comes before it.
+        if self.variables.is_empty() && self.purpose != Purpose::Variable {
             return env;
         }
         // Each variable sees those before it; what cannot be compiled is anything to those behind it.
@@ -214,9 +215,6 @@ impl Environment<'_> {
 }
 
 fn with_variables(env: Env, fields: &[Field]) -> Env {
-    if fields.is_empty() {
-        return env;
-    }
     let name = "kubernetes.variables".into();
     let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false };
     env.declare("variables", Declared::object(Arc::new(object), 2))

@@ -121,11 +121,13 @@ async fn delete_all(resource: &Resource) -> Result<(), Status> {
         let call = Call {
             user: user.clone(),
             resource: resource.descriptor.group_resource(),
+            version: resource.descriptor.storage.kind.version.clone(),
             kind: resource.descriptor.storage.kind.clone(),
             namespace: object.namespace().into(),
             name: object.name().into(),
             subresource: Str::default(),
             mode: Mode::Real,
+            deadline: None,
             warnings: Warnings::default(),
         };
         match resource.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {

@@ -99,6 +99,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
     let conversion = conversion(config, definition, &schemas);
     let terminating = Arc::new(AtomicBool::new(definition.is("Terminating")));
     let admission = Arc::new(Gate { terminating: terminating.clone(), inner: config.admission.clone() });
+    let served: Arc<[Str]> = descriptor.versions.iter().filter(|v| v.served).map(|v| v.name.clone()).collect();
     let (mut endpoints, mut scales) = (HashMap::new(), HashMap::new());
     for spec in definition.versions().filter(|v| v.is_served() || v.is_storage()) {
         let Some(index) = descriptor.versions.iter().position(|v| v.name == spec.name()) else { continue };
@@ -129,6 +130,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             cache: cache.clone(),
             clock: config.clock.clone(),
             working: Working::Request,
+            served: served.clone(),
             garbage_collection: config.garbage_collection,
         });
         let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());

@@ -1,9 +1,10 @@
 //! What custom resources of one version do in the generic life cycles.
 
 use super::embedded;
-use super::schemas::Schemas;
+use super::schemas::{Nulls, Schemas};
 use crate::metrics::ExtensionsMetrics;
 use crate::rules::RuleTree;
+use kubelith_codec::json::Strictness;
 use kubelith_merge::go_value;
 use kubelith_meta::field::{Error, ErrorKind, ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta, validate_object_meta_update};
@@ -130,6 +131,10 @@ impl CustomStrategy {
 impl Strategy for CustomStrategy {
     fn default_object(&self, _version: &str, object: &mut Value) {
         self.schemas.apply_defaults(object);
+    }
+
+    fn take_patched(&self, object: &mut Value) -> Result<(), String> {
+        self.schemas.coerce(object, Strictness::Lenient, Nulls::Drop).map(drop)
     }
 
     fn prepare_for_update(&self, _call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {

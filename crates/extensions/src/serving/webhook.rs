@@ -1,31 +1,23 @@
 //! `strategy: Webhook`: another server converts objects. It is believed as little as possible: the object that comes
 //! back must be the one that was sent, and of its metadata only labels and annotations count.
 
-use super::codec::{no_type, untyped};
 use super::schemas::Schemas;
+use crate::Config;
 use crate::metrics::{ExtensionsMetrics, Failure};
-use crate::{Config, Resolve};
 use futures::future::BoxFuture;
-use kubelith_auth::remote::{FetchRequest, FetchResponse, HttpFetch};
+use kubelith_auth::hook::{self, Hook};
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::yaml;
 use kubelith_meta::field::Path;
 use kubelith_meta::object::validate_annotations;
 use kubelith_meta::selector::validate_labels;
-use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::{go_type, json_kind, quote};
-use kubelith_meta::{GroupResource, GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
-use kubelith_outbound::client::{ClientTls, Credential, HttpClient};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
 use kubelith_registry::Conversion;
-use kubelith_tls::Trust;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const DEFAULT_PORT: u16 = 443;
-
 pub struct Webhook {
-    client: Result<Arc<dyn HttpFetch>, String>,
-    place: Place,
+    hook: Result<Arc<dyn Hook>, String>,
     timeout: Duration,
     /// Versions of ConversionReview that it understands, the best first.
     reviews: Vec<Str>,
@@ -35,45 +27,13 @@ pub struct Webhook {
     metrics: Arc<ExtensionsMetrics>,
 }
 
-/// Where the webhook is.
-enum Place {
-    Url(String),
-    Service { namespace: Str, name: Str, port: u16, path: Str, resolve: Resolve },
-}
-
 impl Webhook {
     /// `webhook` is `spec.conversion.webhook`.
     pub fn new(config: &Config, definition: &str, webhook: &Value, schemas: Arc<Schemas>) -> Webhook {
         let client = webhook.get("clientConfig").cloned().unwrap_or_default();
-        let service = client.get("service").filter(|s| !s.is_null());
-        let place = match service {
-            None => Place::Url(client.str_at(&["url"]).to_owned()),
-            Some(service) => Place::Service {
-                namespace: service.str_at(&["namespace"]).into(),
-                name: service.str_at(&["name"]).into(),
-                port: service
-                    .get("port")
-                    .and_then(Value::as_i64)
-                    .and_then(|p| p.try_into().ok())
-                    .unwrap_or(DEFAULT_PORT),
-                path: service.str_at(&["path"]).into(),
-                resolve: config.resolve.clone(),
-            },
-        };
-        let bundle = kubelith_codec::base64::decode(client.str_at(&["caBundle"])).unwrap_or_default();
-        let tls = ClientTls {
-            trust: if bundle.trim_ascii().is_empty() { Trust::System } else { Trust::Authorities(bundle) },
-            server_name: match &place {
-                Place::Url(_) => None,
-                Place::Service { namespace, name, .. } => Some(format!("{name}.{namespace}.svc")),
-            },
-            identity: None,
-        };
-        let client = HttpClient::new(&tls, Credential::None, config.webhook_timeout);
         let reviews = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or(&[]);
         Webhook {
-            client: client.map(|c| Arc::new(c) as Arc<dyn HttpFetch>),
-            place,
+            hook: config.hooks.hook(&client),
             timeout: config.webhook_timeout,
             reviews: reviews.iter().filter_map(Value::as_str).map(Str::from).collect(),
             schemas,
@@ -135,31 +95,9 @@ impl Webhook {
     }
 
     async fn post(&self, review: &Value) -> Result<Value, String> {
-        let client = self.client.as_ref().map_err(Clone::clone)?;
-        let (url, shown) = self.url()?;
-        let request = FetchRequest { url: url.clone(), json_body: Some(json::to_string(review)), bearer_token: None };
-        let response = client.fetch(request).await.map_err(|e| e.to_string().replace(&url, &shown))?;
-        if (200..300).contains(&response.status) { answer(&response) } else { Err(refusal(&response)) }
-    }
-
-    /// Where to send to, and how that is called in errors.
-    fn url(&self) -> Result<(String, String), String> {
-        let timeout = format!("timeout={}s", self.timeout.as_secs());
-        match &self.place {
-            Place::Url(url) => {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                let url = format!("{url}{separator}{timeout}");
-                Ok((url.clone(), url))
-            }
-            Place::Service { namespace, name, port, path, resolve } => {
-                let slash = if path.starts_with('/') { "" } else { "/" };
-                let rest = format!("{slash}{path}?{timeout}");
-                let shown = format!("https://{name}.{namespace}.svc:{port}{rest}");
-                let authority =
-                    resolve(namespace, name, *port).map_err(|why| format!("Post {}: {why}", quote(&shown)))?;
-                Ok((format!("https://{authority}{rest}"), shown))
-            }
-        }
+        let hook = self.hook.as_ref().map_err(Clone::clone)?;
+        let response = hook.post(json::to_string(review), self.timeout).await.map_err(|e| e.to_string())?;
+        hook::answer(&response).map_err(|e| e.to_string())
     }
 }
 
@@ -175,45 +113,6 @@ impl Conversion for Webhook {
             Ok(object)
         })
     }
-}
-
-/// The document that was answered.
-fn answer(response: &FetchResponse) -> Result<Value, String> {
-    let FetchResponse { status, body, content_type, .. } = response;
-    if body.is_empty() {
-        return Err(format!("0-length response with status code: {status} and content type: {content_type}"));
-    }
-    // What does not begin like JSON is taken for YAML.
-    let value = match body.trim_ascii_start().first() {
-        Some(b'{') => json::parse(body).map_err(|e| untyped(&e))?,
-        _ => yaml::read(body).map_err(|e| e.to_string())?.value,
-    };
-    match value {
-        Value::Object(_) | Value::Null => Ok(value),
-        other => Err(untyped(&no_type(&other))),
-    }
-}
-
-/// Why the webhook did not convert: in its own words if it answers a Status.
-fn refusal(response: &FetchResponse) -> String {
-    if let Ok(status) = json::parse(&response.body)
-        && (status.str_at(&["kind"]), status.str_at(&["apiVersion"])) == ("Status", "v1")
-        && status.str_at(&["status"]) != "Success"
-    {
-        return status.str_at(&["message"]).to_owned();
-    }
-    let is_text = response.content_type.is_empty() || response.content_type.starts_with("text/");
-    let body = if is_text { String::from_utf8_lossy(&response.body) } else { "unknown".into() };
-    let status = Status::from(ForeignResponse {
-        code: response.status,
-        method: "POST",
-        resource: GroupResource::default(),
-        name: "",
-        body: body.trim(),
-        retry_after_seconds: response.retry_after_seconds.unwrap_or_default(),
-        unexpected: true,
-    });
-    status.message
 }
 
 fn review(version: &str, uid: &str, object: &Value, to: &GroupVersionKind) -> Value {

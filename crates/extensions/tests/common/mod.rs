@@ -11,6 +11,7 @@ use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_openapi::{Library, OpenApi};
+use kubelith_outbound::proxy::hook::{HookClients, HookConfig};
 use kubelith_registry::admission::AdmitAll;
 use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::lifecycle::PostStartHook;
@@ -64,7 +65,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         garbage_collection: true,
         metrics: Arc::new(ExtensionsMetrics::new(&metrics.registry)),
         counts: Some(counts.clone()),
-        resolve: Arc::new(|_, name, _| Err(format!("service {name:?} not found"))),
+        hooks: HookClients::new(HookConfig::direct(Arc::new(|_, name, _| Err(format!("service {name:?} not found"))))),
         webhook_timeout,
     };
     let openapi = OpenApi::new(library);

@@ -12,6 +12,7 @@ use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_handlers::api::{Action, Routes};
 use kubelith_meta::{GroupVersion, Str};
+use kubelith_registry::admission::Admission;
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +30,14 @@ pub struct Access {
 }
 
 /// The action of a resource of which nothing is stored.
-pub fn of(access: &Access, hub: &Arc<Hub>, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
-    reviews::of(access, group, plural).or_else(|| components::of(hub, group, plural))
+pub fn of(
+    access: &Access,
+    admission: &Arc<dyn Admission>,
+    hub: &Arc<Hub>,
+    group: &str,
+    plural: &str,
+) -> Option<Arc<dyn Action>> {
+    reviews::of(access, admission, group, plural).or_else(|| components::of(hub, group, plural))
 }
 
 /// Adds the actions that concern stored pods, once everything stored is there.

@@ -8,7 +8,9 @@ use kubelith_auth::reviews::{self, access, rules, token};
 use kubelith_handlers::api::{Action, ActionCall};
 use kubelith_http::Response;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{GroupVersionKind, Status, Value};
+use kubelith_meta::{GroupResource, GroupVersionKind, Status, Value};
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::{Call, Mode};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,61 +24,107 @@ enum Review {
 struct ReviewAction {
     review: Review,
     kind: &'static str,
+    plural: &'static str,
     access: Access,
+    admission: Arc<dyn Admission>,
 }
 
-pub fn of(access: &Access, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
-    let (review, kind) = match (group, plural) {
+pub fn of(access: &Access, admission: &Arc<dyn Admission>, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
+    let (review, kind, plural) = match (group, plural) {
         ("authorization.k8s.io", "subjectaccessreviews") => {
-            (Review::Access(AccessReviewKind::Subject), "SubjectAccessReview")
+            (Review::Access(AccessReviewKind::Subject), "SubjectAccessReview", "subjectaccessreviews")
         }
         ("authorization.k8s.io", "localsubjectaccessreviews") => {
-            (Review::Access(AccessReviewKind::LocalSubject), "LocalSubjectAccessReview")
+            let review = Review::Access(AccessReviewKind::LocalSubject);
+            (review, "LocalSubjectAccessReview", "localsubjectaccessreviews")
         }
         ("authorization.k8s.io", "selfsubjectaccessreviews") => {
-            (Review::Access(AccessReviewKind::SelfSubject), "SelfSubjectAccessReview")
+            let review = Review::Access(AccessReviewKind::SelfSubject);
+            (review, "SelfSubjectAccessReview", "selfsubjectaccessreviews")
         }
-        ("authorization.k8s.io", "selfsubjectrulesreviews") => (Review::Rules, "SelfSubjectRulesReview"),
-        ("authentication.k8s.io", "tokenreviews") => (Review::Token, "TokenReview"),
-        ("authentication.k8s.io", "selfsubjectreviews") => (Review::Myself, "SelfSubjectReview"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => {
+            (Review::Rules, "SelfSubjectRulesReview", "selfsubjectrulesreviews")
+        }
+        ("authentication.k8s.io", "tokenreviews") => (Review::Token, "TokenReview", "tokenreviews"),
+        ("authentication.k8s.io", "selfsubjectreviews") => (Review::Myself, "SelfSubjectReview", "selfsubjectreviews"),
         _ => return None,
     };
-    Some(Arc::new(ReviewAction { review, kind, access: access.clone() }))
+    let (access, admission) = (access.clone(), admission.clone());
+    Some(Arc::new(ReviewAction { review, kind, plural, access, admission }))
 }
 
 impl Action for ReviewAction {
     fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>> {
         let kind = GroupVersionKind::new(call.info.group.clone(), call.info.version.clone(), self.kind);
-        let (review, access) = (self.review, self.access.clone());
-        Box::pin(run(call, kind, review, access))
+        let asked = Asked {
+            resource: GroupResource::new(call.info.group.clone(), self.plural),
+            kind,
+            admission: self.admission.clone(),
+        };
+        Box::pin(run(call, asked, self.review, self.access.clone()))
     }
 }
 
-async fn run(mut call: ActionCall, kind: GroupVersionKind, review: Review, to: Access) -> Result<Response, Status> {
-    let mut object = call.decode(&kind).await?;
+/// What is created, and who may mind.
+struct Asked {
+    resource: GroupResource,
+    kind: GroupVersionKind,
+    admission: Arc<dyn Admission>,
+}
+
+impl Asked {
+    fn call(&self, call: &ActionCall, object: &Value, mode: Mode) -> Call {
+        Call {
+            user: call.user.clone(),
+            resource: self.resource.clone(),
+            version: call.info.version.clone(),
+            kind: self.kind.clone(),
+            namespace: call.info.namespace.clone(),
+            name: object.str_at(&["metadata", "name"]).into(),
+            subresource: call.info.subresource.clone(),
+            mode,
+            deadline: call.request.deadline().map(Into::into),
+            warnings: call.warnings.clone(),
+        }
+    }
+}
+
+async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> Result<Response, Status> {
+    let kind = &asked.kind;
+    let (mut object, options) = call.decode_create(std::slice::from_ref(kind)).await?;
     // Like every object, the question takes the namespace of the request.
     if !call.info.namespace.is_empty() && object.meta().namespace().is_empty() {
         object.meta_mut().set_namespace(&call.info.namespace);
     }
     if review != Review::Myself {
-        object = call.track_create(&kind, object, SystemClock.now())?;
+        object = call.track_create(kind, object, SystemClock.now())?;
     }
+    let about = asked.call(&call, &object, options.mode);
+    let options = Some(&options.object);
+    let request = Request { call: &about, operation: Operation::Create, old: None, options, resource: None };
+    asked.admission.admit(request, &mut object).await?;
     match review {
         Review::Access(which) => {
             access::validate(which, &object, &call.info.namespace)?;
+            asked.admission.validate(request, &object).await?;
             access::evaluate(which, &mut object, &call.user, &*to.authorizer).await;
         }
         Review::Rules => {
             rules::validate(&object)?;
+            asked.admission.validate(request, &object).await?;
             object = rules::evaluate(&object, &call.user, &*to.authorizer);
         }
         Review::Token => {
             token::validate(&object)?;
+            asked.admission.validate(request, &object).await?;
             token::evaluate(&mut object, &*to.authenticator, &to.audiences).await?;
         }
-        Review::Myself => object = reviews::self_subject_review(&object, &call.user, &SystemClock.now().rfc3339()),
+        Review::Myself => {
+            asked.admission.validate(request, &object).await?;
+            object = reviews::self_subject_review(&object, &call.user, &SystemClock.now().rfc3339());
+        }
     }
-    call.answer(StatusCode::CREATED, typed(object, &kind))
+    call.answer(StatusCode::CREATED, typed(object, kind))
 }
 
 /// The answer is of the question's kind.

@@ -9,7 +9,7 @@ use kubelith_handlers::api::{Action, ActionCall};
 use kubelith_http::Response;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Mode};
 use std::sync::Arc;
 
@@ -57,14 +57,16 @@ async fn run(mut call: ActionCall, tokens: TokenService) -> Result<Response, Sta
     let asked = Call {
         user: call.user.clone(),
         resource: endpoint.resource.descriptor.group_resource(),
+        version: call.info.version.clone(),
         kind: kind.clone(),
         namespace: call.info.namespace.clone(),
         name: call.info.name.clone(),
         subresource: call.info.subresource.clone(),
         mode: Mode::Real,
+        deadline: call.request.deadline().map(Into::into),
         warnings: call.warnings.clone(),
     };
-    let request = Request { call: &asked, operation: Operation::Create, old: None, options: None };
+    let request = endpoint.resource.asks(&asked, Operation::Create, None, None);
     admission.admit(request, &mut object).await?;
 
     let tokens = tokens.await.map_err(Status::internal_error)?;

@@ -150,9 +150,12 @@ pub fn streams(parameters: &Parameters, with_command: bool) -> Vec<(&'static str
     pairs
 }
 
-/// The options object that admission sees.
-pub fn object(kind: &str, parameters: &Parameters) -> Value {
+/// The options object that admission sees. `path` is what is asked of a proxy.
+pub fn object(kind: &str, parameters: &Parameters, path: &str) -> Value {
     let mut object = Value::from([("apiVersion", "v1"), ("kind", kind)]);
+    if !path.is_empty() {
+        object.set_at(&["path"], path.into());
+    }
     for flag in ["stdin", "stdout", "stderr", "tty"] {
         if parameters.flag(flag) {
             object.set_at(&[flag], Value::Bool(true));

@@ -82,15 +82,22 @@ impl Parts {
         let about = Call {
             user: call.user.clone(),
             resource: GroupResource::new(info.group.clone(), info.resource.clone()),
+            version: info.version.clone(),
             kind: GroupVersionKind::new("", "v1", kind.options()),
             namespace: info.namespace.clone(),
             name: info.name.clone(),
             subresource: info.subresource.clone(),
             mode: Mode::Real,
+            deadline: call.request.deadline().map(Into::into),
             warnings: call.warnings.clone(),
         };
-        let request = AdmissionRequest { call: &about, operation: Operation::Connect, old: None, options: None };
-        let mut options = object(kind.options(), parameters);
+        let request =
+            AdmissionRequest { call: &about, operation: Operation::Connect, old: None, options: None, resource: None };
+        let path = match kind {
+            Kind::ServiceProxy | Kind::PodProxy | Kind::NodeProxy => below(call),
+            _ => String::new(),
+        };
+        let mut options = object(kind.options(), parameters, &path);
         admission.admit(request, &mut options).await?;
         admission.validate(request, &options).await
     }

@@ -1,8 +1,8 @@
 //! What is counted of configuration files that are followed, and of the match conditions of webhooks.
 
 use kubelith_auth::authz::webhook::{ConditionMetrics, Outcome};
-use kubelith_server::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
-use kubelith_server::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
+use kubelith_observe::metrics::{counters, histograms, register};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 

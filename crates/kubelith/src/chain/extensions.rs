@@ -4,10 +4,11 @@
 //! In health it shows, in this order: `start-apiextensions-informers`, `start-apiextensions-controllers`,
 //! `crd-informer-synced`.
 
-use super::{Shared, services};
+use super::Shared;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
+use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Users};
 use kubelith_registry::Strategy;
 use kubelith_server::Delegate;
 use kubelith_server::lifecycle::PostStartHook;
@@ -33,7 +34,12 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         garbage_collection: shared.options.storage.garbage_collector,
         metrics: Arc::new(ExtensionsMetrics::new(&shared.frame.metrics.registry)),
         counts: shared.frame.flow_control.counts(),
-        resolve: services::resolver(shared),
+        hooks: HookClients::new(HookConfig {
+            resolve: shared.resolve.clone(),
+            users: Users::default(),
+            cluster: shared.options.egress.cluster.clone(),
+            control_plane: shared.options.egress.control_plane.clone(),
+        }),
         webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
     };
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());

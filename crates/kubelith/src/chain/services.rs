@@ -1,26 +1,26 @@
 //! Where services can be reached from here: their cluster address, or one of their endpoints with
 //! `--enable-aggregator-routing`.
 
-use super::Shared;
 use kubelith_codec::json;
-use kubelith_extensions::Resolve;
 use kubelith_meta::Value;
+use kubelith_outbound::proxy::hook::Resolve;
+use kubelith_registry::Objects;
 use kubelith_store::cache::{CachedObject, ResourceCache};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-pub fn resolver(shared: &Shared<'_>) -> Resolve {
-    let cache = |group: &str, plural: &str| -> Option<Arc<ResourceCache>> {
-        shared.resources.get(&(group.into(), plural.into())).map(|r| r.cache.clone())
-    };
-    let services = cache("", "services");
-    let slices = cache("discovery.k8s.io", "endpointslices");
-    let by_endpoint = shared.options.aggregator.route_to_endpoints;
+/// How requests reach the pods of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routing {
+    ClusterIp,
+    Endpoints,
+}
+
+pub fn resolver(objects: Arc<Objects>, routing: Routing) -> Resolve {
     Arc::new(move |namespace, name, port| {
-        let key = format!("{namespace}/{name}");
-        let service = services.as_ref().and_then(|s| s.get(&key)).as_deref().and_then(value);
+        let service = objects.cached("", "services", namespace, name).as_deref().and_then(value);
         let service = service.ok_or_else(|| format!("service \"{name}\" not found"))?;
         let spec = service.get("spec").cloned().unwrap_or_default();
         if spec.str_at(&["type"]) == "ExternalName" {
@@ -30,8 +30,10 @@ pub fn resolver(shared: &Shared<'_>) -> Resolve {
         let named = named.iter().find(|p| p.get("port").and_then(Value::as_i64) == Some(port.into()));
         let named = named.ok_or_else(|| format!("no service port {port} found for service \"{name}\""))?;
         let address = spec.str_at(&["clusterIP"]);
-        if by_endpoint && let Some(slices) = &slices {
-            return endpoint(slices, namespace, name, named.str_at(&["name"]))
+        if routing == Routing::Endpoints
+            && let Some(slices) = objects.resource("discovery.k8s.io", "endpointslices")
+        {
+            return endpoint(&slices.cache, namespace, name, named.str_at(&["name"]))
                 .ok_or_else(|| format!("no endpoints available for service \"{name}\""));
         }
         match address.parse::<IpAddr>() {

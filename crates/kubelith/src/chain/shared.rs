@@ -1,26 +1,30 @@
 //! What the servers of the chain share, and the built-in resources, which exist before any of them.
 
+use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
 use crate::chain::own_requests::OwnRequests;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
+use kubelith_admission::{FindCustom, HookFactory};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::Value;
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_openapi::{Library, OpenApi};
+use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Resolve, Users};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
-use kubelith_server::loopback::LoopbackClient;
+use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
@@ -55,6 +59,8 @@ pub struct Shared<'a> {
     pub openapi: Arc<OpenApi>,
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
+    /// From services to addresses.
+    pub resolve: Resolve,
     pub access: Access,
     /// What clients' credentials are checked against, as it is now, to be told to extension servers.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
@@ -75,6 +81,11 @@ impl<'a> Shared<'a> {
     ) -> Result<(Shared<'a>, Builtin), String> {
         let objects = Objects::new();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let routing = match options.aggregator.route_to_endpoints {
+            true => Routing::Endpoints,
+            false => Routing::ClusterIp,
+        };
+        let resolve = services::resolver(objects.clone(), routing);
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
             authorizer: access.authorizer.clone(),
@@ -85,6 +96,8 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
+            hooks: hooks(options, resolve.clone()),
+            custom: custom_resources(frame.client.clone()),
             observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
@@ -141,6 +154,7 @@ impl<'a> Shared<'a> {
             discovery,
             openapi: OpenApi::new(library()),
             admission,
+            resolve,
             access,
             authentication,
             clock,
@@ -149,6 +163,35 @@ impl<'a> Shared<'a> {
         };
         Ok((shared, Builtin { routes, entries }))
     }
+}
+
+/// The way to admission webhooks, as whom a kubeconfig file says.
+fn hooks(options: &Options, resolve: Resolve) -> HookFactory {
+    let egress = options.egress.clone();
+    Arc::new(move |kubeconfig| {
+        let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
+        let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
+        Ok(HookClients::new(HookConfig { resolve: resolve.clone(), users, cluster, control_plane }))
+    })
+}
+
+/// Custom resources, read as every client reads them.
+fn custom_resources(client: LoopbackClient) -> FindCustom {
+    Arc::new(move |resource, namespace, name| {
+        let client = client.clone();
+        Box::pin(async move {
+            let all = ResourceRef::new(&resource).namespace(&namespace);
+            let Some(name) = name else {
+                let list = client.list(&all).await?;
+                return Ok(list.get("items").and_then(Value::as_array).unwrap_or(&[]).to_vec());
+            };
+            match client.get(&all.name(&name)).await {
+                Ok(object) => Ok(vec![object]),
+                Err(status) if status.is_not_found() => Ok(Vec::new()),
+                Err(status) => Err(status),
+            }
+        })
+    })
 }
 
 /// The built-in groups, for the server that serves them.

@@ -82,6 +82,11 @@ impl Server {
         self.send("POST", path, Some(body))
     }
 
+    /// DELETE as the administrator, on a connection of its own.
+    pub fn delete(&self, path: &str) -> std::io::Result<Response> {
+        self.send("DELETE", path, None)
+    }
+
     fn send(&self, method: &str, path: &str, body: Option<&str>) -> std::io::Result<Response> {
         let address = Address::parse(&format!("https://127.0.0.1:{}", self.port)).unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());

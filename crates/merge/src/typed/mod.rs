@@ -5,6 +5,7 @@
 //! lists atomic. Unlike a schema, a type can be several things at once (anything goes, or an integer or a string); the
 //! value decides which of them counts.
 
+mod atomics;
 mod compare;
 mod elements;
 mod error;

@@ -36,9 +36,7 @@ impl Kubeconfig {
             named(&config, "clusters", "cluster", name("cluster")).ok_or("invalid configuration: no server")?;
         let empty = Value::object();
         let user = named(&config, "users", "user", name("user")).unwrap_or(&empty);
-        if user.get("exec").is_some() || user.get("auth-provider").is_some() {
-            return Err("credentials from plugins are not supported here".into());
-        }
+        let (credential, identity) = identity_of(user, dir)?;
         let server = cluster.str_at(&["server"]);
         if server.is_empty() {
             return Err("invalid configuration: no server found".into());
@@ -49,15 +47,22 @@ impl Kubeconfig {
             Some(authorities) => Trust::Authorities(authorities),
             None => Trust::System,
         };
-        let identity = pem(user, "client-certificate", dir)?.zip(pem(user, "client-key", dir)?);
         let server_name = Some(cluster.str_at(&["tls-server-name"]).to_owned()).filter(|n| !n.is_empty());
-        let credential = credential(user, dir);
         Ok(Kubeconfig { server, tls: ClientTls { trust, server_name, identity }, credential })
     }
 
     pub fn client(&self, route: &Route, timeout: Duration) -> Result<HttpClient, String> {
         HttpClient::by(route, &self.tls, self.credential.clone(), timeout)
     }
+}
+
+/// Who a `user` of a kubeconfig file is: what it says in `Authorization`, and its certificate with the key, in PEM.
+pub fn identity_of(user: &Value, dir: &Path) -> Result<(Credential, Option<(Vec<u8>, Vec<u8>)>), String> {
+    if user.get("exec").is_some() || user.get("auth-provider").is_some() {
+        return Err("credentials from plugins are not supported here".into());
+    }
+    let identity = pem(user, "client-certificate", dir)?.zip(pem(user, "client-key", dir)?);
+    Ok((credential(user, dir), identity))
 }
 
 /// The entry of a list with this name; the first one for no name.

@@ -7,7 +7,7 @@ mod kubeconfig;
 mod tests;
 mod tls;
 
-pub use kubeconfig::Kubeconfig;
+pub use kubeconfig::{Kubeconfig, identity_of};
 pub use tls::ClientTls;
 
 use crate::egress::Route;
@@ -40,6 +40,28 @@ pub enum Credential {
         username: String,
         password: String,
     },
+}
+
+impl Credential {
+    /// The header `Authorization`, if there is anything to say in it.
+    pub async fn header(&self) -> Result<Option<HeaderValue>, String> {
+        let value = match self {
+            Credential::None => return Ok(None),
+            Credential::Token(token) => format!("Bearer {token}"),
+            Credential::TokenFile(file) => {
+                let token = tokio::fs::read_to_string(file).await.map_err(|e| format!("{}: {e}", file.display()))?;
+                format!("Bearer {}", token.trim())
+            }
+            Credential::Basic { username, password } => {
+                use base64::Engine;
+                let pair = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
+                format!("Basic {pair}")
+            }
+        };
+        let mut value = HeaderValue::try_from(value).map_err(|_| "the credential is no header value".to_owned())?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
 }
 
 /// A client for one kind of server.
@@ -89,22 +111,13 @@ impl HttpClient {
         if request.json_body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let value = match (&request.bearer_token, &self.credential) {
-            (Some(token), _) | (None, Credential::Token(token)) => format!("Bearer {token}"),
-            (None, Credential::None) => return Ok(()),
-            (None, Credential::TokenFile(file)) => {
-                let token = tokio::fs::read_to_string(file).await.map_err(|e| format!("{}: {e}", file.display()))?;
-                format!("Bearer {}", token.trim())
-            }
-            (None, Credential::Basic { username, password }) => {
-                use base64::Engine;
-                let pair = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
-                format!("Basic {pair}")
-            }
+        let value = match &request.bearer_token {
+            Some(token) => Credential::Token(token.clone()).header().await?,
+            None => self.credential.header().await?,
         };
-        let mut value = HeaderValue::try_from(value).map_err(|_| "the credential is no header value".to_owned())?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
+        if let Some(value) = value {
+            headers.insert(AUTHORIZATION, value);
+        }
         Ok(())
     }
 

@@ -29,6 +29,14 @@ impl ClientCertificate {
         Arc::default()
     }
 
+    /// A certificate and its key, in PEM, that never change.
+    pub fn fixed(cert: &[u8], key: &[u8]) -> Result<Arc<ClientCertificate>, String> {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let certified = certified_key(cert, key, &provider)?;
+        let loaded = Loaded { contents: (cert.to_vec(), key.to_vec()), key: Arc::new(certified) };
+        Ok(Arc::new(ClientCertificate { current: ArcSwapOption::from_pointee(loaded), ..ClientCertificate::default() }))
+    }
+
     pub fn load(cert: PathBuf, key: PathBuf) -> Result<Arc<ClientCertificate>, String> {
         let this = ClientCertificate { files: Some((cert, key)), ..ClientCertificate::default() };
         this.reload()?;

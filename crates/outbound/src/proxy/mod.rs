@@ -10,6 +10,7 @@ mod dial;
 mod fetch;
 mod forward;
 mod headers;
+pub mod hook;
 mod identity;
 mod path;
 mod tls;

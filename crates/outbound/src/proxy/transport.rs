@@ -124,6 +124,12 @@ impl Failed {
                 if let Some(told) = super::tls_words::of_io(io) {
                     return Failed { text: told, connection_was_stale: false };
                 }
+                if io.kind() == std::io::ErrorKind::UnexpectedEof {
+                    // TLS that ends without a word is an end like any other.
+                    text = "EOF".to_owned();
+                    cause = None;
+                    continue;
+                }
             }
             text = why.to_string();
             cause = why.source();

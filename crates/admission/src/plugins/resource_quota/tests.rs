@@ -146,6 +146,8 @@ fn demand(operation: Operation, plural: &str, object: &str, old: Option<&str>) -
             resource,
             kind: GroupVersionKind::new("", "v1", "Any"),
             namespace: "n".into(),
+            version: "v1".into(),
+            deadline: None,
             name: "".into(),
             subresource: "".into(),
             mode: Mode::Real,

@@ -172,11 +172,13 @@ impl Eviction<'_> {
         let call = Call {
             user: self.call.user.clone(),
             resource: resource.descriptor.group_resource(),
+            version: self.budgets.kind.version.clone(),
             kind: self.budgets.kind.clone(),
             namespace: self.call.namespace.clone(),
             name: name.into(),
             subresource: "status".into(),
             mode: self.call.mode,
+            deadline: self.call.deadline,
             warnings: Warnings::default(),
         };
         let now = resource.clock.now();

@@ -10,7 +10,7 @@ pub use eviction::Evict;
 use kubelith_handlers::api::ActionCall;
 use kubelith_handlers::options::WriteOptions;
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Resource};
 use std::sync::Arc;
 
@@ -33,15 +33,19 @@ impl Deed {
         let call = Call {
             user: request.user.clone(),
             resource: pods.descriptor.group_resource(),
+            version: info.version.clone(),
             kind: pods.descriptor.storage.kind.clone(),
             namespace: info.namespace.clone(),
             name: named,
             subresource: info.subresource.clone(),
             mode: options.mode,
+            deadline: request.request.deadline().map(Into::into),
             warnings: request.warnings.clone(),
         };
         pods.ensure_namespace(&call, &mut object)?;
-        Ok(Deed { kind: object.gvk(), call, object, options })
+        let kind = object.gvk();
+        let object = request.track_create(&kind, object, pods.clock.now())?;
+        Ok(Deed { kind, call, object, options })
     }
 
     /// The call as admission sees it.
@@ -53,14 +57,14 @@ impl Deed {
     async fn admit(&mut self, pods: &Resource, request: &ActionCall) -> Result<(), Status> {
         let call = self.admitted_call(request);
         let options = Some(&self.options.object);
-        let asked = Request { call: &call, operation: Operation::Create, old: None, options };
+        let asked = pods.asks(&call, Operation::Create, None, options);
         pods.admission.admit(asked, &mut self.object).await
     }
 
     async fn validate(&self, pods: &Resource, request: &ActionCall) -> Result<(), Status> {
         let call = self.admitted_call(request);
         let options = Some(&self.options.object);
-        let asked = Request { call: &call, operation: Operation::Create, old: None, options };
+        let asked = pods.asks(&call, Operation::Create, None, options);
         pods.admission.validate(asked, &self.object).await
     }
 

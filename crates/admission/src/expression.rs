@@ -1,0 +1,454 @@
+//! Expressions in CEL about a request: what they see, what they cost, and what is said when they fail.
+
+use crate::attributes::{name_of, namespace_of, resource_of};
+use kubelith_auth::{Answer, Attributes, Authorizer, Selector, Verdict};
+use kubelith_cel::admission::{self, Sees};
+use kubelith_cel::env::Libraries;
+use kubelith_cel::libraries::Library;
+use kubelith_cel::value::{self, AuthorizerHandle, AuthzRequest, DecisionVal, Opaque, Res, ResourceCheck};
+use kubelith_cel::{Activation, Declared, Env, EvalError, Program, Type, Val};
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupVersionKind, Status, Str, Value, text};
+use kubelith_registry::admission::{Operation, Request};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+/// What match conditions of one webhook or policy may cost together.
+pub const CONDITIONS_BUDGET: u64 = 2_500_000;
+
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+static BASE: LazyLock<Env> = LazyLock::new(Env::base);
+static MUTATION: LazyLock<Env> = LazyLock::new(|| Env::with(Libraries::ALL.iter().chain([Library::JsonPatch])));
+static REQUEST: LazyLock<Declared> = LazyLock::new(admission::request);
+static NAMESPACE: LazyLock<Declared> = LazyLock::new(admission::namespace);
+
+/// An expression that is ready to run, or why it never will be.
+pub struct Compiled {
+    source: Str,
+    program: Result<Program, String>,
+    /// What the slots of its environment hold.
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Object,
+    OldObject,
+    Namespace,
+    Request,
+    Params,
+    Authorizer,
+    RequestResource,
+    /// Of the policy, by its number.
+    Variable(usize),
+    Other,
+}
+
+impl Compiled {
+    pub fn new(env: &Env, source: &str) -> Compiled {
+        let program = match env.compile(source) {
+            Ok(checked) => Program::new(env, &checked).map_err(|why| format!("program instantiation failed: {why}")),
+            Err(issues) => Err(format!("compilation failed: {issues}")),
+        };
+        let slot = |name: &str| match name {
+            "object" => Slot::Object,
+            "oldObject" => Slot::OldObject,
+            "namespaceObject" => Slot::Namespace,
+            "request" => Slot::Request,
+            "params" => Slot::Params,
+            "authorizer" => Slot::Authorizer,
+            "authorizer.requestResource" => Slot::RequestResource,
+            _ => Slot::Other,
+        };
+        let mut number = 0;
+        let slots = env.variables().iter().map(|variable| match variable.name.starts_with(VARIABLES) {
+            true => {
+                number += 1;
+                Slot::Variable(number - 1)
+            }
+            false => slot(&variable.name),
+        });
+        let slots = slots.collect();
+        Compiled { source: source.into(), program, slots }
+    }
+
+    /// Runs it and takes its cost from `budget`. The outer error ends all that is run from that budget.
+    pub fn run<T>(
+        &self,
+        inputs: &Inputs<'_>,
+        budget: &mut u64,
+        take: impl FnOnce(&Val<'_>) -> T,
+    ) -> Result<Result<T, String>, String> {
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(why) => return Ok(Err(format!("compilation error: {why}"))),
+        };
+        let variables = Variables { slots: &self.slots, inputs };
+        let (result, cost) = program.eval(&variables);
+        *budget = budget.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
+        Ok(match result {
+            Ok(value) => Ok(take(&value)),
+            Err(why) => Err(format!("expression '{}' resulted in error: {}", self.source, why.message())),
+        })
+    }
+}
+
+/// What expressions can see.
+pub struct Inputs<'a> {
+    pub object: Option<&'a Value>,
+    pub old: Option<&'a Value>,
+    pub namespace: Option<&'a Value>,
+    /// As [`describe`] makes it.
+    pub request: &'a Value,
+    pub params: Option<&'a Value>,
+    pub authorizer: Option<&'a Asker>,
+    /// Of a policy, in their order.
+    pub variables: &'a [Res<'a>],
+}
+
+struct Variables<'a> {
+    slots: &'a [Slot],
+    inputs: &'a Inputs<'a>,
+}
+
+impl<'a> Activation<'a> for Variables<'a> {
+    fn variable(&self, slot: usize) -> Option<Res<'a>> {
+        let inputs = self.inputs;
+        let json = |value: Option<&'a Value>| Some(Ok(value.map_or(Val::Null, Val::json)));
+        match self.slots.get(slot)? {
+            Slot::Object => json(inputs.object),
+            Slot::OldObject => json(inputs.old),
+            Slot::Params => json(inputs.params),
+            Slot::Request => Some(Val::typed(inputs.request, &REQUEST)),
+            Slot::Namespace => Some(inputs.namespace.map_or(Ok(Val::Null), |object| Val::typed(object, &NAMESPACE))),
+            Slot::Authorizer => inputs.authorizer.map(|asker| Ok(asker.authorizer())),
+            Slot::RequestResource => inputs.authorizer.map(|asker| Ok(asker.request_resource())),
+            Slot::Variable(number) => inputs.variables.get(*number).cloned(),
+            Slot::Other => None,
+        }
+    }
+}
+
+/// How variables of policies are called.
+const VARIABLES: &str = "variables.";
+
+/// The names that expressions of one policy can use, and what its variables are.
+pub struct Composition {
+    env: Env,
+    variables: Vec<(Str, Compiled)>,
+}
+
+impl Composition {
+    pub fn new(sees: Sees) -> Composition {
+        Composition { env: admission::env(&BASE, sees), variables: Vec::new() }
+    }
+
+    /// Adds a variable, which sees those before it. What cannot be compiled is anything to those behind it.
+    pub fn declare(&mut self, name: &str, source: &str) {
+        let source = source.trim();
+        let cel = self.env.compile(source).map_or(Type::Dyn, |checked| checked.result_type().clone());
+        let compiled = Compiled::new(&self.env, source);
+        self.env = self.env.clone().variable(&format!("{VARIABLES}{name}"), cel);
+        self.variables.push((name.into(), compiled));
+    }
+
+    pub fn compile(&self, source: &str) -> Compiled {
+        Compiled::new(&self.env, source)
+    }
+
+    /// The same names, but for the authorizer: messages cannot ask it.
+    pub fn without_authorizer(&self, params: bool) -> Env {
+        let env = admission::env(&BASE, Sees { params, authorizer: false });
+        let own = self.env.variables().iter().filter(|v| v.name.starts_with(VARIABLES));
+        own.fold(env, |env, variable| env.variable(&variable.name, variable.cel.clone()))
+    }
+
+    /// The same names, and the types and functions of mutations.
+    pub fn of_mutations(&self) -> Env {
+        self.env.clone().functions_of(&MUTATION).mutation()
+    }
+
+    /// Evaluates the variables, then runs `then` with them. One that fails says so where it is used.
+    pub fn with_variables(&self, inputs: &Inputs<'_>, budget: &mut u64, then: &mut dyn FnMut(&Inputs<'_>, &mut u64)) {
+        evaluate(&self.variables, inputs, budget, then);
+    }
+}
+
+fn evaluate(
+    rest: &[(Str, Compiled)],
+    inputs: &Inputs<'_>,
+    budget: &mut u64,
+    then: &mut dyn FnMut(&Inputs<'_>, &mut u64),
+) {
+    let Some(((name, compiled), rest)) = rest.split_first() else { return then(inputs, budget) };
+    let activation = Variables { slots: &compiled.slots, inputs };
+    let named = |what: &str, why: &str| {
+        EvalError::new(format!("composited variable {} fails to {what}: {why}", text::quote(name)))
+    };
+    let value = match &compiled.program {
+        Ok(program) => {
+            let (value, cost) = program.eval(&activation);
+            *budget = budget.saturating_sub(cost);
+            value.map_err(|why| named("evaluate", why.message()))
+        }
+        Err(why) => Err(named("compile", why)),
+    };
+    let mut variables = inputs.variables.to_vec();
+    variables.push(value);
+    evaluate(rest, &Inputs { variables: &variables, ..*inputs }, budget, then);
+}
+
+/// What `request` is, for a request that is seen as one for `kind`.
+pub fn describe(request: Request<'_>, kind: &GroupVersionKind) -> Value {
+    let call = request.call;
+    let of_kind = |kind: &GroupVersionKind| {
+        Value::from([
+            ("group", Value::String(kind.group.clone())),
+            ("version", Value::String(kind.version.clone())),
+            ("kind", Value::String(kind.kind.clone())),
+        ])
+    };
+    let resource = resource_of(request);
+    let resource = Value::from([
+        ("group", Value::String(resource.group)),
+        ("version", Value::String(resource.version)),
+        ("resource", Value::String(resource.resource)),
+    ]);
+    let mut described = Value::from([
+        ("kind", of_kind(kind)),
+        ("resource", resource.clone()),
+        ("requestKind", of_kind(&call.kind)),
+        ("requestResource", resource),
+        ("operation", name_of(request.operation).into()),
+        ("userInfo", user_info(&call.user)),
+        ("dryRun", Value::Bool(call.dry_run())),
+        ("options", options_of(request)),
+    ]);
+    let texts = [
+        ("subResource", call.subresource.as_str()),
+        ("requestSubResource", &call.subresource),
+        ("name", &call.name),
+        ("namespace", namespace_of(request)),
+    ];
+    for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        described.set_at(&[key], text.into());
+    }
+    described
+}
+
+/// Who asks, as reviews say it.
+pub fn user_info(user: &User) -> Value {
+    let texts = |list: &[Str]| Value::Array(list.iter().cloned().map(Value::String).collect());
+    let mut info = Value::object();
+    if !user.name.is_empty() {
+        info.set_at(&["username"], Value::String(user.name.clone()));
+    }
+    if !user.uid.is_empty() {
+        info.set_at(&["uid"], Value::String(user.uid.clone()));
+    }
+    if !user.groups.is_empty() {
+        info.set_at(&["groups"], texts(&user.groups));
+    }
+    for (key, values) in &user.extra {
+        info.set_at(&["extra", key], texts(values));
+    }
+    info
+}
+
+/// The options of a request, as the operation has them: a patch is an update, or a create.
+pub fn options_of(request: Request<'_>) -> Value {
+    let kind = match request.operation {
+        Operation::Connect => return Value::Null,
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+    };
+    let mut options = request.options.cloned().unwrap_or_else(Value::object);
+    options.remove_at(&["force"]);
+    options.set_at(&["kind"], kind.into());
+    options.set_at(&["apiVersion"], "meta.k8s.io/v1".into());
+    options
+}
+
+/// The server's authorizer, asked on behalf of who asks the server.
+pub struct Asker {
+    handle: AuthorizerHandle,
+    check: [String; 5],
+}
+
+impl Asker {
+    pub fn new(authorizer: &Arc<dyn Authorizer>, request: Request<'_>) -> Asker {
+        let call = request.call;
+        let authorizer = Arc::new(Seam(authorizer.clone()));
+        Asker {
+            handle: AuthorizerHandle { authorizer, user: call.user.clone() },
+            check: [
+                call.resource.group.to_string(),
+                call.resource.resource.to_string(),
+                call.subresource.to_string(),
+                namespace_of(request).to_owned(),
+                call.name.to_string(),
+            ],
+        }
+    }
+
+    fn authorizer<'a>(&self) -> Val<'a> {
+        Val::opaque(Opaque::Authorizer(self.handle.clone()))
+    }
+
+    fn request_resource<'a>(&self) -> Val<'a> {
+        let [group, resource, subresource, namespace, name] = &self.check;
+        let check = ResourceCheck {
+            subresource: subresource.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            ..ResourceCheck::new(self.handle.clone(), group, resource)
+        };
+        Val::opaque(Opaque::ResourceCheck(check))
+    }
+}
+
+struct Seam(Arc<dyn Authorizer>);
+
+impl fmt::Debug for Seam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seam")
+    }
+}
+
+impl value::Authorizer for Seam {
+    fn authorize(&self, user: &User, request: AuthzRequest<'_>) -> DecisionVal {
+        let user = Arc::new(user.clone());
+        let attributes = match request {
+            AuthzRequest::Path { path, verb } => {
+                Attributes { user, verb: verb.into(), path: path.into(), ..Attributes::default() }
+            }
+            AuthzRequest::Resource { check, verb } => Attributes {
+                user,
+                verb: verb.into(),
+                namespace: check.namespace.as_str().into(),
+                group: check.group.as_str().into(),
+                version: "*".into(),
+                resource: check.resource.as_str().into(),
+                subresource: check.subresource.as_str().into(),
+                name: check.name.as_str().into(),
+                resource_request: true,
+                field_selector: Selector::parse_fields(&check.field_selector),
+                label_selector: Selector::parse_labels(&check.label_selector),
+                ..Attributes::default()
+            },
+        };
+        let decision = match self.0.authorize(&attributes) {
+            Answer::Ready(decision) => decision,
+            Answer::Pending(decision) => match wait(decision) {
+                Ok(decision) => decision,
+                Err(why) => {
+                    let decision = value::Decision::NoOpinion;
+                    return DecisionVal { decision, reason: String::new(), error: Some(why) };
+                }
+            },
+        };
+        DecisionVal {
+            decision: match decision.verdict {
+                Verdict::Allow => value::Decision::Allow,
+                Verdict::Deny => value::Decision::Deny,
+                Verdict::NoOpinion => value::Decision::NoOpinion,
+            },
+            reason: decision.reason.into_owned(),
+            error: decision.error.map(|e| e.to_string()),
+        }
+    }
+}
+
+/// Waits for another server's decision where an expression asks for it: evaluation knows no waiting.
+fn wait<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let handle = Handle::try_current().map_err(|e| e.to_string())?;
+    if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Err("an authorizer cannot be waited for on the only thread".to_owned());
+    }
+    Ok(tokio::task::block_in_place(|| handle.block_on(future)))
+}
+
+/// What becomes of a request if an expression about it fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePolicy {
+    Fail,
+    Ignore,
+}
+
+impl FailurePolicy {
+    pub fn read(object: &Value) -> FailurePolicy {
+        match object.str_at(&["failurePolicy"]) {
+            "Ignore" => FailurePolicy::Ignore,
+            _ => FailurePolicy::Fail,
+        }
+    }
+}
+
+/// Conditions that must all hold.
+pub struct Conditions(Vec<Compiled>);
+
+/// What conditions came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matched {
+    Yes,
+    No,
+    /// Some could not be told, and none is false.
+    Failed(String),
+}
+
+/// How many conditions failed, beside what they came to.
+pub struct Outcome {
+    pub matched: Matched,
+    pub failures: usize,
+}
+
+impl Conditions {
+    pub fn of(compiled: Vec<Compiled>) -> Conditions {
+        Conditions(compiled)
+    }
+
+    /// `matchConditions` of a webhook.
+    pub fn compile(list: &[Value], sees: Sees) -> Conditions {
+        if list.is_empty() {
+            return Conditions(Vec::new());
+        }
+        let composition = Composition::new(sees);
+        Conditions(list.iter().map(|c| composition.compile(c.str_at(&["expression"]))).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn check(&self, inputs: &Inputs<'_>, policy: FailurePolicy) -> Outcome {
+        let mut budget = CONDITIONS_BUDGET;
+        let mut failed = Vec::new();
+        let mut is_false = false;
+        for condition in &self.0 {
+            match condition.run(inputs, &mut budget, |value| matches!(value, Val::Bool(false))) {
+                Ok(Ok(no)) => is_false |= no,
+                Ok(Err(why)) => failed.push(why),
+                Err(why) => {
+                    let matched = if policy == FailurePolicy::Fail { Matched::Failed(why) } else { Matched::No };
+                    return Outcome { matched, failures: 0 };
+                }
+            }
+        }
+        let failures = failed.len();
+        let matched = match (is_false, failed.is_empty(), policy) {
+            (true, ..) | (false, false, FailurePolicy::Ignore) => Matched::No,
+            (false, true, _) => Matched::Yes,
+            (false, false, FailurePolicy::Fail) => Matched::Failed(text::aggregate(failed)),
+        };
+        Outcome { matched, failures }
+    }
+}
+
+/// The refusal of a request because conditions about it failed.
+pub fn undecided(request: Request<'_>, why: &str) -> Status {
+    Status::forbidden(&request.call.resource, &request.call.name, why)
+}

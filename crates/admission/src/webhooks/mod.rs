@@ -1,0 +1,118 @@
+//! Admission webhooks: other servers that change or refuse objects.
+//!
+//! `source.rs` keeps the configurations as they are stored, `hook.rs` is one webhook of them; here it is decided which are
+//! asked about a request. `review.rs` is what they are told and answer, `call.rs` asks one, `mutating.rs` one after another,
+//! `validating.rs` all side by side.
+
+mod call;
+mod config;
+mod hook;
+mod mutating;
+pub(crate) mod review;
+mod source;
+#[cfg(test)]
+mod tests;
+mod validating;
+
+pub use mutating::MutatingAdmissionWebhook;
+pub(crate) use mutating::keep_owners;
+pub use validating::ValidatingAdmissionWebhook;
+
+use crate::attributes::Seen;
+use crate::catalogue::Config;
+use crate::expression::{Asker, Inputs, Matched, describe, undecided};
+use crate::observe::Observer;
+use crate::rules::Versions;
+use hook::Hook;
+use kubelith_auth::Authorizer;
+use kubelith_auth::hook::Hooks;
+use kubelith_meta::{Status, Value};
+use kubelith_registry::Objects;
+use kubelith_registry::admission::Request;
+use kubelith_registry::objects::Collection;
+use review::Power;
+use source::Source;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What both plugins are made of.
+struct Webhooks {
+    source: Source,
+    objects: Arc<Objects>,
+    namespaces: Collection,
+    authorizer: Arc<dyn Authorizer>,
+    hooks: Arc<dyn Hooks>,
+    observer: Arc<dyn Observer>,
+    power: Power,
+}
+
+impl Webhooks {
+    fn new(config: &Config, plugin: Option<&[u8]>, plural: &'static str, power: Power) -> Result<Webhooks, String> {
+        let kubeconfig = config::kubeconfig(plugin)?;
+        Ok(Webhooks {
+            source: Source::new(config.objects.clone(), plural),
+            objects: config.objects.clone(),
+            namespaces: config.objects.of("", "namespaces"),
+            authorizer: config.authorizer.clone(),
+            hooks: (config.hooks)(kubeconfig.as_deref())?,
+            observer: config.observer.clone(),
+            power,
+        })
+    }
+
+    fn caller(&self) -> call::Caller<'_> {
+        call::Caller { hooks: &*self.hooks, observer: &*self.observer, power: self.power }
+    }
+
+    /// Whether the webhook is meant by the request, by all but its match conditions.
+    async fn is_meant<'v>(
+        &self,
+        hook: &Hook,
+        request: Request<'_>,
+        versions: &'v Versions<'_>,
+        object: &Value,
+    ) -> Result<Option<&'v Seen>, Status> {
+        let Some(seen) = versions.matching(&hook.rules, hook.match_policy) else { return Ok(None) };
+        let selected = hook.selectors.select(&self.namespaces, request, object).await?;
+        Ok(selected.then_some(seen))
+    }
+
+    /// Whether the conditions of the webhook hold. Both objects are in the version that it is asked in.
+    fn holds(
+        &self,
+        hook: &Hook,
+        request: Request<'_>,
+        seen: &Seen,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<bool, Status> {
+        let conditions = hook.conditions();
+        if conditions.is_empty() {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let asker = Asker::new(&self.authorizer, request);
+        let described = describe(request, &seen.kind);
+        let printed = crate::versioned::printed(object);
+        let inputs = Inputs {
+            object: printed.as_ref(),
+            old,
+            namespace: None,
+            request: &described,
+            params: None,
+            authorizer: Some(&asker),
+            variables: &[],
+        };
+        let outcome = conditions.check(&inputs, hook.failure_policy);
+        let (name, operation) = (&hook.name, request.operation);
+        self.observer.conditions_checked(name, "webhook", self.power, operation, outcome.failures, began.elapsed());
+        match outcome.matched {
+            Matched::Yes => Ok(true),
+            Matched::No => {
+                self.observer.excluded_by_conditions(name, "webhook", self.power, operation);
+                Ok(false)
+            }
+            Matched::Failed(why) => Err(undecided(request, &why)),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! AdmissionReview: what a webhook is told, and what it may answer.
+
+use super::hook::ReviewVersion;
+use crate::attributes::{Seen, name_of, namespace_of};
+use crate::expression::{options_of, user_info};
+use crate::versioned;
+use kubelith_codec::{base64, json};
+use kubelith_meta::text::{json_kind, quote};
+use kubelith_meta::{GroupVersionKind, Status, Value};
+use kubelith_registry::admission::Request;
+
+const GROUP: &str = "admission.k8s.io";
+const KIND: &str = "AdmissionReview";
+/// The kinds that the reference knows of webhooks, as it calls them in errors.
+const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
+
+/// The objects of a review as JSON: several webhooks may get the same.
+pub struct Texts {
+    object: Vec<u8>,
+    old: Vec<u8>,
+}
+
+impl Texts {
+    pub fn new(object: Option<&Value>, old: Option<&Value>) -> Texts {
+        // Rules still see empty lists that are not printed.
+        let text = |object: Option<&Value>| match object {
+            Some(object) if !object.is_null() => {
+                let mut printed = object.clone();
+                versioned::canonical(&mut printed);
+                kubelith_codec::object::object_json(&printed)
+            }
+            _ => b"null".to_vec(),
+        };
+        Texts { object: text(object), old: text(old) }
+    }
+}
+
+/// The review to send, with the fields in the order of the type.
+pub fn write(request: Request<'_>, seen: &Seen, version: ReviewVersion, uid: &str, texts: &Texts) -> String {
+    let call = request.call;
+    let mut out = Vec::with_capacity(1024 + texts.object.len() + texts.old.len());
+    let push = |out: &mut Vec<u8>, text: &str| out.extend_from_slice(text.as_bytes());
+    push(&mut out, "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/");
+    push(&mut out, version.name());
+    push(&mut out, "\",\"request\":{\"uid\":");
+    json::write_string(&mut out, uid);
+    let asked = Seen::as_sent(request);
+    push(&mut out, ",\"kind\":");
+    write_kind(&mut out, &seen.kind);
+    push(&mut out, ",\"resource\":");
+    write_resource(&mut out, seen);
+    write_text(&mut out, "subResource", &call.subresource);
+    push(&mut out, ",\"requestKind\":");
+    write_kind(&mut out, &asked.kind);
+    push(&mut out, ",\"requestResource\":");
+    write_resource(&mut out, &asked);
+    write_text(&mut out, "requestSubResource", &call.subresource);
+    write_text(&mut out, "name", &call.name);
+    write_text(&mut out, "namespace", namespace_of(request));
+    write_text(&mut out, "operation", name_of(request.operation));
+    push(&mut out, ",\"userInfo\":");
+    json::write(&mut out, &user_info(&call.user));
+    push(&mut out, ",\"object\":");
+    out.extend_from_slice(&texts.object);
+    push(&mut out, ",\"oldObject\":");
+    out.extend_from_slice(&texts.old);
+    push(&mut out, if call.dry_run() { ",\"dryRun\":true" } else { ",\"dryRun\":false" });
+    push(&mut out, ",\"options\":");
+    json::write(&mut out, &options_of(request));
+    push(&mut out, "}}");
+    // JSON that we write is text.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn write_members<const N: usize>(out: &mut Vec<u8>, members: [(&str, &str); N]) {
+    for (i, (key, text)) in members.into_iter().enumerate() {
+        out.push(if i == 0 { b'{' } else { b',' });
+        json::write_string(out, key);
+        out.push(b':');
+        json::write_string(out, text);
+    }
+    out.push(b'}');
+}
+
+fn write_kind(out: &mut Vec<u8>, kind: &GroupVersionKind) {
+    write_members(out, [("group", &kind.group), ("version", &kind.version), ("kind", &kind.kind)]);
+}
+
+fn write_resource(out: &mut Vec<u8>, seen: &Seen) {
+    let of = &seen.resource;
+    write_members(out, [("group", &of.group), ("version", &of.version), ("resource", &of.resource)]);
+}
+
+fn write_text(out: &mut Vec<u8>, key: &str, text: &str) {
+    if !text.is_empty() {
+        out.push(b',');
+        json::write_string(out, key);
+        out.push(b':');
+        json::write_string(out, text);
+    }
+}
+
+/// What a webhook decided.
+#[derive(Debug, Default)]
+pub struct Response {
+    pub allowed: bool,
+    /// A patch, with its type.
+    pub patch: Option<(Vec<u8>, String)>,
+    pub status: Option<Status>,
+    pub warnings: Vec<String>,
+    pub annotations: Vec<(String, String)>,
+}
+
+/// What webhooks of a kind may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    Mutating,
+    Validating,
+}
+
+/// Whether a document can be read as a review. The error is that of Go's decoder.
+pub fn decode(answer: &Value, version: ReviewVersion) -> Result<(), String> {
+    let (own, other) = match version {
+        ReviewVersion::V1 => ("v1", "v1beta1"),
+        ReviewVersion::V1beta1 => ("v1beta1", "v1"),
+    };
+    let said = |key: &str, default: &str| match answer.str_at(&[key]) {
+        "" => default.to_owned(),
+        said => said.to_owned(),
+    };
+    let (kind, api_version) = (said("kind", KIND), said("apiVersion", &format!("{GROUP}/{own}")));
+    match api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/')) {
+        Some(given) if kind == KIND && given == other => {
+            return Err(format!("converting ({other}.{KIND}) to ({own}.{KIND}): unknown conversion"));
+        }
+        Some(given) if kind == KIND && given == own => {}
+        None if (kind.as_str(), api_version.as_str()) == ("Status", "v1") => {
+            return Err(format!("converting (v1.Status) to ({own}.{KIND}): unknown conversion"));
+        }
+        _ => {
+            return Err(format!(
+                "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
+            ));
+        }
+    }
+    check_types(answer)
+}
+
+/// The types of what is looked at: what is of another type is no review.
+fn check_types(answer: &Value) -> Result<(), String> {
+    let wrong = |value: &Value, field: &str, go: &str| {
+        Err(format!("json: cannot unmarshal {} into Go struct field {field} of type {go}", json_kind(value)))
+    };
+    let Some(response) = answer.get("response").filter(|r| !r.is_null()) else { return Ok(()) };
+    if response.as_object().is_none() {
+        return wrong(response, "AdmissionReview.response", "v1.AdmissionResponse");
+    }
+    let at = |key: &str| response.get(key).filter(|v| !v.is_null());
+    for (key, go) in [("uid", "types.UID"), ("patchType", "v1.PatchType")] {
+        if let Some(value) = at(key).filter(|v| v.as_str().is_none()) {
+            return wrong(value, &format!("AdmissionResponse.response.{key}"), go);
+        }
+    }
+    if let Some(value) = at("allowed").filter(|v| v.as_bool().is_none()) {
+        return wrong(value, "AdmissionResponse.response.allowed", "bool");
+    }
+    if let Some(value) = at("patch") {
+        match value.as_str() {
+            None => return wrong(value, "AdmissionResponse.response.patch", "[]uint8"),
+            Some(text) => drop(base64::decode(text).map_err(|e| e.to_string())?),
+        }
+    }
+    if let Some(value) = at("warnings").filter(|v| v.as_array().is_none()) {
+        return wrong(value, "AdmissionResponse.response.warnings", "[]string");
+    }
+    if let Some(value) = at("auditAnnotations").filter(|v| v.as_object().is_none()) {
+        return wrong(value, "AdmissionResponse.response.auditAnnotations", "map[string]string");
+    }
+    let texts = at("warnings").and_then(Value::as_array).unwrap_or(&[]);
+    if let Some(value) = texts.iter().find(|v| v.as_str().is_none() && !v.is_null()) {
+        return wrong(value, "AdmissionResponse.response.warnings", "string");
+    }
+    let notes = at("auditAnnotations").and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
+    if let Some((_, value)) = notes.into_iter().find(|(_, v)| v.as_str().is_none() && !v.is_null()) {
+        return wrong(value, "AdmissionResponse.response.auditAnnotations", "string");
+    }
+    let Some(status) = at("status") else { return Ok(()) };
+    if status.as_object().is_none() {
+        return wrong(status, "AdmissionResponse.response.status", "v1.Status");
+    }
+    for (key, go) in [("status", "string"), ("message", "string"), ("reason", "v1.StatusReason")] {
+        if let Some(value) = status.get(key).filter(|v| v.as_str().is_none() && !v.is_null()) {
+            return wrong(value, &format!("Status.response.status.{key}"), go);
+        }
+    }
+    match status.get("code").filter(|v| v.as_i64().is_none() && !v.is_null()) {
+        Some(value) => wrong(value, "Status.response.status.code", "int32"),
+        None => Ok(()),
+    }
+}
+
+/// Whether a review answers the one that was sent, and what it says.
+pub fn verify(answer: &Value, version: ReviewVersion, uid: &str, power: Power) -> Result<Response, String> {
+    let Some(response) = answer.get("response").filter(|r| !r.is_null()) else {
+        return Err("webhook response was absent".to_owned());
+    };
+    let patch = base64::decode(response.str_at(&["patch"])).unwrap_or_default();
+    let patch_type = response.get("patchType").filter(|t| !t.is_null()).and_then(Value::as_str);
+    let patch = match version {
+        ReviewVersion::V1 => {
+            let given = response.str_at(&["uid"]);
+            if given != uid {
+                return Err(format!("expected response.uid={}, got {}", quote(uid), quote(given)));
+            }
+            let (wanted, got) = (GroupVersionKind::new(GROUP, "v1", KIND), answer.gvk());
+            if got != wanted {
+                return Err(format!("expected webhook response of {wanted}, got {got}"));
+            }
+            typed_patch(power, patch, patch_type)?
+        }
+        // Neither version nor uid were ever looked at in reviews of v1beta1, nor the type of patches.
+        ReviewVersion::V1beta1 if power == Power::Mutating && !patch.is_empty() => {
+            Some((patch, "JSONPatch".to_owned()))
+        }
+        ReviewVersion::V1beta1 => None,
+    };
+    let texts = response.get("warnings").and_then(Value::as_array).unwrap_or(&[]);
+    let notes = response.get("auditAnnotations").and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
+    Ok(Response {
+        allowed: response.get("allowed").and_then(Value::as_bool).unwrap_or(false),
+        patch,
+        status: response.get("status").filter(|s| !s.is_null()).map(Status::from_value),
+        warnings: texts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        annotations: notes.filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
+    })
+}
+
+fn typed_patch(power: Power, patch: Vec<u8>, kind: Option<&str>) -> Result<Option<(Vec<u8>, String)>, String> {
+    let why = match (power, patch.is_empty(), kind) {
+        (Power::Mutating, false, None) => "webhook returned response.patch but not response.patchType",
+        (Power::Mutating, true, Some(_)) => "webhook returned response.patchType but not response.patch",
+        (Power::Mutating, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
+        (Power::Mutating, false, Some(kind)) => return Ok(Some((patch, kind.to_owned()))),
+        (Power::Mutating, true, None) => return Ok(None),
+        (Power::Validating, false, _) => "validating webhook may not return response.patch",
+        (Power::Validating, true, Some(_)) => "validating webhook may not return response.patchType",
+        (Power::Validating, true, None) => return Ok(None),
+    };
+    Err(why.to_owned())
+}
+
+/// The refusal that a webhook's Status means.
+pub fn denial(hook: &str, status: Option<Status>) -> Status {
+    let denied = format!("admission webhook {} denied the request", quote(hook));
+    let mut status = status.unwrap_or_default();
+    status.code = status.code.max(400);
+    status.outcome = kubelith_meta::status::Outcome::Failure;
+    status.message = match (status.message.as_str(), status.reason.as_str()) {
+        ("", "") => format!("{denied} without explanation"),
+        ("", reason) => format!("{denied}: {reason}"),
+        (message, _) => format!("{denied}: {message}"),
+    };
+    status
+}

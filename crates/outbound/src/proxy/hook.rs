@@ -1,0 +1,408 @@
+//! The way to webhooks that objects name: by URL or by service, trusted by the bundle in the object, with the credentials
+//! that a kubeconfig file has for them. Whoever names the same place gets the same client, and so its kept connections.
+
+use super::{ClientCertificate, TlsClient, Transport};
+use crate::client::{Credential, identity_of};
+use crate::egress::Route;
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use http_body_util::BodyExt;
+use kubelith_auth::hook::{Hook, Hooks};
+use kubelith_auth::remote::{FetchError, FetchResponse};
+use kubelith_http::RequestBody;
+use kubelith_meta::text::quote;
+use kubelith_meta::{Str, Value};
+use kubelith_tls::Trust;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Answers beyond this are refused. The largest that makes sense patches an object to what the store takes, in base64.
+const MAX_ANSWER: usize = 32 << 20;
+/// Clients that are kept; the reference keeps as many.
+const MAX_KEPT: usize = 200;
+/// A webhook may ask for patience this often, and send on this often.
+const MAX_RETRIES: usize = 10;
+const MAX_REDIRECTS: usize = 10;
+const DEFAULT_PORT: u16 = 443;
+const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver-admission");
+
+/// From the namespace, name and port of a service to `host:port`, or to why there is none.
+pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
+
+pub struct HookConfig {
+    pub resolve: Resolve,
+    pub users: Users,
+    /// To services.
+    pub cluster: Route,
+    /// To URLs.
+    pub control_plane: Route,
+}
+
+impl HookConfig {
+    /// Straight, and as nobody.
+    pub fn direct(resolve: Resolve) -> HookConfig {
+        HookConfig { resolve, users: Users::default(), cluster: Route::Direct, control_plane: Route::Direct }
+    }
+}
+
+/// Who we are to which webhook: the users of a kubeconfig file, named by host, `host:port`, `*.suffix` or `*`.
+#[derive(Debug, Default)]
+pub struct Users {
+    by_name: HashMap<Str, Identity>,
+    current: Option<Identity>,
+}
+
+type Identity = (Credential, Option<(Vec<u8>, Vec<u8>)>);
+
+impl Users {
+    pub fn load(file: &Path) -> Result<Users, String> {
+        let shown = file.display();
+        let text = std::fs::read(file).map_err(|e| format!("{shown}: {e}"))?;
+        let config = kubelith_codec::yaml::read(&text).map_err(|e| format!("{shown}: {e}"))?.value;
+        let dir = file.parent().unwrap_or(Path::new("."));
+        let list = |key: &str| config.get(key).and_then(Value::as_array).unwrap_or(&[]);
+        let mut by_name = HashMap::new();
+        for entry in list("users") {
+            let nobody = Value::object();
+            let identity = identity_of(entry.get("user").unwrap_or(&nobody), dir)?;
+            by_name.insert(Str::from(entry.str_at(&["name"])), identity);
+        }
+        let name = config.str_at(&["current-context"]);
+        let context = list("contexts").iter().find(|c| !name.is_empty() && c.str_at(&["name"]) == name);
+        let current = context.and_then(|c| by_name.get(c.str_at(&["context", "user"]))).cloned();
+        Ok(Users { by_name, current })
+    }
+
+    /// For `host:port`: by its full name, then by ever shorter suffixes, then both without the usual port.
+    fn of(&self, target: &str) -> Option<&Identity> {
+        let named = |target: &str| {
+            let suffixes = target.match_indices('.').map(|(at, _)| format!("*{}", &target[at..]));
+            self.by_name.get(target).or_else(|| suffixes.into_iter().find_map(|s| self.by_name.get(s.as_str())))
+        };
+        named(target)
+            .or_else(|| target.strip_suffix(":443").and_then(named))
+            .or_else(|| self.by_name.get("*"))
+            .or(self.current.as_ref())
+    }
+}
+
+/// Clients for webhooks.
+pub struct HookClients {
+    config: Arc<HookConfig>,
+    kept: Mutex<HashMap<Place, Arc<dyn Hook>>>,
+}
+
+impl HookClients {
+    pub fn new(config: HookConfig) -> Arc<HookClients> {
+        Arc::new(HookClients { config: Arc::new(config), kept: Mutex::default() })
+    }
+}
+
+/// What a `clientConfig` says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    service: Option<Service>,
+    /// `https://host:port/path`, as errors call it.
+    url: String,
+    bundle: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Service {
+    namespace: Str,
+    name: Str,
+    port: u16,
+}
+
+impl Place {
+    fn of(client: &Value) -> Result<Place, String> {
+        let bundle = kubelith_codec::base64::decode(client.str_at(&["caBundle"])).unwrap_or_default();
+        let Some(service) = client.get("service").filter(|s| !s.is_null()) else {
+            let url = client.str_at(&["url"]);
+            if url.is_empty() {
+                return Err("webhook configuration must have either service or URL".to_owned());
+            }
+            let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            return Ok(Place { service: None, url: format!("{scheme}://{authority}{}", joined(path)), bundle });
+        };
+        let port = service.get("port").and_then(Value::as_i64).and_then(|p| p.try_into().ok());
+        let service_place = Service {
+            namespace: service.str_at(&["namespace"]).into(),
+            name: service.str_at(&["name"]).into(),
+            port: port.filter(|p| *p != 0).unwrap_or(DEFAULT_PORT),
+        };
+        let Service { namespace, name, port } = &service_place;
+        let url = format!("https://{name}.{namespace}.svc:{port}{}", joined(service.str_at(&["path"])));
+        Ok(Place { service: Some(service_place), url, bundle })
+    }
+}
+
+/// A path as Go joins it: one slash between its parts, none at its end.
+fn joined(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+impl Hooks for HookClients {
+    fn hook(&self, client: &Value) -> Result<Arc<dyn Hook>, String> {
+        let place = Place::of(client)?;
+        let mut kept = self.kept.lock().expect("no panic under this lock");
+        if let Some(known) = kept.get(&place) {
+            return Ok(known.clone());
+        }
+        let hook: Arc<dyn Hook> = Arc::new(Client::new(self.config.clone(), place.clone())?);
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(place, hook.clone());
+        Ok(hook)
+    }
+}
+
+struct Client {
+    config: Arc<HookConfig>,
+    transport: Transport,
+    credential: Credential,
+    service: Option<Service>,
+    /// Without the query.
+    url: String,
+    host: HeaderValue,
+}
+
+impl Client {
+    fn new(config: Arc<HookConfig>, place: Place) -> Result<Client, String> {
+        let Place { service, url, bundle } = place;
+        let uri: Uri = url.parse().map_err(|e| format!("Unparsable URL: {e}"))?;
+        let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+        let target = if uri.port().is_some() { authority.clone() } else { format!("{authority}:{DEFAULT_PORT}") };
+        let (credential, identity) = config.users.of(&target).cloned().unwrap_or_default();
+        let tls = TlsClient {
+            trust: if bundle.trim_ascii().is_empty() { Trust::System } else { Trust::Authorities(bundle) },
+            server_name: service.as_ref().map(|s| format!("{}.{}.svc", s.name, s.namespace)),
+            certificate: match identity {
+                Some((certificate, key)) => ClientCertificate::fixed(&certificate, &key)?,
+                None => ClientCertificate::none(),
+            },
+        };
+        let route = if service.is_some() { &config.cluster } else { &config.control_plane };
+        let transport = Transport::by(route, Some(&tls)).map_err(|e| e.to_string())?;
+        let host = HeaderValue::try_from(authority).map_err(|e| e.to_string())?;
+        Ok(Client { transport, credential, service, url, host, config })
+    }
+
+    /// Where to send to, and how that is called in errors.
+    fn target(&self, timeout: Duration) -> Result<(Uri, String), FetchError> {
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        let shown = format!("{}?timeout={seconds}s", self.url);
+        let failed = |why: &dyn std::fmt::Display| FetchError::Other(format!("Post {}: {why}", quote(&shown)));
+        let uri: Uri = shown.parse().map_err(|e| failed(&e))?;
+        let Some(service) = &self.service else { return Ok((uri, shown)) };
+        let authority = (self.config.resolve)(&service.namespace, &service.name, service.port);
+        let authority = authority.map_err(|e| failed(&e))?;
+        let mut parts = uri.into_parts();
+        parts.authority = Some(authority.parse().map_err(|e| failed(&e))?);
+        Ok((Uri::from_parts(parts).map_err(|e| failed(&e))?, shown))
+    }
+
+    async fn request(&self, step: &Step, review: &Bytes) -> Result<http::Request<RequestBody>, String> {
+        let body = (step.method == Method::POST).then(|| review.clone());
+        let mut request = http::Request::new(RequestBody::Full(body));
+        *request.method_mut() = step.method.clone();
+        *request.uri_mut() = step.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(USER_AGENT, AGENT);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
+        if step.method == Method::POST {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        // Who we are is for nobody but whom the configuration names.
+        if step.is_own {
+            headers.insert(HOST, self.host.clone());
+            if let Some(authorization) = self.credential.header().await? {
+                headers.insert(AUTHORIZATION, authorization);
+            }
+        }
+        Ok(request)
+    }
+
+    /// Sends a request, and follows where that leads.
+    async fn send(
+        &self,
+        mut step: Step,
+        review: &Bytes,
+        deadline: Instant,
+    ) -> Result<http::Response<hyper::body::Incoming>, FetchError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let request = self.request(&step, review).await.map_err(FetchError::Other)?;
+            let sent = tokio::time::timeout_at(deadline, self.transport.send(request)).await;
+            let sent = sent.map_err(|_| FetchError::Timeout(step.named("context deadline exceeded")))?;
+            let response = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
+            match step.redirected(&response)? {
+                Some(next) => step = next,
+                None => return Ok(response),
+            }
+        }
+        Err(FetchError::Other(step.named("stopped after 10 redirects")))
+    }
+
+    async fn exchange(&self, review: Bytes, timeout: Duration) -> Result<FetchResponse, FetchError> {
+        let deadline = Instant::now() + timeout;
+        let (uri, shown) = self.target(timeout)?;
+        let step = Step { method: Method::POST, uri, shown, is_own: true };
+        for _ in 0..MAX_RETRIES {
+            let (parts, body) = self.send(step.clone(), &review, deadline).await?.into_parts();
+            // A body that never ends is no other matter than a server that never answers.
+            let body = tokio::time::timeout_at(deadline, read(body)).await;
+            let body = body.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+            let body = body.map_err(|why| {
+                FetchError::Other(format!(
+                    "unexpected error when reading response body. Please retry. Original error: {why}"
+                ))
+            })?;
+            let response = answered(parts.status, &parts.headers, body);
+            match response.retry_after_seconds {
+                Some(pause) if parts.status.is_server_error() || parts.status == StatusCode::TOO_MANY_REQUESTS => {
+                    let again = Instant::now() + Duration::from_secs(pause.max(0).unsigned_abs().into());
+                    if again >= deadline {
+                        return Ok(response);
+                    }
+                    tokio::time::sleep_until(again).await;
+                }
+                _ => return Ok(response),
+            }
+        }
+        Err(FetchError::Timeout(step.named("context deadline exceeded")))
+    }
+}
+
+/// One request on the way to an answer.
+#[derive(Clone)]
+struct Step {
+    method: Method,
+    uri: Uri,
+    /// The URL as errors call it.
+    shown: String,
+    /// It goes to the host that the configuration names.
+    is_own: bool,
+}
+
+impl Step {
+    fn named(&self, why: &str) -> String {
+        let verb = if self.method == Method::POST { "Post" } else { "Get" };
+        format!("{verb} {}: {why}", quote(&self.shown))
+    }
+
+    /// Where an answer leads, as Go's client follows it: mostly a POST becomes a GET on the way.
+    fn redirected<B>(&self, response: &http::Response<B>) -> Result<Option<Step>, FetchError> {
+        let method = match response.status().as_u16() {
+            301..=303 => Method::GET,
+            307 | 308 => self.method.clone(),
+            _ => return Ok(None),
+        };
+        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        let Some(location) = location.filter(|to| !to.is_empty()) else { return Ok(None) };
+        let failed = |why: &dyn std::fmt::Display| FetchError::Other(self.named(&why.to_string()));
+        let (mut uri, mut shown, mut is_own) = (self.uri.clone(), location.to_owned(), false);
+        if location.starts_with('/') && !location.starts_with("//") {
+            let mut parts = uri.into_parts();
+            parts.path_and_query = Some(location.parse().map_err(|e| failed(&e))?);
+            uri = Uri::from_parts(parts).map_err(|e| failed(&e))?;
+            let authority = self.shown.find("://").map_or(0, |at| at + 3);
+            let path = self.shown[authority..].find('/').map_or(self.shown.len(), |at| authority + at);
+            shown = format!("{}{location}", &self.shown[..path]);
+            is_own = self.is_own;
+        } else {
+            uri = location.parse().map_err(|e| failed(&e))?;
+        }
+        if uri.scheme_str() != Some("https") {
+            return Err(failed(&"a webhook may not send on to a server without TLS"));
+        }
+        Ok(Some(Step { method, uri, shown, is_own }))
+    }
+}
+
+fn answered(status: StatusCode, headers: &HeaderMap, body: Bytes) -> FetchResponse {
+    let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    FetchResponse {
+        status: status.as_u16(),
+        body,
+        content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
+        retry_after_seconds: text(RETRY_AFTER).and_then(|v| v.parse().ok()),
+        max_age_seconds: None,
+    }
+}
+
+async fn read(mut body: hyper::body::Incoming) -> Result<Bytes, String> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| if e.is_timeout() { e.to_string() } else { "unexpected EOF".to_owned() })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > MAX_ANSWER {
+            return Err(format!("the answer has more than {MAX_ANSWER} bytes"));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+impl Hook for Client {
+    fn post(&self, review: String, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        Box::pin(self.exchange(review.into(), timeout))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kubeconfig");
+        let users = ["a.b.svc", "*.b.svc", "*.svc:8443", "x:1", "me"];
+        let user = |name: &&str| format!("- name: \"{name}\"\n  user: {{token: \"{name}\"}}\n");
+        let list: String = users.iter().map(user).collect();
+        let context = "contexts: [{name: c, context: {user: me}}]\ncurrent-context: c\n";
+        std::fs::write(&file, format!("users:\n{list}{context}")).unwrap();
+        let users = Users::load(&file).unwrap();
+        let found = |target: &str| match users.of(target) {
+            Some((Credential::Token(token), _)) => token.clone(),
+            _ => String::new(),
+        };
+        for (target, want) in [
+            ("a.b.svc:443", "a.b.svc"),
+            ("c.b.svc:443", "*.b.svc"),
+            ("a.b.svc:8443", "*.svc:8443"),
+            ("x:1", "x:1"),
+            ("elsewhere:443", "me"),
+        ] {
+            assert_eq!(found(target), want, "{target}");
+        }
+    }
+
+    #[test]
+    fn places_are_named_as_clients_know_them() {
+        let url = |client: &str| Place::of(&kubelith_codec::json::parse(client.as_bytes()).unwrap()).map(|p| p.url);
+        for (client, want) in [
+            (r#"{"url":"https://h/p//q/"}"#, Ok("https://h/p/q")),
+            (r#"{"service":{"namespace":"n","name":"s"}}"#, Ok("https://s.n.svc:443/")),
+            (r#"{"service":{"namespace":"n","name":"s","port":8443,"path":"p/q"}}"#, Ok("https://s.n.svc:8443/p/q")),
+            ("{}", Err("webhook configuration must have either service or URL")),
+        ] {
+            assert_eq!(url(client), want.map(str::to_owned).map_err(str::to_owned), "{client}");
+        }
+    }
+}

@@ -26,9 +26,8 @@ use std::sync::Arc;
 pub type HookFactory = Arc<dyn Fn(Option<&Path>) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
 
 /// Finds custom resources: of a namespace, unless that is empty, and of a name, unless all are meant.
-pub type FindCustom = Arc<
-    dyn Fn(GroupVersionResource, Str, Option<Str>) -> BoxFuture<'static, Result<Vec<Value>, Status>> + Send + Sync,
->;
+pub type FindCustom =
+    Arc<dyn Fn(GroupVersionResource, Str, Option<Str>) -> BoxFuture<'static, Result<Vec<Value>, Status>> + Send + Sync>;
 
 /// What plugins are made from.
 #[derive(Clone)]

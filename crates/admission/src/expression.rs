@@ -51,9 +51,7 @@ enum Slot {
 impl Compiled {
     pub fn new(env: &Env, source: &str) -> Compiled {
         let program = match env.compile(source) {
-            Ok(checked) => {
-                Program::new(env, &checked).map_err(|why| format!("program instantiation failed: {why}"))
-            }
+            Ok(checked) => Program::new(env, &checked).map_err(|why| format!("program instantiation failed: {why}")),
             Err(issues) => Err(format!("compilation failed: {issues}")),
         };
         let slot = |name: &str| match name {

@@ -22,7 +22,5 @@ mod webhooks;
 pub use catalogue::{Config, FindCustom, HookFactory, Known, Switches, build, known};
 pub use chain::Chain;
 pub use configuration::Configuration;
-pub use observe::{
-    Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, SecurityMode, Timer,
-};
+pub use observe::{Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, SecurityMode, Timer};
 pub use webhooks::review::Power;

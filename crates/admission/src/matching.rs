@@ -22,12 +22,7 @@ impl Selectors {
     }
 
     /// Whether both select the request. What is wrong with one counts only if the other does not say no.
-    pub async fn select(
-        &self,
-        namespaces: &Collection,
-        request: Request<'_>,
-        object: &Value,
-    ) -> Result<bool, Status> {
+    pub async fn select(&self, namespaces: &Collection, request: Request<'_>, object: &Value) -> Result<bool, Status> {
         let in_namespace = self.select_namespace(namespaces, request, object).await;
         if matches!(in_namespace, Ok(false)) {
             return Ok(false);

@@ -75,9 +75,8 @@ impl Rule {
             Scope::Unknown => false,
         };
         let part = &request.call.subresource;
-        let names = |(whole, sub): &(Str, Str)| {
-            (whole == "*" || *whole == resource.resource) && (sub == "*" || sub == part)
-        };
+        let names =
+            |(whole, sub): &(Str, Str)| (whole == "*" || *whole == resource.resource) && (sub == "*" || sub == part);
         in_scope
             && any_or(&self.operations, name_of(request.operation))
             && any_or(&self.groups, &resource.group)

@@ -8,12 +8,12 @@ pub mod error;
 mod expiring;
 pub mod expression;
 pub mod forbidden;
+pub mod hook;
 pub mod impersonation;
 mod json;
 pub mod jwt;
 pub mod objects;
 pub mod oidc;
-pub mod hook;
 pub mod remote;
 pub mod reviews;
 pub mod service_account;
@@ -27,7 +27,7 @@ pub mod user;
 pub use error::AuthError;
 pub use kubelith_meta::time as clock;
 pub use traits::{
-    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
-    Selector, TokenAuthenticator, Verdict,
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision, Selector,
+    TokenAuthenticator, Verdict,
 };
 pub use user::User;

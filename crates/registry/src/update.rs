@@ -228,9 +228,7 @@ impl Resource {
                 let call = Call { kind: view.gvk(), ..call.clone() };
                 self.admission.validate(self.asks(&call, operation, Some(&old), options), &view).await
             }
-            Judged::Object => {
-                self.admission.validate(self.asks(call, operation, Some(old), options), object).await
-            }
+            Judged::Object => self.admission.validate(self.asks(call, operation, Some(old), options), object).await,
             Judged::Nothing => Ok(()),
         }
     }

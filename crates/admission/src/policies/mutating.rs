@@ -138,11 +138,17 @@ impl MutatingAdmissionPolicy {
         if !invocations.is_empty() {
             let namespace = namespace(&self.namespaces, request).await?;
             let mut changing = Changing::new(request, object);
+            let mut is_touched = false;
             for invocation in &invocations {
                 let context = Context { request, namespace: namespace.as_ref(), round };
-                self.invoke(&context, invocation, &mut changing, memory, &mut errors).await?;
+                is_touched |= self.invoke(&context, invocation, &mut changing, memory, &mut errors).await?;
             }
             changing.settle().await?;
+            if is_touched {
+                // Also the last one, and one that is alone, runs again after what it did itself.
+                memory.changed();
+                round.repeat();
+            }
         }
         errors.retain(|error| error.policy == FailurePolicy::Fail);
         refusal(request, object, errors)
@@ -209,7 +215,7 @@ impl MutatingAdmissionPolicy {
         found
     }
 
-    /// Runs the mutations of one invocation in order.
+    /// Runs the mutations of one invocation in order. Whether any of them took place.
     async fn invoke(
         &self,
         context: &Context<'_>,
@@ -217,32 +223,33 @@ impl MutatingAdmissionPolicy {
         changing: &mut Changing<'_>,
         memory: &mut Memory,
         errors: &mut Vec<PolicyError>,
-    ) -> Result<(), Status> {
+    ) -> Result<bool, Status> {
         let Invocation { policy, seen, .. } = invocation;
         changing.bring_to(&seen.kind).await?;
         let expressions = policy.expressions();
         if !expressions.conditions.is_empty() {
             match self.holds(context, invocation, changing) {
                 Matched::Yes => {}
-                Matched::No => return Ok(()),
+                Matched::No => return Ok(false),
                 Matched::Failed(why) => {
                     errors.push(invocation.error(&why));
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
         let key = invocation.key();
         if context.round.is_second() && !memory.again.contains(&key) {
-            return Ok(());
+            return Ok(false);
         }
-        let mut changed = false;
+        let (mut changed, mut is_touched) = (false, false);
         for mutation in &expressions.mutations {
             if changing.object().is_null() {
                 continue;
             }
             match self.mutated(context, invocation, changing, mutation) {
-                Ok(None) => {}
+                Ok(None) => is_touched = true,
                 Ok(Some(made)) => {
+                    is_touched = true;
                     changed |= made != *changing.object();
                     changing.replace(made);
                 }
@@ -257,7 +264,7 @@ impl MutatingAdmissionPolicy {
         if policy.is_reinvoked {
             memory.waiting.insert(key);
         }
-        Ok(())
+        Ok(is_touched)
     }
 
     fn holds(&self, context: &Context<'_>, invocation: &Invocation<'_>, changing: &Changing<'_>) -> Matched {

@@ -84,7 +84,9 @@ impl Params {
         let given = wanted.str_at(&["namespace"]);
         let namespace = match (source.is_namespaced(), given) {
             (true, "") if namespace_of(request).is_empty() => {
-                return Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".into());
+                return Err(
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".into()
+                );
             }
             (true, "") => namespace_of(request),
             (true, given) => given,

@@ -82,7 +82,8 @@ impl Source {
 }
 
 fn read(caches: &[Arc<ResourceCache>; 2], changes: [u64; 2], before: &Set) -> Set {
-    let objects = |cache: &ResourceCache| -> Vec<Arc<CachedObject>> { cache.snapshot().objects.values().cloned().collect() };
+    let objects =
+        |cache: &ResourceCache| -> Vec<Arc<CachedObject>> { cache.snapshot().objects.values().cloned().collect() };
     let policies = objects(&caches[0]).into_iter().filter_map(|object| {
         let same = before.known.iter().find(|(known, _)| Arc::ptr_eq(known, &object));
         let policy = match same {

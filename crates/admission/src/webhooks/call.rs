@@ -79,7 +79,8 @@ impl Caller<'_> {
         let client = client.map_err(|why| Failure::calling(format!("could not get REST client: {why}"), 500))?;
         let uid = random::uid(random::random_bits);
         let review = review::write(request, invocation.seen, version, &uid, texts);
-        let failed = |why: &dyn std::fmt::Display, code| Failure::calling(format!("failed to call webhook: {why}"), code);
+        let failed =
+            |why: &dyn std::fmt::Display, code| Failure::calling(format!("failed to call webhook: {why}"), code);
         let timeout = within(hook.timeout, request.call.deadline);
         let response = client.post(review, timeout).await.map_err(|e| failed(&e, 503))?;
         let answer = hook::answer(&response).map_err(|e| match e {

@@ -47,12 +47,7 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    fn new(
-        config: &Config,
-        plugin: Option<&[u8]>,
-        plural: &'static str,
-        power: Power,
-    ) -> Result<Webhooks, String> {
+    fn new(config: &Config, plugin: Option<&[u8]>, plural: &'static str, power: Power) -> Result<Webhooks, String> {
         let kubeconfig = config::kubeconfig(plugin)?;
         Ok(Webhooks {
             source: Source::new(config.objects.clone(), plural),

@@ -198,7 +198,8 @@ fn apply(
     // Paths may reach into what is kept as text.
     json::unfold_fields(&mut patched);
     patch.apply(&mut patched, MAX_COPIED_BYTES).map_err(|e| internal(&e))?;
-    let mut patched = versioned::decode(request, patched, &seen.kind, json::Strictness::Lenient).map_err(|why| internal(&why))?;
+    let mut patched =
+        versioned::decode(request, patched, &seen.kind, json::Strictness::Lenient).map_err(|why| internal(&why))?;
     let changed = !is_same(changing.object(), &patched);
     versioned::complete(request, &mut patched).map_err(|why| Failure::Other(Status::unknown(why)))?;
     changing.replace(patched);

@@ -137,6 +137,9 @@ pub fn decode(answer: &Value, version: ReviewVersion) -> Result<(), String> {
             return Err(format!("converting ({other}.{KIND}) to ({own}.{KIND}): unknown conversion"));
         }
         Some(given) if kind == KIND && given == own => {}
+        None if (kind.as_str(), api_version.as_str()) == ("Status", "v1") => {
+            return Err(format!("converting (v1.Status) to ({own}.{KIND}): unknown conversion"));
+        }
         _ => {
             return Err(format!(
                 "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
@@ -176,10 +179,27 @@ fn check_types(answer: &Value) -> Result<(), String> {
     if let Some(value) = at("auditAnnotations").filter(|v| v.as_object().is_none()) {
         return wrong(value, "AdmissionResponse.response.auditAnnotations", "map[string]string");
     }
-    if let Some(value) = at("status").filter(|v| v.as_object().is_none()) {
-        return wrong(value, "AdmissionResponse.response.status", "v1.Status");
+    let texts = at("warnings").and_then(Value::as_array).unwrap_or(&[]);
+    if let Some(value) = texts.iter().find(|v| v.as_str().is_none() && !v.is_null()) {
+        return wrong(value, "AdmissionResponse.response.warnings", "string");
     }
-    Ok(())
+    let notes = at("auditAnnotations").and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
+    if let Some((_, value)) = notes.into_iter().find(|(_, v)| v.as_str().is_none() && !v.is_null()) {
+        return wrong(value, "AdmissionResponse.response.auditAnnotations", "string");
+    }
+    let Some(status) = at("status") else { return Ok(()) };
+    if status.as_object().is_none() {
+        return wrong(status, "AdmissionResponse.response.status", "v1.Status");
+    }
+    for (key, go) in [("status", "string"), ("message", "string"), ("reason", "v1.StatusReason")] {
+        if let Some(value) = status.get(key).filter(|v| v.as_str().is_none() && !v.is_null()) {
+            return wrong(value, &format!("Status.response.status.{key}"), go);
+        }
+    }
+    match status.get("code").filter(|v| v.as_i64().is_none() && !v.is_null()) {
+        Some(value) => wrong(value, "Status.response.status.code", "int32"),
+        None => Ok(()),
+    }
 }
 
 /// Whether a review answers the one that was sent, and what it says.

@@ -66,7 +66,9 @@ fn rules_say_which_requests_are_meant() {
 
 #[test]
 fn answers_are_verified() {
-    let answer = |response: &str| value(&format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"{response}}}"#));
+    let answer = |response: &str| {
+        value(&format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"{response}}}"#))
+    };
     let problem = |answer: &Value, power: Power| {
         verify(answer, ReviewVersion::V1, "u", power).map(|r| r.allowed).map_err(|why| why.to_string())
     };

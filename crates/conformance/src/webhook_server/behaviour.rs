@@ -9,7 +9,11 @@ use std::time::Duration;
 
 pub enum Answer {
     Document(Value),
-    Raw { status: u16, content_type: &'static str, body: Vec<u8> },
+    Raw {
+        status: u16,
+        content_type: &'static str,
+        body: Vec<u8>,
+    },
     Redirect(&'static str),
     /// No answer: the connection ends.
     Close,
@@ -147,9 +151,7 @@ fn decided(what: &str, parameters: &Parameters, review: &Value) -> Option<Value>
     match what {
         "allow" | "echo" | "hang" => ok(json!({})),
         "show" => no(json!({"status": {"code": 400, "message": shown(review)}})),
-        "deny" => {
-            no(json!({"status": {"code": 403, "reason": "Forbidden", "message": "denied by test webhook"}}))
-        }
+        "deny" => no(json!({"status": {"code": 403, "reason": "Forbidden", "message": "denied by test webhook"}})),
         "deny-code" => {
             let mut status = json!({});
             if let Some(code) = parameters.get("code").and_then(|code| code.parse::<i64>().ok()) {

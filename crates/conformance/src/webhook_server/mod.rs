@@ -104,6 +104,7 @@ fn read(stream: &mut impl BufRead) -> io::Result<Option<Asked>> {
         return Ok(None);
     }
     let path = line.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+    let path = if line.starts_with("POST ") { path } else { "/none".to_owned() };
     let (mut length, mut chunked, mut authorization) = (0usize, false, String::new());
     loop {
         line.clear();

@@ -2,8 +2,8 @@
 //! back must be the one that was sent, and of its metadata only labels and annotations count.
 
 use super::schemas::Schemas;
-use crate::metrics::{ExtensionsMetrics, Failure};
 use crate::Config;
+use crate::metrics::{ExtensionsMetrics, Failure};
 use futures::future::BoxFuture;
 use kubelith_auth::hook::{self, Hook};
 use kubelith_codec::json::{self, Strictness};

@@ -29,12 +29,7 @@ struct ReviewAction {
     admission: Arc<dyn Admission>,
 }
 
-pub fn of(
-    access: &Access,
-    admission: &Arc<dyn Admission>,
-    group: &str,
-    plural: &str,
-) -> Option<Arc<dyn Action>> {
+pub fn of(access: &Access, admission: &Arc<dyn Admission>, group: &str, plural: &str) -> Option<Arc<dyn Action>> {
     let (review, kind, plural) = match (group, plural) {
         ("authorization.k8s.io", "subjectaccessreviews") => {
             (Review::Access(AccessReviewKind::Subject), "SubjectAccessReview", "subjectaccessreviews")
@@ -51,9 +46,7 @@ pub fn of(
             (Review::Rules, "SelfSubjectRulesReview", "selfsubjectrulesreviews")
         }
         ("authentication.k8s.io", "tokenreviews") => (Review::Token, "TokenReview", "tokenreviews"),
-        ("authentication.k8s.io", "selfsubjectreviews") => {
-            (Review::Myself, "SelfSubjectReview", "selfsubjectreviews")
-        }
+        ("authentication.k8s.io", "selfsubjectreviews") => (Review::Myself, "SelfSubjectReview", "selfsubjectreviews"),
         _ => return None,
     };
     let (access, admission) = (access.clone(), admission.clone());

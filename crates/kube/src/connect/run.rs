@@ -92,13 +92,8 @@ impl Parts {
             deadline: call.request.deadline().map(Into::into),
             warnings: call.warnings.clone(),
         };
-        let request = AdmissionRequest {
-            call: &about,
-            operation: Operation::Connect,
-            old: None,
-            options: None,
-            resource: None,
-        };
+        let request =
+            AdmissionRequest { call: &about, operation: Operation::Connect, old: None, options: None, resource: None };
         let path = match kind {
             Kind::ServiceProxy | Kind::PodProxy | Kind::NodeProxy => below(call),
             _ => String::new(),

@@ -8,7 +8,7 @@ use crate::outbound::{Credential, identity_of};
 use crate::tls::Trust;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 use kubelith_auth::hook::{Hook, Hooks};
@@ -25,8 +25,9 @@ use tokio::time::Instant;
 const MAX_ANSWER: usize = 32 << 20;
 /// Clients that are kept; the reference keeps as many.
 const MAX_KEPT: usize = 200;
-/// A webhook may ask for patience this often.
+/// A webhook may ask for patience this often, and send on this often.
 const MAX_RETRIES: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 const DEFAULT_PORT: u16 = 443;
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver-admission");
 
@@ -216,30 +217,53 @@ impl Client {
         Ok((Uri::from_parts(parts).map_err(|e| failed(&e))?, shown))
     }
 
-    async fn request(&self, uri: Uri, review: Bytes) -> Result<http::Request<RequestBody>, String> {
-        let mut request = http::Request::new(RequestBody::Full(Some(review)));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri;
+    async fn request(&self, step: &Step, review: &Bytes) -> Result<http::Request<RequestBody>, String> {
+        let body = (step.method == Method::POST).then(|| review.clone());
+        let mut request = http::Request::new(RequestBody::Full(body));
+        *request.method_mut() = step.method.clone();
+        *request.uri_mut() = step.uri.clone();
         let headers = request.headers_mut();
-        headers.insert(HOST, self.host.clone());
         headers.insert(USER_AGENT, AGENT);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
-        if let Some(authorization) = self.credential.header().await? {
-            headers.insert(AUTHORIZATION, authorization);
+        if step.method == Method::POST {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        // Who we are is for nobody but whom the configuration names.
+        if step.is_own {
+            headers.insert(HOST, self.host.clone());
+            if let Some(authorization) = self.credential.header().await? {
+                headers.insert(AUTHORIZATION, authorization);
+            }
         }
         Ok(request)
+    }
+
+    /// Sends a request, and follows where that leads.
+    async fn send(
+        &self,
+        mut step: Step,
+        review: &Bytes,
+        deadline: Instant,
+    ) -> Result<http::Response<hyper::body::Incoming>, FetchError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let request = self.request(&step, review).await.map_err(FetchError::Other)?;
+            let sent = tokio::time::timeout_at(deadline, self.transport.send(request)).await;
+            let sent = sent.map_err(|_| FetchError::Timeout(step.named("context deadline exceeded")))?;
+            let response = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
+            match step.redirected(&response)? {
+                Some(next) => step = next,
+                None => return Ok(response),
+            }
+        }
+        Err(FetchError::Other(step.named("stopped after 10 redirects")))
     }
 
     async fn exchange(&self, review: Bytes, timeout: Duration) -> Result<FetchResponse, FetchError> {
         let deadline = Instant::now() + timeout;
         let (uri, shown) = self.target(timeout)?;
-        let named = |why: &str| format!("Post {}: {why}", quote(&shown));
-        let late = || FetchError::Timeout(named("context deadline exceeded"));
+        let step = Step { method: Method::POST, uri, shown, is_own: true };
         for _ in 0..MAX_RETRIES {
-            let request = self.request(uri.clone(), review.clone()).await.map_err(FetchError::Other)?;
-            let sent = tokio::time::timeout_at(deadline, self.transport.send(request)).await.map_err(|_| late())?;
-            let (parts, body) = sent.map_err(|e| FetchError::ConnectionLost(named(&e.text)))?.into_parts();
+            let (parts, body) = self.send(step.clone(), &review, deadline).await?.into_parts();
             // A body that never ends is no other matter than a server that never answers.
             let body = tokio::time::timeout_at(deadline, read(body)).await;
             let body = body.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
@@ -260,7 +284,53 @@ impl Client {
                 _ => return Ok(response),
             }
         }
-        Err(late())
+        Err(FetchError::Timeout(step.named("context deadline exceeded")))
+    }
+}
+
+/// One request on the way to an answer.
+#[derive(Clone)]
+struct Step {
+    method: Method,
+    uri: Uri,
+    /// The URL as errors call it.
+    shown: String,
+    /// It goes to the host that the configuration names.
+    is_own: bool,
+}
+
+impl Step {
+    fn named(&self, why: &str) -> String {
+        let verb = if self.method == Method::POST { "Post" } else { "Get" };
+        format!("{verb} {}: {why}", quote(&self.shown))
+    }
+
+    /// Where an answer leads, as Go's client follows it: mostly a POST becomes a GET on the way.
+    fn redirected<B>(&self, response: &http::Response<B>) -> Result<Option<Step>, FetchError> {
+        let method = match response.status().as_u16() {
+            301..=303 => Method::GET,
+            307 | 308 => self.method.clone(),
+            _ => return Ok(None),
+        };
+        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        let Some(location) = location.filter(|to| !to.is_empty()) else { return Ok(None) };
+        let failed = |why: &dyn std::fmt::Display| FetchError::Other(self.named(&why.to_string()));
+        let (mut uri, mut shown, mut is_own) = (self.uri.clone(), location.to_owned(), false);
+        if location.starts_with('/') && !location.starts_with("//") {
+            let mut parts = uri.into_parts();
+            parts.path_and_query = Some(location.parse().map_err(|e| failed(&e))?);
+            uri = Uri::from_parts(parts).map_err(|e| failed(&e))?;
+            let authority = self.shown.find("://").map_or(0, |at| at + 3);
+            let path = self.shown[authority..].find('/').map_or(self.shown.len(), |at| authority + at);
+            shown = format!("{}{location}", &self.shown[..path]);
+            is_own = self.is_own;
+        } else {
+            uri = location.parse().map_err(|e| failed(&e))?;
+        }
+        if uri.scheme_str() != Some("https") {
+            return Err(failed(&"a webhook may not send on to a server without TLS"));
+        }
+        Ok(Some(Step { method, uri, shown, is_own }))
     }
 }
 

@@ -120,6 +120,12 @@ impl Failed {
             }
             if let Some(io) = why.downcast_ref::<std::io::Error>() {
                 stale |= io.kind() == std::io::ErrorKind::ConnectionReset;
+                if io.kind() == std::io::ErrorKind::UnexpectedEof {
+                    // TLS that ends without a word is an end like any other.
+                    text = "EOF".to_owned();
+                    cause = None;
+                    continue;
+                }
             }
             text = why.to_string();
             cause = why.source();

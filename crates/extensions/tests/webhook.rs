@@ -219,7 +219,7 @@ async fn a_webhook_that_hangs_is_waited_for_no_longer_than_it_may_take() {
     let refused = server.get("v2", "a").await.unwrap_err();
     let wanted = format!(
         "conversion webhook for example.com/v1, Kind=Thing failed: \
-         Post \"https://localhost:{}/convert?timeout=0s\": context deadline exceeded",
+         Post \"https://localhost:{}/convert?timeout=1s\": context deadline exceeded",
         hook.frame.address.port()
     );
     assert_eq!((refused.code, refused.message), (500, wanted));

@@ -126,7 +126,7 @@ fn whoever_misbehaves_is_told_of_in_bounded_time() {
         ),
         (
             "allow",
-            json!({"clientConfig": {"service": {"namespace": "default", "name": "nobody", "path": "p"}}}),
+            json!({"clientConfig": {"service": {"namespace": "default", "name": "nobody", "path": "/p"}}}),
             "failed to call webhook: Post \"https://nobody.default.svc:443/p?timeout=10s\": service \"nobody\" not found"
                 .into(),
         ),

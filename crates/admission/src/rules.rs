@@ -82,7 +82,7 @@ impl Rule {
             && any_or(&self.groups, &resource.group)
             && any_or(&self.versions, &resource.version)
             && self.resources.iter().any(names)
-            && (self.names.is_empty() || self.names.iter().any(|name| *name == request.call.name))
+            && (self.names.is_empty() || self.names.contains(&request.call.name))
     }
 }
 

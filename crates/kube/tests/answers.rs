@@ -34,7 +34,8 @@ async fn components_are_shown_in_every_form() {
 #[tokio::test]
 async fn a_cell_may_have_no_column() {
     let server = Server::start().await;
-    let body = r#"{"metadata":{"name":"10.0.0.9"},"spec":{"parentRef":{"resource":"services","namespace":"a","name":"b"}}}"#;
+    let body =
+        r#"{"metadata":{"name":"10.0.0.9"},"spec":{"parentRef":{"resource":"services","namespace":"a","name":"b"}}}"#;
     let uri = "/apis/networking.k8s.io/v1/ipaddresses";
     assert_eq!(server.send(Method::POST, uri, body).await.0, 201);
     let (_, table) = server.read_as(uri, "application/json;as=Table;g=meta.k8s.io;v=v1").await;

@@ -37,7 +37,10 @@ fn nothing_is_missing_while_a_server_starts() {
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION),
         ("/api/v1/namespaces/default/services", SERVICE),
         ("/apis/apiregistration.k8s.io/v1/apiservices", REMOTE),
-        ("/apis/example.com/v1/namespaces/default/things", r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}"#),
+        (
+            "/apis/example.com/v1/namespaces/default/things",
+            r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}"#,
+        ),
     ];
     for (path, body) in made {
         server.wait_for("made", || server.post(path, body).is_ok_and(|r| r.status == 201 || r.status == 409));

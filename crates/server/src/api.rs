@@ -2,7 +2,7 @@
 //! and passes on what it does not serve.
 
 use crate::audit::AuditContext;
-use crate::filters::instrument::DeprecatedApi;
+use crate::filters::instrument::{DeprecatedApi, not_routed};
 use crate::handlers::context::negotiation_error;
 use crate::handlers::fields::KindFields;
 use crate::handlers::options::{FieldValidation, Write, WriteOptions};
@@ -253,14 +253,16 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
     let audit = carried.audit.clone();
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
-    let begun = work(asked, request).unwrap_or_else(|status| Answer::Ready(Err(status)));
+    let begun = work(asked, request);
+    let is_routed = begun.is_ok();
+    let begun = begun.unwrap_or_else(|status| Answer::Ready(Err(status)));
     begun.map(move |result| {
         if let Some(audit) = audit {
             warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
         }
         let mut response = result.unwrap_or_else(|status| output::status(&headers, pretty, &status));
         add_warnings(&mut response, warnings.take());
-        response
+        if is_routed { response } else { not_routed(response) }
     })
 }
 

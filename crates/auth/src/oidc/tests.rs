@@ -129,7 +129,12 @@ fn claims() {
         ),
         (r#"{"nbf":1750000300}"#, jane()),
         (r#"{"sub":null}"#, err(r#"parse username claims "sub": claim not present"#)),
-        (r#"{"sub":7}"#, err("verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field idToken.sub of type string")),
+        (
+            r#"{"sub":7}"#,
+            err(
+                "verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field idToken.sub of type string",
+            ),
+        ),
         (
             r#"{"groups":[1]}"#,
             err(r#"parse groups claim "groups": json: cannot unmarshal array into Go value of type string"#),

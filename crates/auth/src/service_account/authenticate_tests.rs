@@ -370,12 +370,16 @@ fn an_external_signer_is_asked_about_unknown_keys() {
 
 #[test]
 fn claims_that_are_there_twice_are_none() {
-    let token = |payload: &str| format!("{}.{}.c2ln", crate::jwt::encode(r#"{"alg":"RS256"}"#), crate::jwt::encode(payload));
+    let token =
+        |payload: &str| format!("{}.{}.c2ln", crate::jwt::encode(r#"{"alg":"RS256"}"#), crate::jwt::encode(payload));
     let cases = [
         (r#"{"sub":"a","sub":"a"}"#, Some("sub")),
         (r#"{"kubernetes.io":{},"kubernetes.io":{}}"#, Some("kubernetes.io")),
         (r#"{"kubernetes.io":{"namespace":"a","namespace":"b"}}"#, Some("namespace")),
-        (r#"{"kubernetes.io/serviceaccount/namespace":"a","kubernetes.io/serviceaccount/namespace":"a"}"#, Some("kubernetes.io/serviceaccount/namespace")),
+        (
+            r#"{"kubernetes.io/serviceaccount/namespace":"a","kubernetes.io/serviceaccount/namespace":"a"}"#,
+            Some("kubernetes.io/serviceaccount/namespace"),
+        ),
         (r#"{"other":{"a":1,"a":2}}"#, None),
         (r#"{"sub":"a"}"#, None),
     ];

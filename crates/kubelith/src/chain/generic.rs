@@ -20,7 +20,8 @@ const FOLLOWED: [(&str, &str); 5] = [
 
 /// Watch caches and admission are complete before anything is served, so there is nothing left to wait for here.
 pub fn hooks(shared: &Shared<'_>, next: Delegate) -> Delegate {
-    let is_served = |(group, plural): &(&str, &str)| shared.resources.contains_key(&((*group).into(), (*plural).into()));
+    let is_served =
+        |(group, plural): &(&str, &str)| shared.resources.contains_key(&((*group).into(), (*plural).into()));
     let missing = FOLLOWED.into_iter().find(|resource| !is_served(resource));
     let synced = move || match missing {
         None => Ok(()),

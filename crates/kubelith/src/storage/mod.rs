@@ -238,7 +238,9 @@ async fn await_etcd(options: &StorageOptions, servers: &[String]) -> Result<(), 
                 }
                 last = why;
             }
-            Ok(Err(StoreError::Unavailable(why) | StoreError::TimedOut(why))) => return Err(format!("context deadline exceeded: {why}")),
+            Ok(Err(StoreError::Unavailable(why) | StoreError::TimedOut(why))) => {
+                return Err(format!("context deadline exceeded: {why}"));
+            }
             Err(_) => return Err(format!("context deadline exceeded: {last}")),
             Ok(_) => return Ok(()),
         }

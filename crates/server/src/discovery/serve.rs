@@ -2,6 +2,7 @@
 //! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
 use super::{Group, aggregated, documents};
+use crate::filters::instrument::not_routed;
 use crate::handlers::context::accept_of;
 use crate::handlers::output;
 use crate::http::{Body, BoxHandler, Handler, Reply, Request, Response};
@@ -215,12 +216,12 @@ impl Handler for Link {
         };
         if minds && request.method() != Method::GET {
             let status = crate::api::no_such_method();
-            return Reply::Ready(output::status(request.headers(), false, &status));
+            return Reply::Ready(not_routed(output::status(request.headers(), false, &status)));
         }
         let response = match document {
             // Paths of the core group and of versions are routes, which have media types of their own.
             _ if minds && let Err(e) = route_accepts(&request) => {
-                output::status(request.headers(), pretty(&request), &crate::api::route_error(e))
+                not_routed(output::status(request.headers(), pretty(&request), &crate::api::route_error(e)))
             }
             Document::Value(value) => plain(&request, &value),
             Document::Legacy => aggregatable(&request, &merged, 0, || {

@@ -3,7 +3,7 @@
 use super::Layer;
 use super::latency::Part;
 use crate::handlers::watch;
-use crate::http::Request;
+use crate::http::{Request, Response};
 use crate::metrics::reads::CacheRead;
 use crate::metrics::requests::{Labels, RequestMetrics};
 use crate::query;
@@ -15,6 +15,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct DeprecatedApi {
     pub removed_release: Str,
+}
+
+/// In an answer's extensions if no route took the request: such requests are not counted.
+#[derive(Debug, Clone, Copy)]
+pub struct NotRouted;
+
+/// Marks an answer of who looked for a route and found none.
+pub fn not_routed(mut response: Response) -> Response {
+    response.extensions_mut().insert(NotRouted);
+    response
 }
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
@@ -38,8 +48,11 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         next.handle(request).map(move |mut response| {
             let code = response.status().as_u16();
             let size = response.body().size_hint().exact();
-            metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
-            if let Some(mode) = validation {
+            let is_routed = response.extensions_mut().remove::<NotRouted>().is_none();
+            if is_routed {
+                metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
+            }
+            if let Some(mode) = validation.filter(|_| is_routed) {
                 metrics.field_validation(&mode, received.elapsed());
             }
             if let Some(api) = response.extensions_mut().remove::<DeprecatedApi>() {

@@ -55,7 +55,8 @@ impl Selection {
     pub fn matches(&self, object: &CachedObject) -> bool {
         object.key.starts_with(&self.prefix)
             && (self.labels.is_everything() || self.labels.matches(&*object.labels))
-            && (self.fields.is_everything() || self.fields.matches(&Selectable { selection: self, object, fields: &object.fields }))
+            && (self.fields.is_everything()
+                || self.fields.matches(&Selectable { selection: self, object, fields: &object.fields }))
     }
 
     /// Whether objects must be seen as the endpoint shows them to be judged: a webhook may give them other labels and

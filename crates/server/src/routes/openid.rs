@@ -2,6 +2,7 @@
 
 use super::{Listing, Routes};
 use crate::api::{no_such_method, route_error};
+use crate::filters::instrument::not_routed;
 use crate::handlers::context::accept_of;
 use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::respond;
@@ -46,11 +47,11 @@ pub fn install(routes: &mut Routes, ready: OpenIdReady) {
 
 async fn answer(request: &Request, ready: OpenIdReady, media_type: &'static str, select: Select) -> Response {
     if request.method() != Method::GET {
-        return respond::status(request, &no_such_method());
+        return not_routed(respond::status(request, &no_such_method()));
     }
     let accept = accept_of(request.headers());
     if let Err(error) = negotiate::route_accepts(&accept, &[media_type]) {
-        return respond::status(request, &route_error(error));
+        return not_routed(respond::status(request, &route_error(error)));
     }
     match ready().await {
         Ok(documents) => {

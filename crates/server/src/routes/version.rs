@@ -2,6 +2,7 @@
 
 use super::{Listing, Routes};
 use crate::api::route_error;
+use crate::filters::instrument::not_routed;
 use crate::handlers::context::accept_of;
 use crate::http::{BoxHandler, Reply, Request, Response};
 use crate::respond;
@@ -114,7 +115,7 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
         } else if request.method() != Method::GET {
             refuse(405)
         } else if let Err(error) = route_accepts(&accept_of(request.headers()), &["application/json"]) {
-            respond::status(&request, &route_error(error))
+            not_routed(respond::status(&request, &route_error(error)))
         } else {
             respond::json(StatusCode::OK, json.clone())
         };
@@ -125,5 +126,5 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
 }
 
 fn refuse(code: u16) -> Response {
-    respond::status_json(&Status::from(ForeignResponse { code, ..ForeignResponse::default() }))
+    not_routed(respond::status_json(&Status::from(ForeignResponse { code, ..ForeignResponse::default() })))
 }

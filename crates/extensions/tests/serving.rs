@@ -434,3 +434,28 @@ async fn defaults_of_embedded_resources_have_readable_metadata() {
                 unmarshal number into Go struct field ObjectMeta.labels of type string";
     assert!(refused.message.ends_with(text), "{}", refused.message);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_makes_no_other_version_of_an_object() {
+    let server = in_memory().await;
+    let mut two = definition(V1);
+    let versions = two.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut).unwrap();
+    let mut second = versions[0].clone();
+    second.set_at(&["name"], "v2".into());
+    second.set_at(&["storage"], false.into());
+    versions.push(second);
+    server.define(&two).await;
+    let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"n":2}}"#;
+    let created = server.create("v1", object).await.unwrap();
+    let resource = things("v1");
+    let target = ResourceRef::new(&resource).namespace("default").name("a");
+    for other in ["example.com/v2", "example.com/v9"] {
+        let patch = value(&format!(r#"{{"apiVersion":"{other}","spec":{{"n":3}}}}"#));
+        let refused = server.client.patch(&target, PatchType::Merge, &patch).await.unwrap_err();
+        let text = format!("is invalid: apiVersion: Invalid value: \"{other}\": must be example.com/v1");
+        assert!(refused.code == 422 && refused.message.ends_with(&text), "{}", refused.message);
+        let status = target.clone().subresource("status");
+        let patched = server.client.patch(&status, PatchType::Merge, &patch).await.unwrap();
+        assert_eq!(patched.get("spec"), created.get("spec"));
+    }
+}

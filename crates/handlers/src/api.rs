@@ -11,7 +11,9 @@ use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, Output};
 use kubelith_http::audit::AuditContext;
-use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, no_such_resource, route_error};
+use kubelith_http::negotiated::{
+    self, accept_of, negotiation_error, no_such_method, no_such_resource, not_routed, route_error,
+};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
 use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::time::Time;
@@ -227,7 +229,9 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
     let audit = carried.audit.clone();
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
-    let begun = work(asked, request).unwrap_or_else(|status| Answer::Ready(Err(status)));
+    let begun = work(asked, request);
+    let is_routed = begun.is_ok();
+    let begun = begun.unwrap_or_else(|status| Answer::Ready(Err(status)));
     begun.map(move |result| {
         if let Some(audit) = audit {
             warnings.take_annotations().into_iter().for_each(|(key, value)| audit.annotate(key, value));
@@ -236,7 +240,7 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
         }
         let mut response = result.unwrap_or_else(|status| negotiated::status(&headers, pretty, &status));
         add_warnings(&mut response, warnings.take());
-        response
+        if is_routed { response } else { not_routed(response) }
     })
 }
 

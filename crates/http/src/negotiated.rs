@@ -88,6 +88,16 @@ fn kind_of(object: &Value) -> kubelith_meta::GroupVersionKind {
     version.with_kind(object.str_at(&["kind"]))
 }
 
+/// In an answer's extensions if no route took the request: such requests are not counted.
+#[derive(Debug, Clone, Copy)]
+pub struct NotRouted;
+
+/// Marks an answer of who looked for a route and found none.
+pub fn not_routed(mut response: Response) -> Response {
+    response.extensions_mut().insert(NotRouted);
+    response
+}
+
 /// A Status in the representation the client asked for; JSON if it asked for none that we have.
 pub fn status(headers: &HeaderMap, pretty: bool, status: &Status) -> Response {
     let negotiated = negotiate::output(&accept_of(headers), negotiate::BUILT_IN, &PlainEndpoint);

@@ -90,3 +90,19 @@ async fn revisions_of_any_size_are_waited_for() {
     let (code, _) = server.send(Method::GET, "/api/v1/pods?resourceVersion=18446744073709551616", "").await;
     assert_eq!(code, 400);
 }
+
+#[tokio::test]
+async fn questions_are_where_they_are_asked() {
+    let server = Server::start().await;
+    let body = r#"{"metadata":{"namespace":"x","uid":"u","creationTimestamp":"2020-01-01T00:00:00Z"},
+                   "spec":{"user":"a","resourceAttributes":{"namespace":"default","verb":"get","resource":"pods"}}}"#;
+    let cluster = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let (code, answer) = server.send(Method::POST, cluster, body).await;
+    assert_eq!((code, answer.meta().namespace(), answer.meta().uid()), (201, "", ""), "{answer:?}");
+    let local = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
+    let (code, status) = server.send(Method::POST, local, body).await;
+    let text = "the namespace of the provided object does not match the namespace sent on the request";
+    assert_eq!((code, status.str_at(&["message"])), (400, text));
+    let (code, answer) = server.send(Method::POST, local, &body.replace("\"x\"", "\"\"")).await;
+    assert_eq!((code, answer.meta().namespace()), (201, "default"), "{answer:?}");
+}

@@ -141,8 +141,8 @@ impl Strategy for CustomStrategy {
         // A status update changes nothing else; who owns what in it is noted in the metadata.
         if part == Part::Status {
             let managed = object.remove_at(&["metadata", "managedFields"]);
-            if let Some(metadata) = old.get("metadata") {
-                object.set_at(&["metadata"], metadata.clone());
+            for key in ["apiVersion", "kind", "metadata"] {
+                object.copy_at(&[key], old);
             }
             object.put_at(&["metadata", "managedFields"], managed);
         }

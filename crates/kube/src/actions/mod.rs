@@ -11,7 +11,7 @@ pub use token_request::{TokenService, no_tokens};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_handlers::api::{Action, Routes};
-use kubelith_meta::{GroupVersion, Str};
+use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_registry::admission::Admission;
 use kubelith_store::cache::Hub;
 use std::collections::HashMap;
@@ -56,6 +56,15 @@ pub fn install(routes: &mut Routes) {
         if let Some(budgets) = budgets {
             of_pods.actions.insert("eviction".into(), Arc::new(pods::Evict { pods, budgets }));
         }
+    }
+}
+
+/// Takes away what a client cannot say of an object that it creates.
+fn wipe_system_fields(object: &mut Value) {
+    const FIELDS: [&str; 5] =
+        ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"];
+    for field in FIELDS {
+        object.remove_at(&["metadata", field]);
     }
 }
 

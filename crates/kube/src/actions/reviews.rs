@@ -92,10 +92,8 @@ impl Asked {
 async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> Result<Response, Status> {
     let kind = &asked.kind;
     let (mut object, options) = call.decode_create(std::slice::from_ref(kind)).await?;
-    // Like every object, the question takes the namespace of the request.
-    if !call.info.namespace.is_empty() && object.meta().namespace().is_empty() {
-        object.meta_mut().set_namespace(&call.info.namespace);
-    }
+    super::wipe_system_fields(&mut object);
+    place(&mut object, &call.info.namespace)?;
     if review != Review::Myself {
         object = call.track_create(kind, object, SystemClock.now())?;
     }
@@ -125,6 +123,23 @@ async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> 
         }
     }
     call.answer(StatusCode::CREATED, typed(object, kind))
+}
+
+/// Like every object, the question is in the namespace of the request, or in none.
+fn place(object: &mut Value, namespace: &str) -> Result<(), Status> {
+    let given = object.meta().namespace();
+    if given == namespace {
+        return Ok(());
+    }
+    if !given.is_empty() && !namespace.is_empty() {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(why));
+    }
+    object.remove_at(&["metadata", "namespace"]);
+    if !namespace.is_empty() {
+        object.meta_mut().set_namespace(namespace);
+    }
+    Ok(())
 }
 
 /// The answer is of the question's kind.

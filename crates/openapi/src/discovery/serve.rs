@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_codec::negotiate::{self, Endpoint, Format, Output, RouteError};
-use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, route_error};
+use kubelith_http::negotiated::{self, accept_of, negotiation_error, no_such_method, not_routed, route_error};
 use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
@@ -214,12 +214,12 @@ impl Handler for Link {
         };
         if minds && request.method() != Method::GET {
             let status = no_such_method();
-            return Reply::Ready(negotiated::status(request.headers(), false, &status));
+            return Reply::Ready(not_routed(negotiated::status(request.headers(), false, &status)));
         }
         let response = match document {
             // Paths of the core group and of versions are routes, which have media types of their own.
             _ if minds && let Err(e) = route_accepts(&request) => {
-                negotiated::status(request.headers(), pretty(&request), &route_error(e))
+                not_routed(negotiated::status(request.headers(), pretty(&request), &route_error(e)))
             }
             Document::Value(value) => plain(&request, &value),
             Document::Legacy => aggregatable(&request, &merged, 0, || {

@@ -5,6 +5,7 @@ use super::authorization::attributes;
 use kubelith_auth::Authorizer;
 use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
+use kubelith_meta::Status;
 use std::sync::Arc;
 
 struct Shared {
@@ -43,11 +44,7 @@ impl Shared {
         let wanted = match wanted_user(request.headers()) {
             Ok(Some(wanted)) => wanted,
             Ok(None) => return self.next.handle(request).await,
-            Err(status) => {
-                let mut response = respond::status(&request, &status);
-                response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
-                return response;
-            }
+            Err(status) => return refused(&request, &status),
         };
         let attributes = attributes(&request);
         match self.impersonation.impersonate(&*self.authorizer, &attributes, &wanted).await {
@@ -60,7 +57,13 @@ impl Shared {
                 request.carried_mut().user = Some(impersonated.user);
                 self.next.handle(request).await
             }
-            Err(status) => respond::status(&request, &status),
+            Err(status) => refused(&request, &status),
         }
     }
+}
+
+fn refused(request: &Request, status: &Status) -> Response {
+    let mut response = respond::status(request, status);
+    response.headers_mut().insert(respond::X_CONTENT_TYPE_OPTIONS, respond::NOSNIFF);
+    response
 }

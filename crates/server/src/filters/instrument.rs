@@ -4,6 +4,7 @@ use super::Layer;
 use http_body::Body as _;
 use kubelith_http::labels::Labels;
 use kubelith_http::latency::Part;
+use kubelith_http::negotiated::NotRouted;
 use kubelith_http::{Request, query};
 use kubelith_observe::metrics::reads::CacheRead;
 use kubelith_observe::metrics::requests::{DeprecatedApi, RequestMetrics, WatchCounter};
@@ -30,8 +31,11 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
         next.handle(request).map(move |mut response| {
             let code = response.status().as_u16();
             let size = response.body().size_hint().exact();
-            metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
-            if let Some(mode) = validation {
+            let is_routed = response.extensions_mut().remove::<NotRouted>().is_none();
+            if is_routed {
+                metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
+            }
+            if let Some(mode) = validation.filter(|_| is_routed) {
                 metrics.field_validation(&mode, received.elapsed());
             }
             if let Some(api) = response.extensions_mut().remove::<DeprecatedApi>() {

@@ -7,7 +7,7 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_auth::service_account::keys::{JWKS_PATH, OPENID_CONFIG_PATH};
 use kubelith_codec::negotiate;
-use kubelith_http::negotiated::{accept_of, no_such_method, route_error};
+use kubelith_http::negotiated::{accept_of, no_such_method, not_routed, route_error};
 use kubelith_http::{BoxHandler, Reply, Request, Response, respond};
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ pub fn install(routes: &mut Routes, ready: OpenIdReady) {
 
 async fn answer(request: &Request, ready: OpenIdReady, media_type: &'static str, select: Select) -> Response {
     if request.method() != Method::GET {
-        return respond::status(request, &no_such_method());
+        return not_routed(respond::status(request, &no_such_method()));
     }
     let accept = accept_of(request.headers());
     if let Err(error) = negotiate::route_accepts(&accept, &[media_type]) {
-        return respond::status(request, &route_error(error));
+        return not_routed(respond::status(request, &route_error(error)));
     }
     match ready().await {
         Ok(documents) => {

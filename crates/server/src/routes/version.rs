@@ -4,7 +4,7 @@ use super::{Listing, Routes};
 use http::{Method, StatusCode};
 use kubelith_codec::negotiate::route_accepts;
 use kubelith_features::VersionInfo;
-use kubelith_http::negotiated::{accept_of, route_error};
+use kubelith_http::negotiated::{accept_of, not_routed, route_error};
 use kubelith_http::{BoxHandler, Reply, Request, Response, respond};
 use kubelith_meta::Status;
 use kubelith_meta::status::ForeignResponse;
@@ -19,7 +19,7 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
         } else if request.method() != Method::GET {
             refuse(405)
         } else if let Err(error) = route_accepts(&accept_of(request.headers()), &["application/json"]) {
-            respond::status(&request, &route_error(error))
+            not_routed(respond::status(&request, &route_error(error)))
         } else {
             respond::json(StatusCode::OK, json.clone())
         };
@@ -30,5 +30,5 @@ pub fn install(routes: &mut Routes, version: &VersionInfo) {
 }
 
 fn refuse(code: u16) -> Response {
-    respond::status_json(&Status::from(ForeignResponse { code, ..ForeignResponse::default() }))
+    not_routed(respond::status_json(&Status::from(ForeignResponse { code, ..ForeignResponse::default() })))
 }

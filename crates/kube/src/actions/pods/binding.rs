@@ -19,7 +19,10 @@ impl Action for Bind {
         let pods = self.pods.clone();
         Box::pin(async move {
             let kind = GroupVersionKind::new("", "v1", "Binding");
-            let deed = Deed::read(&mut request, &pods, std::slice::from_ref(&kind)).await?;
+            let mut deed = Deed::read(&mut request, &pods, std::slice::from_ref(&kind)).await?;
+            if request.info.subresource.is_empty() {
+                crate::actions::wipe_system_fields(&mut deed.object);
+            }
             run_to_end(async move {
                 bind(&pods, &request, deed).await?;
                 Ok(request.status(&Status::success(201)))

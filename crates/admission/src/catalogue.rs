@@ -1,9 +1,7 @@
 //! Which plugins there are, in the order in which they run, and which of them a server runs.
 
 use crate::chain::{Chain, Member};
-use crate::configuration::Configuration;
-use crate::loopback::Loopback;
-use crate::observe::Observer;
+use crate::config::Config;
 use crate::plugin::Plugin as Built;
 use crate::plugins::{
     AlwaysAdmit, AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
@@ -17,43 +15,7 @@ use crate::plugins::{
 };
 use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
-use futures::future::BoxFuture;
-use kubelith_auth::Authorizer;
-use kubelith_auth::hook::Hooks;
-use kubelith_meta::time::Clock;
-use kubelith_meta::{GroupVersionResource, Status, Str, Value};
-use kubelith_registry::Objects;
 use kubelith_registry::admission::Operation;
-use std::path::Path;
-use std::sync::Arc;
-
-pub type HookFactory = Arc<dyn Fn(Option<&Path>) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
-
-/// Finds custom resources: of a namespace, unless that is empty, and of a name, unless all are meant.
-pub type FindCustom =
-    Arc<dyn Fn(GroupVersionResource, Str, Option<Str>) -> BoxFuture<'static, Result<Vec<Value>, Status>> + Send + Sync>;
-
-/// What plugins are made from.
-#[derive(Clone)]
-pub struct Config {
-    pub objects: Arc<Objects>,
-    pub authorizer: Arc<dyn Authorizer>,
-    /// Whether a feature gate is on.
-    pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// `--default-not-ready-toleration-seconds`.
-    pub not_ready_toleration_seconds: i64,
-    /// `--default-unreachable-toleration-seconds`.
-    pub unreachable_toleration_seconds: i64,
-    /// `--admission-control-config-file`.
-    pub configuration: Configuration,
-    /// The way to webhooks, with the credentials of a kubeconfig file if there is one.
-    pub hooks: HookFactory,
-    /// The way to custom resources, which policies may take parameters from.
-    pub custom: FindCustom,
-    pub observer: Arc<dyn Observer>,
-    pub server: Arc<dyn Loopback>,
-    pub clock: Arc<dyn Clock>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
@@ -319,8 +281,12 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::configuration::Configuration;
+    use crate::loopback::Loopback;
     use futures::future::BoxFuture;
     use kubelith_meta::{Status, Value};
+    use kubelith_registry::Objects;
+    use std::sync::Arc;
 
     struct NoServer;
 

@@ -8,6 +8,7 @@
 mod attributes;
 mod catalogue;
 mod chain;
+mod config;
 mod configuration;
 mod expression;
 mod loopback;
@@ -20,9 +21,9 @@ mod rules;
 mod versioned;
 mod webhooks;
 
-pub use catalogue::{Config, FindCustom, HookFactory, Known, Switches, build, known};
+pub use catalogue::{Known, Switches, build, known};
 pub use chain::Chain;
+pub use config::{Config, FindCustom, HookFactory};
 pub use configuration::Configuration;
 pub use loopback::Loopback;
-pub use observe::{Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, SecurityMode, Timer};
-pub use webhooks::review::Power;
+pub use observe::{Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, Power, SecurityMode, Timer};

@@ -1,6 +1,5 @@
 //! What admission tells whoever counts: how long its parts take, and what Pod Security decides.
 
-use crate::webhooks::review::Power;
 use kubelith_registry::admission::Operation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,3 +108,10 @@ pub trait Observer: Send + Sync {
 }
 
 impl Observer for () {}
+
+/// What webhooks of a kind may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    Mutating,
+    Validating,
+}

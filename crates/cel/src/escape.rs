@@ -1,6 +1,31 @@
 //! Names of properties as expressions write them.
 
-use crate::parse::is_reserved;
+/// Words that are kept for the future: no variables, but fields.
+pub fn is_reserved(name: &str) -> bool {
+    matches!(
+        name,
+        "as" | "break"
+            | "const"
+            | "continue"
+            | "else"
+            | "false"
+            | "for"
+            | "function"
+            | "if"
+            | "import"
+            | "in"
+            | "let"
+            | "loop"
+            | "package"
+            | "namespace"
+            | "null"
+            | "return"
+            | "true"
+            | "var"
+            | "void"
+            | "while"
+    )
+}
 
 /// The name that expressions have for a property: `a-b` is `a__dash__b`. `None` if there is none.
 pub fn escape(property: &str) -> Option<String> {

@@ -24,6 +24,7 @@ pub mod parse;
 mod plan;
 pub mod print;
 pub mod program;
+mod stack;
 pub mod types;
 pub mod value;
 mod wellknown;

@@ -8,6 +8,7 @@ use crate::eval::{Activation, Machine};
 use crate::libraries::Run;
 use crate::libraries::arithmetic::Arith;
 use crate::plan;
+use crate::stack::on_stack;
 use crate::types::Type;
 use crate::value::{EvalError, Key, Res, Val};
 use kubelith_meta::Head;
@@ -222,24 +223,5 @@ impl Program {
     /// The value of a node that needs no variables.
     pub(crate) fn fold<'a>(&'a self, node: u32) -> Res<'a> {
         Machine::new(self, &crate::eval::NoVariables, u64::MAX).eval(node)
-    }
-}
-
-/// Runs something that recurses deeply; `None` if the system has no thread to do so.
-pub(crate) fn on_stack<T: Send>(size: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(size).spawn_scoped(scope, run).ok()?;
-        Some(thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stack_that_cannot_be_had_is_no_panic() {
-        assert_eq!(on_stack(1 << 20, || 1), Some(1));
-        assert_eq!(on_stack(usize::MAX >> 1, || 1), None);
     }
 }

@@ -4,14 +4,14 @@ use super::params::{Params, namespace};
 use super::policy::{Binding, Mutation, Policy};
 use super::source::{Bound, Source};
 use crate::attributes::{Seen, is_exempt};
-use crate::catalogue::Config;
+use crate::config::Config;
 use crate::expression::{Asker, FailurePolicy, Inputs, Matched, describe};
 use crate::observe::Observer;
+use crate::observe::Power;
 use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
 use crate::versioned::{self, Changing};
 use crate::webhooks::keep_owners;
-use crate::webhooks::review::Power;
 use kubelith_auth::Authorizer;
 use kubelith_cel::Val;
 use kubelith_codec::json::{self, Strictness};
@@ -250,7 +250,7 @@ impl MutatingAdmissionPolicy {
                 Ok(None) => is_touched = true,
                 Ok(Some(made)) => {
                     is_touched = true;
-                    changed |= made != *changing.object();
+                    changed |= Some(&made) != versioned::printed(Some(changing.object())).as_ref();
                     changing.replace(made);
                 }
                 Err(Failure::Policy(why)) => errors.push(invocation.error(&why)),
@@ -330,7 +330,7 @@ impl MutatingAdmissionPolicy {
         });
         let made = made.map_err(Failure::Policy)?;
         let (request, kind) = (context.request, &invocation.seen.kind);
-        let object = changing.object();
+        let object = &versioned::printed(Some(changing.object())).unwrap_or_default();
         let mut result = match mutation {
             Mutation::Apply(_) => {
                 let merged = apply(request, object, made, kind);

@@ -2,7 +2,7 @@
 
 use super::policy::{Binding, Policy};
 use crate::attributes::{is_namespace, namespace_of};
-use crate::catalogue::FindCustom;
+use crate::config::FindCustom;
 use kubelith_meta::selector::LabelSelector;
 use kubelith_meta::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Request;

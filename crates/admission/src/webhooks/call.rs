@@ -1,8 +1,9 @@
 //! Asking one webhook: the review goes out, what comes back is verified, and every way to fail has its Status.
 
 use super::hook::{Hook, SideEffects};
-use super::review::{self, Power, Response, Texts};
+use super::review::{self, Response, Texts};
 use crate::attributes::Seen;
+use crate::observe::Power;
 use crate::observe::{HookCall, HookFailure, Observer};
 use kubelith_auth::hook::{self, Failed, Hooks};
 use kubelith_meta::text::quote;

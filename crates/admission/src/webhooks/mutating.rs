@@ -4,10 +4,11 @@
 use super::Webhooks;
 use super::call::{Failure, Invocation, out_of_time, unreachable};
 use super::hook::Hook;
-use super::review::{Power, Response, Texts};
+use super::review::{Response, Texts};
 use crate::attributes::{Seen, is_exempt};
-use crate::catalogue::Config;
+use crate::config::Config;
 use crate::expression::FailurePolicy;
+use crate::observe::Power;
 use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
 use crate::versioned::{self, Changing};
@@ -193,14 +194,15 @@ fn apply(
     if kind != JSON_PATCH {
         return Err(Failure::unsupported_patch(&kind));
     }
-    let mut patched = changing.object().clone();
+    let before = versioned::printed(Some(changing.object())).unwrap_or_default();
+    let mut patched = before.clone();
     patched.unshare();
     // Paths may reach into what is kept as text.
     json::unfold_fields(&mut patched);
     patch.apply(&mut patched, MAX_COPIED_BYTES).map_err(|e| internal(&e))?;
     let mut patched =
         versioned::decode(request, patched, &seen.kind, json::Strictness::Lenient).map_err(|why| internal(&why))?;
-    let changed = !is_same(changing.object(), &patched);
+    let changed = !is_same(&before, &patched);
     versioned::complete(request, &mut patched).map_err(|why| Failure::Other(Status::unknown(why)))?;
     changing.replace(patched);
     Ok(Some(Patched { changed, patch: shown }))

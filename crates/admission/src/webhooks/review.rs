@@ -3,6 +3,7 @@
 use super::hook::ReviewVersion;
 use crate::attributes::{Seen, name_of, namespace_of};
 use crate::expression::{options_of, user_info};
+use crate::observe::Power;
 use crate::versioned;
 use kubelith_codec::{base64, json};
 use kubelith_meta::text::{json_kind, quote};
@@ -109,13 +110,6 @@ pub struct Response {
     pub status: Option<Status>,
     pub warnings: Vec<String>,
     pub annotations: Vec<(String, String)>,
-}
-
-/// What webhooks of a kind may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    Mutating,
-    Validating,
 }
 
 /// Whether a document can be read as a review. The error is that of Go's decoder.

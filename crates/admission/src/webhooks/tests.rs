@@ -1,6 +1,7 @@
 use super::hook::ReviewVersion;
-use super::review::{Power, decode, denial, verify};
+use super::review::{decode, denial, verify};
 use super::*;
+use crate::observe::Power;
 use crate::rules::{Index, Rule};
 use kubelith_codec::json;
 use kubelith_meta::user::User;

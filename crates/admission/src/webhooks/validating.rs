@@ -4,10 +4,11 @@
 use super::Webhooks;
 use super::call::{Failure, Invocation, out_of_time, unreachable};
 use super::hook::Hook;
-use super::review::{Power, Texts};
+use super::review::Texts;
 use crate::attributes::{Seen, is_exempt};
-use crate::catalogue::Config;
+use crate::config::Config;
 use crate::expression::FailurePolicy;
+use crate::observe::Power;
 use crate::plugin::{Plugin, Verdict};
 use crate::rules::Versions;
 use crate::versioned;

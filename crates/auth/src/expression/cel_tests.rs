@@ -34,7 +34,7 @@ fn claims() {
         ("claims.n", Ok(Value::object())),
         ("b'x'", Ok(Value::object())),
         ("duration('1s')", Ok(Value::object())),
-        ("[1, 'a']", Ok(Value::Array(vec![Value::object(), "a".into()]))),
+        ("[dyn(1), dyn('a')]", Ok(Value::Array(vec![Value::object(), "a".into()]))),
         ("claims.gone", Err("no such key: gone".to_owned())),
     ];
     for (text, expected) in cases {

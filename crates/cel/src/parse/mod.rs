@@ -13,6 +13,7 @@ pub use macros::Macros;
 
 use crate::ast::{Ast, Entry, Expr, ExprId, Field, Literal};
 use crate::error::Issues;
+pub use crate::escape::is_reserved;
 use kubelith_meta::Str;
 use lexer::{Kind, Token, Tokens};
 
@@ -594,31 +595,4 @@ fn uint(text: &str) -> Option<u64> {
 fn double(text: &str, minus: bool) -> Option<f64> {
     let value: f64 = text.parse().ok().filter(|f: &f64| f.is_finite())?;
     Some(if minus { -value } else { value })
-}
-
-/// Words that are kept for the future: no variables, but fields.
-pub fn is_reserved(name: &str) -> bool {
-    matches!(
-        name,
-        "as" | "break"
-            | "const"
-            | "continue"
-            | "else"
-            | "false"
-            | "for"
-            | "function"
-            | "if"
-            | "import"
-            | "in"
-            | "let"
-            | "loop"
-            | "package"
-            | "namespace"
-            | "null"
-            | "return"
-            | "true"
-            | "var"
-            | "void"
-            | "while"
-    )
 }

@@ -5,6 +5,7 @@ use kubelith_store::etcd::server::Cluster;
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{RangeRequest, Select, Store};
 use std::collections::BTreeSet;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -43,20 +44,39 @@ fn two_servers_on_one_etcd_see_each_other_at_once() {
     }
 }
 
+/// A place that belongs to the test all the time, and leads to `target` once it is opened: the port of a server that is
+/// down may be taken by another test.
+fn gate(target: &str) -> (String, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let open = Arc::new(AtomicBool::new(false));
+    let (target, opened) = (target.trim_start_matches("http://").to_owned(), open.clone());
+    std::thread::spawn(move || {
+        for client in listener.incoming().filter_map(Result::ok).filter(|_| opened.load(Ordering::Relaxed)) {
+            let Ok(server) = TcpStream::connect(&target) else { continue };
+            for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    (address, open)
+}
+
 #[test]
 fn an_etcd_that_is_late_is_waited_for() {
-    let mut etcd = Cluster::start(1, &[]);
-    let site = site(&etcd);
+    let etcd = Cluster::start(1, &[]);
     let server = loop {
-        etcd.kill(0);
+        let (address, open) = gate(&etcd.endpoints()[0]);
+        let site = Site::new(&[&format!("--etcd-servers={address}")]);
         let mut server = site.spawn();
         wait_until("the server looks for etcd", || server.log().contains("the store does not answer"));
-        etcd.restart(0);
+        open.store(true, Ordering::Relaxed);
         // The server takes its port only when etcd is there; by then another test may have it.
         if server.is_ready() {
-            break server;
+            break (server, site);
         }
     };
+    let (server, _site) = server;
     assert!(server.log().lines().next().is_some_and(|line| line.contains("Version: v1.36.")), "{}", server.log());
     assert_eq!(server.client().get(CONFIG_MAPS).0, 200);
 }

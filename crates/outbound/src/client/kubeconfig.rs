@@ -56,8 +56,11 @@ impl Kubeconfig {
     }
 }
 
+/// The texts of a client's certificate and of its key.
+pub type CertificateAndKey = (Vec<u8>, Vec<u8>);
+
 /// Who a `user` of a kubeconfig file is: what it says in `Authorization`, and its certificate with the key, in PEM.
-pub fn identity_of(user: &Value, dir: &Path) -> Result<(Credential, Option<(Vec<u8>, Vec<u8>)>), String> {
+pub fn identity_of(user: &Value, dir: &Path) -> Result<(Credential, Option<CertificateAndKey>), String> {
     if user.get("exec").is_some() || user.get("auth-provider").is_some() {
         return Err("credentials from plugins are not supported here".into());
     }

@@ -10,7 +10,7 @@ mod shape;
 use super::Macros;
 use super::lexer::{Kind, Token, Tokens};
 use crate::error::{Issues, MAX_ISSUES};
-use crate::program::on_stack;
+use crate::stack::on_stack;
 
 /// How often the parser goes on after a mistake.
 const MAX_RECOVERIES: u32 = 30;

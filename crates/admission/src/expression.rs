@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 /// What match conditions of one webhook or policy may cost together.
 pub const CONDITIONS_BUDGET: u64 = 2_500_000;
 
-const OUT_OF_BUDGET: &str =
+pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 static BASE: LazyLock<Env> = LazyLock::new(Env::base);

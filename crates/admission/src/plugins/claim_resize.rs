@@ -1,5 +1,6 @@
 //! PersistentVolumeClaimResize: claims grow only where their class says that volumes can.
 
+use super::storage_class;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::Value;
 use kubelith_meta::quantity::Quantity;
@@ -7,8 +8,6 @@ use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::parse;
 use std::sync::Arc;
-
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub struct PersistentVolumeClaimResize {
     objects: Arc<Objects>,
@@ -20,8 +19,8 @@ impl PersistentVolumeClaimResize {
     }
 
     fn can_grow(&self, claim: &Value, old: &Value) -> bool {
-        let class = class_of(claim);
-        if class.is_empty() || class != class_of(old) {
+        let class = storage_class(claim);
+        if class.is_empty() || class != storage_class(old) {
             return false;
         }
         let class = self.objects.cached("storage.k8s.io", "storageclasses", "", class);
@@ -56,8 +55,4 @@ impl Plugin for PersistentVolumeClaimResize {
 /// Nothing asked for is less than anything.
 fn size(claim: &Value) -> Option<Quantity> {
     claim.at(&["spec", "resources", "requests", "storage"]).and_then(|amount| Quantity::from_value(amount).ok())
-}
-
-fn class_of(claim: &Value) -> &str {
-    claim.meta().annotation(CLASS_ANNOTATION).unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
 }

@@ -60,6 +60,7 @@ pub use tolerations::{ExtendedResourceToleration, PodTolerationRestriction};
 pub use topology_labels::PodTopologyLabels;
 
 use kubelith_meta::Value;
+use kubelith_registry::Call;
 
 /// The list at `path` of an object, made if there is none.
 fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
@@ -71,4 +72,15 @@ fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
 
 fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.at(path).and_then(Value::as_array).unwrap_or(&[])
+}
+
+/// The class of storage that a claim asks for; empty if it names none.
+fn storage_class(claim: &Value) -> &str {
+    let annotated = claim.meta().annotation("volume.beta.kubernetes.io/storage-class");
+    annotated.unwrap_or_else(|| claim.str_at(&["spec", "storageClassName"]))
+}
+
+/// Whether a call is about a namespace itself, not about what is in one.
+fn is_of_namespace(call: &Call) -> bool {
+    call.kind.group.is_empty() && call.kind.kind == "Namespace"
 }

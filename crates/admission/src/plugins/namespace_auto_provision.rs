@@ -1,5 +1,6 @@
 //! NamespaceAutoProvision: who writes into a namespace that is not there gets it.
 
+use super::is_of_namespace;
 use crate::loopback::Loopback;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::Value;
@@ -22,9 +23,8 @@ impl NamespaceAutoProvision {
 impl Plugin for NamespaceAutoProvision {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
         let (call, namespace) = (request.call, request.call.namespace.as_str());
-        let is_namespace = call.kind.group.is_empty() && call.kind.kind == "Namespace";
         let exists = || self.namespaces.cached("", namespace).is_some();
-        if call.dry_run() || namespace.is_empty() || is_namespace || exists() {
+        if call.dry_run() || namespace.is_empty() || is_of_namespace(call) || exists() {
             return Verdict::PASSED;
         }
         Verdict::pending(async move {

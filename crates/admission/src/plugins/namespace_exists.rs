@@ -1,5 +1,6 @@
 //! NamespaceExists: nothing is done in a namespace that is not there.
 
+use super::is_of_namespace;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_registry::Objects;
@@ -20,9 +21,7 @@ impl NamespaceExists {
 impl Plugin for NamespaceExists {
     fn validate<'a>(&'a self, request: Request<'a>, _: &'a Value) -> Verdict<'a> {
         let namespace = request.call.namespace.as_str();
-        let kind = &request.call.kind;
-        let is_namespace = kind.group.is_empty() && kind.kind == "Namespace";
-        if namespace.is_empty() || is_namespace || self.namespaces.cached("", namespace).is_some() {
+        if namespace.is_empty() || is_of_namespace(request.call) || self.namespaces.cached("", namespace).is_some() {
             return Verdict::PASSED;
         }
         Verdict::pending(async move {

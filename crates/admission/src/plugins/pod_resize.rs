@@ -1,6 +1,7 @@
 //! What a change of a pod asks of the node that runs it: PodResizeValidator looks at its size, and
 //! NodeDeclaredFeatureValidator at what it says it can do.
 
+use super::amounts::{add, amounts, of_containers, set_pod_level};
 use super::list;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
@@ -135,35 +136,12 @@ fn too_much(pod: &Value, node: &Value) -> Vec<String> {
     found
 }
 
-/// What a pod needs of a resource: all its containers at once, or one that initializes with the sidecars before it.
+/// What a pod needs by its spec, overhead included.
 fn requests(pod: &Value, resource: &str) -> Quantity {
-    let of = |owner: &Value| {
-        let value = owner.at(&["resources", "requests", resource]);
-        value.and_then(|v| Quantity::from_value(v).ok()).unwrap_or_default()
-    };
-    let mut total = Quantity::default();
-    for container in list(pod, &["spec", "containers"]) {
-        total += &of(container);
-    }
-    let (mut sidecars, mut most) = (Quantity::default(), Quantity::default());
-    for container in list(pod, &["spec", "initContainers"]) {
-        let mut needed = of(container);
-        if container.str_at(&["restartPolicy"]) == "Always" {
-            total += &needed;
-            sidecars += &needed;
-            needed = sidecars.clone();
-        } else {
-            needed += &sidecars;
-        }
-        most = most.max(needed);
-    }
-    total = total.max(most);
-    if pod.at(&["spec", "resources", "requests", resource]).is_some() {
-        total = of(&pod.get("spec").cloned().unwrap_or_default());
-    }
-    let overhead = pod.at(&["spec", "overhead", resource]).and_then(|v| Quantity::from_value(v).ok());
-    total += &overhead.unwrap_or_default();
-    total
+    let mut total = of_containers(pod, |container| amounts(container.at(&["resources", "requests"])));
+    set_pod_level(&mut total, pod, "requests");
+    add(&mut total, &amounts(pod.at(&["spec", "overhead"])));
+    total.remove(resource).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::policy::{Binding, Policy};
 use super::source::{Bound, Source};
 use crate::attributes::{Seen, is_exempt};
 use crate::config::Config;
-use crate::expression::{Asker, FailurePolicy, Inputs, Matched, describe};
+use crate::expression::{Asker, FailurePolicy, Inputs, Matched, OUT_OF_BUDGET, describe};
 use crate::observe::Observer;
 use crate::observe::Power;
 use crate::plugin::{Plugin, Verdict};
@@ -24,8 +24,6 @@ use std::time::Instant;
 
 /// What the expressions of a policy may cost for one parameter.
 const BUDGET: u64 = 10_000_000;
-const OUT_OF_BUDGET: &str =
-    "validation failed due to running out of cost budget, no further validation rules will be run";
 /// Of a message that an expression makes, in bytes; longer ones are not used.
 const MAX_MESSAGE: usize = 5 * 1024;
 /// Of an audit annotation, in bytes; longer ones are cut.

@@ -23,6 +23,7 @@ use self::pods::Gates;
 pub use self::pods::{is_best_effort, is_extended};
 use crate::loopback::Loopback;
 use crate::plugin::{Plugin, Verdict};
+use crate::plugins::is_of_namespace;
 use kubelith_meta::Value;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Objects;
@@ -72,8 +73,7 @@ impl ResourceQuota {
 impl Plugin for ResourceQuota {
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         let call = request.call;
-        let makes_namespace =
-            request.operation == Operation::Create && call.kind.group.is_empty() && call.kind.kind == "Namespace";
+        let makes_namespace = request.operation == Operation::Create && is_of_namespace(call);
         // Most namespaces have no quota: they pay for this look only.
         if call.namespace.is_empty() || makes_namespace || !self.batches.concern(&call.namespace) {
             return Verdict::PASSED;

@@ -3,7 +3,7 @@
 use super::pods::{self, DEVICE_CLASS, Gates, one};
 use super::quota::Scope;
 use crate::plugins::amounts::{Amounts, add, amounts};
-use crate::plugins::list;
+use crate::plugins::{list, storage_class};
 use kubelith_meta::quantity::{Format, Quantity};
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
@@ -36,7 +36,6 @@ pub fn of_service(service: &Value) -> Amounts {
 pub const CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 pub const CLAIM_COUNT: &str = "count/persistentvolumeclaims";
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub fn counts_claims(resource: &str) -> bool {
     let by_class = |name: &&str| resource.strip_suffix(*name).is_some_and(|rest| rest.ends_with(STORAGE_CLASS));
@@ -45,7 +44,7 @@ pub fn counts_claims(resource: &str) -> bool {
 
 pub fn of_claim(claim: &Value) -> Amounts {
     let mut total = Amounts::from([(CLAIMS[0].into(), one()), (CLAIM_COUNT.into(), one())]);
-    let class = claim.meta().annotation(CLASS_ANNOTATION).unwrap_or(claim.str_at(&["spec", "storageClassName"]));
+    let class = storage_class(claim);
     let mut charge = |name: &str, amount: &Quantity| {
         total.insert(name.into(), amount.clone());
         if !class.is_empty() {

@@ -256,7 +256,9 @@ proptest! {
             if let Ok(val) = result {
                 // Printing walks through all of it.
                 let _ = val.to_string();
-                prop_assert!(is_of(&val, checked.result_type()), "{text}: {val} is no {}", checked.result_type());
+                // `or` and `orValue` hand on what is no optional, as cel-go does: null and values of type dyn come through.
+                let is_typed = !text.contains(".or(") && !text.contains(".orValue(");
+                prop_assert!(!is_typed || is_of(&val, checked.result_type()), "{text}: {val} is no {}", checked.result_type());
             }
         }
     }

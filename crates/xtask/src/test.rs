@@ -86,6 +86,8 @@ fn clippy(_: &[String]) -> Tally {
 /// depend on (tests ask for more of tokio than the server does), and then everything would be built twice.
 const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kube-rs"];
 
+const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// The tests, and the programs that the later stages start.
 fn build(_: &[String]) -> Tally {
     Tally::of(run(cargo().args(["build", "--quiet", "--bins", "--tests"]).args(WHOLE)))
@@ -101,6 +103,10 @@ fn unit(filters: &[String]) -> Tally {
         tests.args(["test", "--quiet", "--no-fail-fast"]);
     }
     tests.args(WHOLE).args(filters);
+    // Property tests try the same inputs each time, so that a change fails by what it changed; another seed can be given.
+    if std::env::var_os(PROPERTY_SEED).is_none() {
+        tests.env(PROPERTY_SEED, "7");
+    }
     let mut tally = counted(&mut tests);
     if has_nextest && filters.is_empty() {
         // nextest leaves examples in documentation to cargo.

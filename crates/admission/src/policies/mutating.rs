@@ -1,18 +1,17 @@
 //! MutatingAdmissionPolicy: objects are changed by what expressions make, merged as server-side apply merges or patched.
 
-use super::params::{Params, namespace};
+use super::params::namespace;
+use super::parts::{Asked, Parts};
 use super::policy::{Binding, Mutation, Policy};
-use super::source::{Bound, Source};
+use super::source::Bound;
 use crate::attributes::{Seen, is_exempt};
 use crate::config::Config;
 use crate::expression::{Asker, FailurePolicy, Inputs, Matched, describe};
-use crate::observe::Observer;
 use crate::observe::Power;
 use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
 use crate::versioned::{self, Changing};
 use crate::webhooks::keep_owners;
-use kubelith_auth::Authorizer;
 use kubelith_cel::Val;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_merge::PatchError;
@@ -21,37 +20,19 @@ use kubelith_merge::typed::{Duplicates, Type};
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
-use kubelith_registry::Objects;
 use kubelith_registry::admission::Request;
-use kubelith_registry::objects::Collection;
 use kubelith_schema::TypedSchema;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// What the expressions of one mutation may cost.
 const BUDGET: u64 = 10_000_000;
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-pub struct MutatingAdmissionPolicy {
-    source: Source,
-    objects: Arc<Objects>,
-    namespaces: Collection,
-    params: Params,
-    authorizer: Arc<dyn Authorizer>,
-    observer: Arc<dyn Observer>,
-}
+pub struct MutatingAdmissionPolicy(Parts);
 
 impl MutatingAdmissionPolicy {
     pub fn new(config: &Config) -> MutatingAdmissionPolicy {
-        let objects = config.objects.clone();
-        MutatingAdmissionPolicy {
-            source: Source::new(objects.clone(), "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
-            namespaces: objects.of("", "namespaces"),
-            params: Params { objects: objects.clone(), custom: config.custom.clone() },
-            objects,
-            authorizer: config.authorizer.clone(),
-            observer: config.observer.clone(),
-        }
+        MutatingAdmissionPolicy(Parts::new(config, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"))
     }
 }
 
@@ -60,7 +41,7 @@ impl Plugin for MutatingAdmissionPolicy {
         if is_exempt(request) {
             return Verdict::PASSED;
         }
-        let bound = self.source.candidates(request);
+        let bound = self.0.source.candidates(request);
         if bound.is_empty() {
             return Verdict::PASSED;
         }
@@ -132,11 +113,11 @@ impl MutatingAdmissionPolicy {
         round: &Round,
         memory: &mut Memory,
     ) -> Result<(), Status> {
-        let versions = Versions::of(request, &self.objects);
+        let versions = Versions::of(request, &self.0.objects);
         let mut errors = Vec::new();
         let invocations = self.invocations(request, object, bound, &versions, &mut errors).await;
         if !invocations.is_empty() {
-            let namespace = namespace(&self.namespaces, request).await?;
+            let namespace = namespace(&self.0.namespaces, request).await?;
             let mut changing = Changing::new(request, object);
             let mut is_touched = false;
             for invocation in &invocations {
@@ -170,35 +151,20 @@ impl MutatingAdmissionPolicy {
                 policy: policy.failure_policy,
                 reason: None,
             };
-            let seen = match policy.constraints.matching(&self.namespaces, request, versions, object).await {
+            let asked = Asked { request, versions, object };
+            let (seen, source) = match self.0.matching(policy, asked).await {
                 Ok(None) => continue,
-                Ok(Some(seen)) => seen,
-                Err(status) => {
-                    errors.push(misconfigured(&status.message));
-                    continue;
-                }
-            };
-            let source = match policy.param_kind.as_ref().map(|kind| self.params.source(kind)).transpose() {
-                Ok(source) => source,
+                Ok(Some(found)) => found,
                 Err(why) => {
                     errors.push(misconfigured(&why));
                     continue;
                 }
             };
             for binding in bindings.iter() {
-                let is_meant = match &binding.resources {
-                    None => Ok(true),
-                    Some(only) => {
-                        only.matching(&self.namespaces, request, versions, object).await.map(|seen| seen.is_some())
-                    }
-                };
-                let params = match is_meant {
-                    Ok(false) => continue,
-                    Ok(true) => self.params.collect(policy, binding, source.as_ref(), request).await,
-                    Err(status) => Err(status.message),
-                };
+                let params = self.0.params(policy, binding, source.as_ref(), asked).await;
                 match params {
-                    Ok(params) => {
+                    Ok(None) => {}
+                    Ok(Some(params)) => {
                         found.extend(params.into_iter().map(|param| Invocation { policy, binding, param, seen }));
                     }
                     Err(why) => errors.push(PolicyError {
@@ -279,7 +245,7 @@ impl MutatingAdmissionPolicy {
         let operation = context.request.operation;
         // The reference counts conditions of both kinds of policies as those of validating ones.
         let power = Power::Validating;
-        self.observer.conditions_checked(&policy.name, "policy", power, operation, failures, began.elapsed());
+        self.0.observer.conditions_checked(&policy.name, "policy", power, operation, failures, began.elapsed());
         matched
     }
 
@@ -293,7 +259,7 @@ impl MutatingAdmissionPolicy {
     ) {
         let Context { request, namespace, .. } = *context;
         let seen = invocation.seen;
-        let asker = Asker::new(&self.authorizer, request);
+        let asker = Asker::new(&self.0.authorizer, request);
         let mut described = describe(request, &seen.kind);
         described.set_at(&["resource", "group"], Value::String(seen.resource.group.clone()));
         described.set_at(&["resource", "version"], Value::String(seen.resource.version.clone()));

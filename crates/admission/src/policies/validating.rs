@@ -1,25 +1,21 @@
 //! ValidatingAdmissionPolicy: requests are refused, warned of or noted by expressions.
 
-use super::params::{Params, namespace};
+use super::params::namespace;
+use super::parts::{Asked, Parts};
 use super::policy::{Binding, Policy};
-use super::source::{Bound, Source};
+use super::source::Bound;
 use crate::attributes::{Seen, is_exempt};
 use crate::config::Config;
 use crate::expression::{Asker, FailurePolicy, Inputs, Matched, OUT_OF_BUDGET, describe};
-use crate::observe::Observer;
 use crate::observe::Power;
 use crate::plugin::{Plugin, Verdict};
 use crate::rules::Versions;
 use crate::versioned;
-use kubelith_auth::Authorizer;
 use kubelith_cel::Val;
 use kubelith_codec::json;
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::Objects;
 use kubelith_registry::admission::Request;
-use kubelith_registry::objects::Collection;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// What the expressions of a policy may cost for one parameter.
@@ -30,26 +26,15 @@ const MAX_MESSAGE: usize = 5 * 1024;
 const MAX_ANNOTATION: usize = 10 * 1024;
 const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-pub struct ValidatingAdmissionPolicy {
-    source: Source,
-    objects: Arc<Objects>,
-    namespaces: Collection,
-    params: Params,
-    authorizer: Arc<dyn Authorizer>,
-    observer: Arc<dyn Observer>,
-}
+pub struct ValidatingAdmissionPolicy(Parts);
 
 impl ValidatingAdmissionPolicy {
     pub fn new(config: &Config) -> ValidatingAdmissionPolicy {
-        let objects = config.objects.clone();
-        ValidatingAdmissionPolicy {
-            source: Source::new(objects.clone(), "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-            namespaces: objects.of("", "namespaces"),
-            params: Params { objects: objects.clone(), custom: config.custom.clone() },
-            objects,
-            authorizer: config.authorizer.clone(),
-            observer: config.observer.clone(),
-        }
+        ValidatingAdmissionPolicy(Parts::new(
+            config,
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+        ))
     }
 }
 
@@ -58,7 +43,7 @@ impl Plugin for ValidatingAdmissionPolicy {
         if is_exempt(request) {
             return Verdict::PASSED;
         }
-        let bound = self.source.candidates(request);
+        let bound = self.0.source.candidates(request);
         if bound.is_empty() {
             return Verdict::PASSED;
         }
@@ -93,7 +78,7 @@ struct Outcome {
 
 impl ValidatingAdmissionPolicy {
     async fn judge(&self, request: Request<'_>, object: &Value, bound: &[Bound]) -> Result<(), Status> {
-        let versions = Versions::of(request, &self.objects);
+        let versions = Versions::of(request, &self.0.objects);
         let mut denials = Vec::new();
         for Bound { policy, bindings } in bound {
             let configured = |why: String, binding: Option<&Binding>| Denial {
@@ -106,16 +91,10 @@ impl ValidatingAdmissionPolicy {
                 reason: "Invalid".into(),
             };
             let fails = policy.failure_policy == FailurePolicy::Fail;
-            let seen = match policy.constraints.matching(&self.namespaces, request, &versions, object).await {
+            let asked = Asked { request, versions: &versions, object };
+            let (seen, source) = match self.0.matching(policy, asked).await {
                 Ok(None) => continue,
-                Ok(Some(seen)) => seen,
-                Err(status) => {
-                    denials.extend(fails.then(|| configured(status.message, None)));
-                    continue;
-                }
-            };
-            let source = match policy.param_kind.as_ref().map(|kind| self.params.source(kind)).transpose() {
-                Ok(source) => source,
+                Ok(Some(found)) => found,
                 Err(why) => {
                     denials.extend(fails.then(|| configured(why, None)));
                     continue;
@@ -123,19 +102,10 @@ impl ValidatingAdmissionPolicy {
             };
             let mut annotations: Vec<(Str, Vec<String>)> = Vec::new();
             for binding in bindings.iter() {
-                let is_meant = match &binding.resources {
-                    None => Ok(true),
-                    Some(only) => {
-                        only.matching(&self.namespaces, request, &versions, object).await.map(|seen| seen.is_some())
-                    }
-                };
-                let params = match is_meant {
-                    Ok(false) => continue,
-                    Ok(true) => self.params.collect(policy, binding, source.as_ref(), request).await,
-                    Err(status) => Err(status.message),
-                };
+                let params = self.0.params(policy, binding, source.as_ref(), asked).await;
                 let run = match params {
-                    Ok(params) => self.run(policy, request, seen, object, &params).await?,
+                    Ok(None) => continue,
+                    Ok(Some(params)) => self.run(policy, request, seen, object, &params).await?,
                     Err(why) => {
                         denials.extend(fails.then(|| configured(why, Some(binding))));
                         continue;
@@ -175,8 +145,8 @@ impl ValidatingAdmissionPolicy {
             *value = other;
         }
         let [new, old] = made;
-        let namespace = namespace(&self.namespaces, request).await?;
-        let asker = Asker::new(&self.authorizer, request);
+        let namespace = namespace(&self.0.namespaces, request).await?;
+        let asker = Asker::new(&self.0.authorizer, request);
         let mut described = describe(request, &seen.kind);
         described.set_at(&["resource", "group"], Value::String(seen.resource.group.clone()));
         described.set_at(&["resource", "version"], Value::String(seen.resource.version.clone()));
@@ -214,7 +184,7 @@ impl ValidatingAdmissionPolicy {
         let began = Instant::now();
         let checked = policy.expressions().conditions.check(inputs, policy.failure_policy);
         let (power, operation) = (Power::Validating, request.operation);
-        self.observer.conditions_checked(&policy.name, "policy", power, operation, checked.failures, began.elapsed());
+        self.0.observer.conditions_checked(&policy.name, "policy", power, operation, checked.failures, began.elapsed());
         match checked.matched {
             Matched::Yes => return true,
             Matched::No => {}

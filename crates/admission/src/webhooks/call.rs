@@ -3,8 +3,7 @@
 use super::hook::{Hook, SideEffects};
 use super::review::{self, Response, Texts};
 use crate::attributes::Seen;
-use crate::observe::Power;
-use crate::observe::{HookCall, HookFailure, Observer};
+use crate::observe::{HookCall, HookFailure, Observer, Power};
 use kubelith_auth::hook::{self, Failed, Hooks};
 use kubelith_meta::text::quote;
 use kubelith_meta::{Status, names, random};

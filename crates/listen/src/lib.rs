@@ -52,9 +52,9 @@ impl Default for HttpOptions {
 #[derive(Debug, Default)]
 pub struct ListenStats {
     pub tls_handshake_errors: AtomicU64,
-    /// How often a silent connection was put aside.
+    /// How often an idle connection was parked.
     pub parked: AtomicU64,
-    /// How often one was taken up again.
+    /// How often one was resumed.
     pub resumed: AtomicU64,
 }
 

@@ -68,7 +68,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let streams = match self.streams.as_ref().map(|streams| (streams, streams.begin())) {
-            Some((_, Begun::Again(held))) => return Answer::Ready(Ok(go_on(held))).into_future(),
+            Some((_, Begun::Resumed(held))) => return Answer::Ready(Ok(go_on(held))).into_future(),
             Some((streams, Begun::New(nth))) => Some((streams.clone(), nth)),
             None => None,
         };

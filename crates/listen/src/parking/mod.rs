@@ -32,6 +32,8 @@
 //!   state would take them for errors.
 //! * **GOAWAY** is sent to parked clients when the server stops: they are resumed for it.
 
+#[cfg(test)]
+mod any_frames;
 mod frames;
 mod held;
 mod hpack;

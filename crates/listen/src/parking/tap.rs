@@ -141,9 +141,10 @@ pub struct Tap {
 }
 
 impl Tap {
-    pub fn new(stream: ClientStream) -> Tap {
+    /// Without a stream only for tests, which pass frames by hand.
+    pub fn new(stream: impl Into<Option<ClientStream>>) -> Tap {
         Tap {
-            stream: Some(stream),
+            stream: stream.into(),
             ledger: Ledger::new(),
             // The preface is no frame.
             reading: Cursor { left: frames::PREFACE.len(), ..Cursor::default() },
@@ -159,7 +160,7 @@ impl Tap {
     }
 
     /// A parked connection that is resumed with a receive window of `window` bytes.
-    pub fn resume(stream: ClientStream, parked: &Parked, window: u32) -> Tap {
+    pub fn resume(stream: impl Into<Option<ClientStream>>, parked: &Parked, window: u32) -> Tap {
         let window = i64::from(window);
         let (replay, streams) = parked.replay();
         Tap {
@@ -273,7 +274,7 @@ impl Tap {
             frames::HEADERS if self.check_headers => {
                 reading.note(bytes);
                 let whole = reading.left == 0;
-                match table_use(block_of(head, &reading.payload, whole)) {
+                match table_use(block_of(head, &reading.payload)) {
                     TableUse::Resized => self.check_headers = false,
                     TableUse::Unfinished if !whole && reading.payload.len() < MAX_PAYLOAD / 2 => {}
                     TableUse::None => {}
@@ -322,7 +323,13 @@ impl Tap {
         while !data.is_empty() {
             let writing = &mut self.writing;
             if writing.left == 0 {
-                let Some(bytes) = writing.take_head(&mut data) else { return };
+                let Some(bytes) = writing.take_head(&mut data) else {
+                    // Nothing more is suppressed: the rest of this head is written to the socket itself.
+                    if self.suppressed.is_over() {
+                        self.out.extend_from_slice(&writing.partial);
+                    }
+                    return;
+                };
                 let head = Head::read(bytes);
                 let known = self.suppressed.covers(head);
                 writing.begin(head, if known { Action::Suppress } else { Action::Forward });
@@ -462,19 +469,51 @@ impl Tap {
     }
 }
 
-/// The header block within a frame's payload.
-fn block_of(head: Head, payload: &[u8], whole: bool) -> &[u8] {
-    let mut block = payload;
-    let mut padding = 0;
-    if head.has(frames::PADDED)
-        && let Some((&length, rest)) = block.split_first()
-    {
-        (block, padding) = (rest, usize::from(length));
+/// For tests without a socket.
+#[cfg(test)]
+impl Tap {
+    /// Bytes of the client; returns those for hyper.
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut data = std::mem::take(&mut self.reading.partial);
+        data.extend_from_slice(bytes);
+        let kept = self.inbound(&mut data);
+        data.truncate(kept);
+        data
     }
-    if head.has(frames::PRIORITY) {
-        block = block.get(5..).unwrap_or_default();
+
+    /// Bytes of hyper; returns those for the client, with what is not hyper's.
+    pub fn send(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut sent = self.out.split().to_vec();
+        if self.has_suppressed_all() {
+            self.outbound(bytes);
+            sent.extend_from_slice(bytes);
+        } else {
+            self.outbound_resuming(bytes);
+            sent.extend_from_slice(&self.out.split());
+        }
+        sent
     }
-    if whole { block.get(..block.len().saturating_sub(padding)).unwrap_or_default() } else { block }
+
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    pub fn begin_parking(&mut self) {
+        self.ledger.request_empty_table();
+    }
+
+    /// Bytes for the client that are not hyper's.
+    pub fn own(&self) -> Vec<u8> {
+        [&self.out[..], &self.then].concat()
+    }
+}
+
+/// The header block within what has come of a HEADERS frame's payload.
+fn block_of(head: Head, payload: &[u8]) -> &[u8] {
+    let padding = if head.has(frames::PADDED) { payload.first().map_or(0, |length| usize::from(*length)) } else { 0 };
+    let start = usize::from(head.has(frames::PADDED)) + if head.has(frames::PRIORITY) { 5 } else { 0 };
+    let end = head.length.saturating_sub(padding).min(payload.len());
+    payload.get(start..end).unwrap_or_default()
 }
 
 /// hyper's end of a tap.

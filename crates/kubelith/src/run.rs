@@ -161,7 +161,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
 
     let socket = bind(&options.serving.bind)
         .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
-    let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
+    let http = HttpOptions {
+        max_streams_per_connection: options.serving.max_streams_per_connection,
+        park_idle: options.serving.park_idle,
+    };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&certificates, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())

@@ -197,7 +197,8 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn next_look(&self, when: Instant) -> Instant {
-        let may_park = matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
+        let may_park =
+            self.shared.options.park_idle && matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
         if may_park && (P::PARKS_BUSY || !self.activity.is_busy()) {
             when.min(Instant::now() + self.pace().check)
         } else {
@@ -210,7 +211,8 @@ impl<P: Protocol> Driver<P> {
         let quiet = self.pace().quiet;
         let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
         self.asked = false;
-        if self.leaving_since.is_some() || !P::is_quiet(&self.activity, quiet) {
+        let may_park = self.shared.options.park_idle && self.leaving_since.is_none();
+        if !may_park || !P::is_quiet(&self.activity, quiet) {
             return false;
         }
         let parked = P::poll_park(conn, cx);

@@ -40,11 +40,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     pub max_streams_per_connection: u32,
+    /// Idle connections give up their protocol's state until they are used again.
+    pub park_idle: bool,
 }
 
 impl Default for HttpOptions {
     fn default() -> HttpOptions {
-        HttpOptions { max_streams_per_connection: DEFAULT_MAX_STREAMS }
+        HttpOptions { max_streams_per_connection: DEFAULT_MAX_STREAMS, park_idle: true }
     }
 }
 

@@ -256,7 +256,7 @@ pub async fn extension_of(
     let ca = CaPool::from_pem(&front_proxy.ca()).unwrap();
     let config = RequestHeaderConfig { ca, allowed_names: Vec::new(), headers: RequestHeaderNames::standard() };
     let authenticator = RequestHeader::new(Arc::new(ArcSwapOption::from_pointee(config)), Arc::new(SystemClock));
-    let place = Place { names: &[SERVICE], port };
+    let place = Place { names: &[SERVICE], port, ..Place::default() };
     let configure = |config: &mut kubelith_server::ServerConfig| {
         config.chain.authentication.authenticator = Arc::new(authenticator);
         config.chain.authorizer = Arc::new(AlwaysAllow);

@@ -31,6 +31,8 @@
 //! * **Frames for streams that ended before parking** (a late WINDOW_UPDATE or RST_STREAM) are suppressed, since the new
 //!   state would take them for errors.
 //! * **GOAWAY** is sent to parked clients when the server stops: they are resumed for it.
+//!
+//! `--park-idle-connections=false` turns all of this off; the tap then only counts.
 
 #[cfg(test)]
 mod any_frames;

@@ -1,7 +1,7 @@
 //! One resource at one version, as the verbs serve it.
 
 use super::body::Decoder;
-use super::facet::Facet;
+use super::subresource_view::SubresourceView;
 use crate::cells::Cells;
 use kubelith_codec::negotiate::Format;
 use kubelith_merge::apply::Force;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Endpoint {
     pub resource: Arc<Resource>,
     /// Set if this is a view of the resource's objects, of the kind below.
-    pub facet: Option<Arc<dyn Facet>>,
+    pub view: Option<Arc<dyn SubresourceView>>,
     /// Index into the descriptor's versions.
     pub version_index: usize,
     pub kind: GroupVersionKind,
@@ -85,17 +85,17 @@ impl Endpoint {
 
     /// Schema of what is sent and received here.
     pub fn schema(&self) -> &TypedSchema {
-        self.facet.as_ref().map_or(&self.version().schema, |facet| facet.schema())
+        self.view.as_ref().map_or(&self.version().schema, |view| view.schema())
     }
 
     /// Columns of a table of what is sent here.
     pub fn columns(&self) -> &[Column] {
-        self.facet.as_ref().map_or(&self.version().columns, |facet| facet.columns())
+        self.view.as_ref().map_or(&self.version().columns, |view| view.columns())
     }
 
     /// The kind of the stored object, at the version in the URL.
     pub fn object_kind(&self) -> GroupVersionKind {
-        if self.facet.is_none() { self.kind.clone() } else { self.resource.descriptor.gvk(self.version_name()) }
+        if self.view.is_none() { self.kind.clone() } else { self.resource.descriptor.gvk(self.version_name()) }
     }
 
     pub fn list_kind(&self) -> &Str {

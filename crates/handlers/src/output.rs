@@ -41,7 +41,7 @@ pub fn written(
 /// Whether the client wants an object just as it is cached.
 pub fn wants_cached_json(cx: &Context, output: &Output) -> bool {
     let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
-    is_plain && cx.endpoint.facet.is_none() && views::has_native_cache(cx)
+    is_plain && cx.endpoint.view.is_none() && views::has_native_cache(cx)
 }
 
 /// An object as it is cached.
@@ -69,7 +69,7 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
 
 fn not_a_list(cx: &Context, target: &str) -> Status {
     let is_custom = !cx.endpoint.formats.contains(&Format::Protobuf);
-    if is_custom && cx.endpoint.facet.is_none() {
+    if is_custom && cx.endpoint.view.is_none() {
         return Status::unknown("content is not a list");
     }
     if is_custom {

@@ -221,7 +221,7 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
     let kind = resource.descriptor.gvk(&version.name);
     Endpoint {
         resource: resource.clone(),
-        facet: None,
+        view: None,
         version_index: index,
         kind: kind.clone(),
         formats: BUILT_IN,
@@ -245,7 +245,7 @@ fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(St
     let schema = config.catalog.kind_schema(&kind)?;
     let scale = Scale::of(&resource.descriptor, index, schema.clone())?;
     let endpoint = Endpoint {
-        facet: Some(Arc::new(scale)),
+        view: Some(Arc::new(scale)),
         kind: kind.clone(),
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
         fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),

@@ -81,7 +81,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         let control = self.control.clone();
         let unread = if request.headers().contains_key(EXPECT) { Unread::Left } else { Unread::Taken };
         let mut request = Request::from(request.map(|body| RequestBody::Incoming(Upload::new(body, unread))));
-        request.carried_mut().connection = Some(self.connection.clone());
+        request.context_mut().connection = Some(self.connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
         let version = request.version();

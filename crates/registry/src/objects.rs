@@ -51,7 +51,7 @@ impl Objects {
         // Stricter ones are told of the pods that they have.
         match judged.resource == "namespaces" {
             true => namespaces.hub.caught_up().await,
-            false => namespaces.hub.caught_up_with_rules().await,
+            false => namespaces.hub.caught_up_for_admission().await,
         };
     }
 

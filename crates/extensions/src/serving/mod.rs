@@ -136,7 +136,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());
         let endpoint = Endpoint {
             resource,
-            facet: None,
+            view: None,
             version_index: index,
             kind: kind.clone(),
             formats: FORMATS,
@@ -187,7 +187,7 @@ fn scale(parent: &Endpoint) -> Option<Endpoint> {
     let scale = Scale::of(&parent.resource.descriptor, parent.version_index, schema.clone())?;
     Some(Endpoint {
         resource: parent.resource.clone(),
-        facet: Some(Arc::new(scale)),
+        view: Some(Arc::new(scale)),
         version_index: parent.version_index,
         kind: kind.clone(),
         formats: FORMATS,

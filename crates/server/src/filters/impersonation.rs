@@ -54,7 +54,7 @@ impl Shared {
                 if let Some(audit) = request.audit() {
                     audit.impersonated(&impersonated.user, impersonated.constraint);
                 }
-                request.carried_mut().user = Some(impersonated.user);
+                request.context_mut().user = Some(impersonated.user);
                 self.next.handle(request).await
             }
             Err(status) => refused(&request, &status),

@@ -196,7 +196,10 @@ impl<'a> Machine<'a> {
         }
         match cost {
             Cost::Fixed(n) => self.pay(n),
-            other => self.pay(other.count(args, result)),
+            other => match other.crash(args) {
+                Some(crash) => Err(crash),
+                None => self.pay(other.count(args, result)),
+            },
         }
     }
 

@@ -8,141 +8,15 @@ use kubelith_meta::Value;
 use kubelith_schema::structural::Structural;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use shapes::{LEAVES, SHAPES, put_together};
+
+mod shapes;
 
 fn expression() -> impl Strategy<Value = String> {
-    let leaves = prop::sample::select(vec![
-        "x",
-        "l",
-        "m",
-        "s",
-        "1",
-        "0",
-        "-9223372036854775808",
-        "9223372036854775807",
-        "2u",
-        "1.5",
-        "1e300",
-        "''",
-        "'aé😀'",
-        "'a,b'",
-        "b'\\xff'",
-        "true",
-        "false",
-        "null",
-        "[]",
-        "{}",
-        "[1, 2]",
-        "['a']",
-        "{'a': 1}",
-        "duration('1h')",
-        "timestamp('2024-01-01T00:00:00Z')",
-        "double('NaN')",
-        "optional.none()",
-        "optional.of(1)",
-        "quantity('1Gi')",
-        "ip('::1')",
-        "cidr('10.0.0.0/8')",
-        "semver('1.2.3')",
-        "url('https://a.b/c')",
-        "type(1)",
-        "dyn(1)",
-        "'.*'",
-    ]);
-    let shapes = prop::sample::select(vec![
-        "(A + B)",
-        "(A - B)",
-        "(A * B)",
-        "(A / B)",
-        "(A % B)",
-        "(A < B)",
-        "(A == B)",
-        "(A != B)",
-        "(A && B)",
-        "(A || B)",
-        "(A in B)",
-        "A[B]",
-        "A[?B]",
-        "A.?a",
-        "A.a",
-        "has(A.a)",
-        "(A ? B : B)",
-        "!A",
-        "-A",
-        "[A, B]",
-        "{A: B}",
-        "[?A]",
-        "A.map(e, e)",
-        "A.map(e, B)",
-        "A.filter(e, B)",
-        "A.all(e, e == B)",
-        "A.exists(e, B)",
-        "A.exists_one(e, B)",
-        "A.all(i, e, e == B)",
-        "A.transformList(i, e, e)",
-        "A.transformMap(i, e, B)",
-        "A.transformMapEntry(i, e, {e: i})",
-        "A.optMap(e, B)",
-        "A.optFlatMap(e, B)",
-        "A.orValue(B)",
-        "A.or(B)",
-        "A.value()",
-        "A.hasValue()",
-        "dyn(A)",
-        "size(A)",
-        "string(A)",
-        "int(A)",
-        "uint(A)",
-        "double(A)",
-        "bytes(A)",
-        "type(A)",
-        "duration(A)",
-        "timestamp(A)",
-        "dyn(A).contains(dyn(B))",
-        "dyn(A).matches(dyn(B))",
-        "dyn(A).findAll(dyn(B), 3)",
-        "dyn(A).split(dyn(B))",
-        "dyn(A).replace(dyn(B), 'x', 2)",
-        "dyn(A).substring(dyn(B))",
-        "dyn(A).indexOf(dyn(B), 1)",
-        "dyn(A).lastIndexOf(dyn(B), 1)",
-        "dyn(A).charAt(dyn(B))",
-        "dyn(A).trim()",
-        "dyn(A).join(dyn(B))",
-        "dyn(A).format([dyn(B)])",
-        "'%.3f %s %x %e'.format([dyn(A), dyn(B), dyn(A), dyn(B)])",
-        "strings.quote(dyn(A))",
-        "dyn(A).sort()",
-        "A.sortBy(e, e)",
-        "dyn(A).distinct()",
-        "dyn(A).flatten(dyn(B))",
-        "dyn(A).slice(dyn(B), 2)",
-        "lists.range(dyn(A))",
-        "dyn(A).reverse()",
-        "dyn(A).sum()",
-        "dyn(A).max()",
-        "dyn(A).isSorted()",
-        "sets.contains(dyn(A), dyn(B))",
-        "sets.equivalent(dyn(A), dyn(B))",
-        "dyn(A).getHours(dyn(B))",
-        "dyn(A).getDayOfYear('America/New_York')",
-        "dyn(A).getMilliseconds()",
-        "dyn(A).containsIP(dyn(B))",
-        "dyn(A).containsCIDR(dyn(B))",
-        "dyn(A).masked()",
-        "isIP(dyn(A))",
-        "isURL(dyn(A))",
-        "dyn(A).getQuery()",
-        "dyn(A).add(dyn(B))",
-        "dyn(A).compareTo(dyn(B))",
-        "dyn(A).isGreaterThan(dyn(B))",
-        "dyn(A).first()",
-        "format.named(dyn(A))",
-        "format.uri().validate(dyn(A))",
-        "isSemver(dyn(A), true)",
-    ]);
+    let leaves = prop::sample::select(LEAVES);
+    let shapes = prop::sample::select(SHAPES);
     leaves.prop_map(str::to_owned).prop_recursive(4, 24, 2, move |inner| {
-        (shapes.clone(), inner.clone(), inner)
-            .prop_map(|(shape, a, b)| shape.replace('B', "\u{1}").replace('A', &a).replace('\u{1}', &b))
+        (shapes.clone(), inner.clone(), inner).prop_map(|(shape, a, b)| put_together(shape, &a, &b))
     })
 }
 
@@ -200,8 +74,7 @@ fn bounded() -> impl Strategy<Value = String> {
         "A.distinct()",
     ]);
     leaves.prop_map(str::to_owned).prop_recursive(3, 12, 2, move |inner| {
-        (shapes.clone(), inner.clone(), inner)
-            .prop_map(|(shape, a, b)| shape.replace('B', "\u{1}").replace('A', &a).replace('\u{1}', &b))
+        (shapes.clone(), inner.clone(), inner).prop_map(|(shape, a, b)| put_together(shape, &a, &b))
     })
 }
 

@@ -48,10 +48,8 @@ pub(super) fn is_in<'a>(item: &Val<'a>, of: &Val<'a>) -> Res<'a> {
 pub(super) fn matches<'a>(text: &Val<'a>, pattern: &Val<'a>) -> Res<'a> {
     let Some(string) = text.as_str() else { return Err(no_operator(text, "matches")) };
     let Some(pattern) = pattern.as_str() else { return Err(EvalError::no_overload()) };
-    match kubelith_schema::go_regexp::compile(pattern) {
-        Ok(regex) => Ok(Val::Bool(regex.is_match(string))),
-        Err(e) => Err(EvalError::new(e)),
-    }
+    let matched = kubelith_schema::go_regexp::Matcher::new(pattern).and_then(|matcher| matcher.is_match(string));
+    matched.map(Val::Bool).map_err(EvalError::new)
 }
 
 fn is_escaped(declared: &Declared) -> bool {

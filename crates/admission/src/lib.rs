@@ -21,9 +21,9 @@ mod rules;
 mod versioned;
 mod webhooks;
 
-pub use catalogue::{Known, Switches, build, known};
+pub use catalogue::{Switches, build, is_known};
 pub use chain::Chain;
-pub use config::{Config, FindCustom, HookFactory};
+pub use config::{Config, FindCustom, HookFactory, Reviewer};
 pub use configuration::Configuration;
 pub use loopback::Loopback;
 pub use observe::{Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, Power, SecurityMode, Timer};

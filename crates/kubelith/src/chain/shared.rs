@@ -2,10 +2,10 @@
 
 use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
-use crate::chain::own_requests::OwnRequests;
+use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
-use kubelith_admission::{FindCustom, HookFactory};
+use kubelith_admission::{FindCustom, HookFactory, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
 use kubelith_kube::actions::Access;
@@ -18,7 +18,9 @@ use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_openapi::{Library, OpenApi};
-use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Resolve, Users};
+use kubelith_outbound::client::Kubeconfig;
+use kubelith_outbound::egress::Route;
+use kubelith_outbound::proxy::hook::{self, HookClients, HookConfig, OwnServer, Resolve, Users};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::identity::ServerIdentity;
@@ -96,7 +98,8 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
-            hooks: hooks(options, resolve.clone()),
+            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
+            reviewer: reviewer(),
             custom: custom_resources(frame.client.clone()),
             observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
             server: Arc::new(OwnRequests(frame.client.clone())),
@@ -166,13 +169,19 @@ impl<'a> Shared<'a> {
 }
 
 /// The way to admission webhooks, as whom a kubeconfig file says.
-fn hooks(options: &Options, resolve: Resolve) -> HookFactory {
+fn hooks(options: &Options, resolve: Resolve, own: OwnServer) -> HookFactory {
     let egress = options.egress.clone();
     Arc::new(move |kubeconfig| {
         let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
         let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
-        Ok(HookClients::new(HookConfig { resolve: resolve.clone(), users, cluster, control_plane }))
+        let (resolve, own) = (resolve.clone(), Some(own.clone()));
+        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane }))
     })
+}
+
+/// The way to the server that a kubeconfig file names: straight, as in the reference.
+fn reviewer() -> Reviewer {
+    Arc::new(|kubeconfig| hook::of_kubeconfig(&Kubeconfig::load(kubeconfig)?, &Route::Direct))
 }
 
 /// Custom resources, read as every client reads them.

@@ -159,9 +159,19 @@ const PLUGINS: &[Plugin] = {
             .validates(UPDATE),
         Plugin::made("JobValidation", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects)))).validates(UPDATE),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
-        Plugin::on("MutatingAdmissionPolicy", |c| Box::new(MutatingAdmissionPolicy::new(c))).admits(ANY),
+        Plugin::made(
+            "MutatingAdmissionPolicy",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionPolicy::new(c, text)?))),
+        )
+        .admits(ANY),
         Plugin::made("MutatingAdmissionWebhook", On, Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?)))).admits(ANY),
-        Plugin::on("ValidatingAdmissionPolicy", |c| Box::new(ValidatingAdmissionPolicy::new(c))).validates(ANY),
+        Plugin::made(
+            "ValidatingAdmissionPolicy",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionPolicy::new(c, text)?))),
+        )
+        .validates(ANY),
         Plugin::made("ValidatingAdmissionWebhook", On, Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?)))).validates(ANY),
         Plugin::made("ResourceQuota", On, Make::Configured(resource_quota)).validates(WRITE),
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),

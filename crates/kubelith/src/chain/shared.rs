@@ -5,7 +5,7 @@ use crate::admission_metrics::AdmissionMetrics;
 use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
-use kubelith_admission::{FindCustom, HookFactory, Reviewer};
+use kubelith_admission::{FindCustom, HookFactory, Manifests, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
 use kubelith_kube::actions::Access;
@@ -61,6 +61,8 @@ pub struct Shared<'a> {
     pub openapi: Arc<OpenApi>,
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
+    /// Files that admission takes part of its configuration from.
+    pub manifests: Vec<Arc<Manifests>>,
     /// From services to addresses.
     pub resolve: Resolve,
     pub access: Access,
@@ -101,13 +103,13 @@ impl<'a> Shared<'a> {
             hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
             reviewer: reviewer(),
             custom: custom_resources(frame.client.clone()),
-            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
+            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry, &frame.identity.id)),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
-        let admission: Arc<dyn Admission> =
-            Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let chain = Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,
@@ -145,6 +147,10 @@ impl<'a> Shared<'a> {
         });
         let Installed { routes, discovery: entries, resources, services } =
             installed.await.map_err(|e| e.to_string())?;
+        // They are completed as what is sent is, by resources that are there from here on.
+        for manifest in &manifests {
+            manifest.load().map_err(|why| format!("failed to apply admission: {why}"))?;
+        }
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let discovery = Discovery::new(address.to_string());
         count_what_is_served(&frame.metrics.requests, discovery.clone());
@@ -157,6 +163,7 @@ impl<'a> Shared<'a> {
             discovery,
             openapi: OpenApi::new(library()),
             admission,
+            manifests,
             resolve,
             access,
             authentication,

@@ -20,7 +20,11 @@ use std::sync::Arc;
 /// The strategy of a built-in resource, with these gates.
 pub fn of(group: &str, plural: &str, gates: Gates<'_>) -> Arc<dyn Strategy> {
     let gated = Gated::of(group, plural, gates);
-    Arc::new(Bound { kind: complete(group, plural), gated, services: None, namespaces: None })
+    let mut kind = complete(group, plural);
+    if group == "admissionregistration.k8s.io" && gates("ManifestBasedAdmissionControlConfig") {
+        kind = other::without_static(kind);
+    }
+    Arc::new(Bound { kind, gated, services: None, namespaces: None })
 }
 
 /// The strategy of claims on devices and their templates, which ask their namespaces.

@@ -1,7 +1,7 @@
 //! Kinds of the smaller groups whose only behaviour is a rule or two.
 
 use super::{Kind, pod_warnings};
-use kubelith_meta::field::Path;
+use kubelith_meta::field::{Error, Path};
 use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
@@ -130,17 +130,32 @@ pub const fn unlike_static(mut kind: Kind) -> Kind {
     kind
 }
 
-fn static_name_warnings(object: &Value) -> Vec<String> {
-    const SUFFIX: &str = ".static.k8s.io";
-    if !object.meta().name().ends_with(SUFFIX) {
-        return Vec::new();
-    }
-    vec![format!(
-        "metadata.name: names ending with {} are reserved for static manifest-based configurations and cannot be managed \
-         via the API",
-        Quoted(SUFFIX)
-    )]
+/// Where there is configuration in files, its names are refused.
+pub fn without_static(mut kind: Kind) -> Kind {
+    kind.validate = |_, object| {
+        let path = Path::new("metadata");
+        let error = |why| Error::invalid(&path.child("name"), object.meta().name(), why);
+        reserved_for_files(object).map(error).into_iter().collect()
+    };
+    kind.warnings_on_create = |_, _| Vec::new();
+    kind.warnings_on_update = |_, _, _, _| Vec::new();
+    kind
 }
+
+fn static_name_warnings(object: &Value) -> Vec<String> {
+    reserved_for_files(object).map(|why| format!("metadata.name: {why}")).into_iter().collect()
+}
+
+fn reserved_for_files(object: &Value) -> Option<String> {
+    const SUFFIX: &str = ".static.k8s.io";
+    object.meta().name().ends_with(SUFFIX).then(|| {
+        format!(
+            "names ending with {} are reserved for static manifest-based configurations and cannot be managed via the API",
+            Quoted(SUFFIX)
+        )
+    })
+}
+
 /// As [`sealed`], and not even the name of the object is looked at: all metadata is the stored object's, but for who owns
 /// what in its status.
 pub const fn status_only(kind: Kind) -> Kind {

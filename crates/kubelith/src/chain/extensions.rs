@@ -8,6 +8,7 @@ use super::Shared;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
+use super::own_requests::own_server;
 use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Users};
 use kubelith_registry::Strategy;
 use kubelith_server::Delegate;
@@ -36,6 +37,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         counts: shared.frame.flow_control.counts(),
         hooks: HookClients::new(HookConfig {
             resolve: shared.resolve.clone(),
+            own: Some(own_server(shared.frame.client.clone())),
             users: Users::default(),
             cluster: shared.options.egress.cluster.clone(),
             control_plane: shared.options.egress.control_plane.clone(),

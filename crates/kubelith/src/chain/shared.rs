@@ -2,10 +2,10 @@
 
 use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
-use crate::chain::own_requests::OwnRequests;
+use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
-use kubelith_admission::{FindCustom, HookFactory};
+use kubelith_admission::{FindCustom, HookFactory, Manifests, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
 use kubelith_kube::actions::Access;
@@ -18,7 +18,9 @@ use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_openapi::{Library, OpenApi};
-use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Resolve, Users};
+use kubelith_outbound::client::Kubeconfig;
+use kubelith_outbound::egress::Route;
+use kubelith_outbound::proxy::hook::{self, HookClients, HookConfig, OwnServer, Resolve, Users};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::identity::ServerIdentity;
@@ -59,6 +61,8 @@ pub struct Shared<'a> {
     pub openapi: Arc<OpenApi>,
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
+    /// Files that admission takes part of its configuration from.
+    pub manifests: Vec<Arc<Manifests>>,
     /// From services to addresses.
     pub resolve: Resolve,
     pub access: Access,
@@ -96,15 +100,16 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
-            hooks: hooks(options, resolve.clone()),
+            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
+            reviewer: reviewer(),
             custom: custom_resources(frame.client.clone()),
-            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
+            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry, &frame.identity.id)),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
-        let admission: Arc<dyn Admission> =
-            Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let chain = Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,
@@ -142,6 +147,10 @@ impl<'a> Shared<'a> {
         });
         let Installed { routes, discovery: entries, resources, services } =
             installed.await.map_err(|e| e.to_string())?;
+        // They are completed as what is sent is, by resources that are there from here on.
+        for manifest in &manifests {
+            manifest.load().map_err(|why| format!("failed to apply admission: {why}"))?;
+        }
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let discovery = Discovery::new(address.to_string());
         count_what_is_served(&frame.metrics.requests, discovery.clone());
@@ -154,6 +163,7 @@ impl<'a> Shared<'a> {
             discovery,
             openapi: OpenApi::new(library()),
             admission,
+            manifests,
             resolve,
             access,
             authentication,
@@ -166,13 +176,19 @@ impl<'a> Shared<'a> {
 }
 
 /// The way to admission webhooks, as whom a kubeconfig file says.
-fn hooks(options: &Options, resolve: Resolve) -> HookFactory {
+fn hooks(options: &Options, resolve: Resolve, own: OwnServer) -> HookFactory {
     let egress = options.egress.clone();
     Arc::new(move |kubeconfig| {
         let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
         let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
-        Ok(HookClients::new(HookConfig { resolve: resolve.clone(), users, cluster, control_plane }))
+        let (resolve, own) = (resolve.clone(), Some(own.clone()));
+        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane }))
     })
+}
+
+/// The way to the server that a kubeconfig file names: straight, as in the reference.
+fn reviewer() -> Reviewer {
+    Arc::new(|kubeconfig| hook::of_kubeconfig(&Kubeconfig::load(kubeconfig)?, &Route::Direct))
 }
 
 /// Custom resources, read as every client reads them.

@@ -47,7 +47,7 @@ impl Context {
     }
 
     pub fn wants_gzip(&self) -> bool {
-        kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
+        self.endpoint.limits.compresses && kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
     }
 
     /// Notes what was sent, for the audit log.

@@ -66,11 +66,21 @@ pub struct Limits {
     pub min_request_timeout: Duration,
     /// Objects of a collection that are deleted at the same time.
     pub delete_collection_workers: usize,
+    /// Large answers are compressed for who takes that (APIResponseCompression).
+    pub compresses: bool,
+    /// Watches may ask for the state at their start (WatchList).
+    pub initial_events: bool,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
+        Limits {
+            body_bytes: 3 << 20,
+            min_request_timeout: Duration::from_secs(1800),
+            delete_collection_workers: 1,
+            compresses: true,
+            initial_events: true,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Options of requests from their query strings (and, for deletes, their bodies): decoded with the
 //! reference's conversions, validated with its messages, typed from here on.
 
+use crate::Limits;
 use kubelith_http::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
@@ -72,7 +73,7 @@ pub enum VersionMatch {
 }
 
 impl ListOptions {
-    pub fn parse(query: &Query) -> Result<ListOptions, Status> {
+    pub fn parse(query: &Query, limits: Limits) -> Result<ListOptions, Status> {
         let bad = |e: kubelith_meta::selector::SelectorError| Status::bad_request(e.to_string());
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or("")).map_err(bad)?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or("")).map_err(bad)?;
@@ -90,6 +91,7 @@ impl ListOptions {
             send_initial_events: query.bool("sendInitialEvents"),
         };
         let mut version_match = query.text("resourceVersionMatch");
+        let asks = options.send_initial_events.is_some();
         // A legacy watch "from any state" is the same as asking for the initial events.
         if options.watch
             && options.send_initial_events.is_none()
@@ -99,8 +101,11 @@ impl ListOptions {
             options.send_initial_events = Some(true);
             version_match = "NotOlderThan".into();
         }
-        let errors =
-            if options.watch { options.validate_watch(&version_match) } else { options.validate_list(&version_match) };
+        let errors = if options.watch {
+            options.validate_watch(&version_match, asks && !limits.initial_events)
+        } else {
+            options.validate_list(&version_match)
+        };
         if !errors.is_empty() {
             let kind = GroupKind { group: "meta.k8s.io".into(), kind: "ListOptions".into() };
             return Err(Status::invalid(&kind, "", &errors));
@@ -141,7 +146,7 @@ impl ListOptions {
         errors
     }
 
-    fn validate_watch(&self, version_match: &str) -> ErrorList {
+    fn validate_watch(&self, version_match: &str, asks_in_vain: bool) -> ErrorList {
         let mut errors = ErrorList::default();
         let path = Path::new("resourceVersionMatch");
         if self.send_initial_events.is_some() && version_match != "NotOlderThan" {
@@ -149,6 +154,10 @@ impl ListOptions {
                 &path,
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
+        }
+        if asks_in_vain {
+            let detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            errors.push(Error::forbidden(&Path::new("sendInitialEvents"), detail));
         }
         if !version_match.is_empty() {
             if self.send_initial_events.is_none() {

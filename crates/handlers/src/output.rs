@@ -90,7 +90,7 @@ pub fn wrong_shape(message: String) -> Status {
 
 /// A body, compressed if it is large and the client takes that.
 pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Response {
-    let gzipped = gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
+    let gzipped = cx.endpoint.limits.compresses && gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
     let body = if gzipped { Bytes::from(gzip::compress(&body)) } else { body };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = code;

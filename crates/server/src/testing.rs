@@ -230,6 +230,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
                 audiences: Vec::new(),
                 proxy_headers: None,
             },
+            impersonation: kubelith_auth::impersonation::Modes::All,
             authorizer: Arc::new(PrivilegedGroup),
             tracer: None,
             audit: None,

@@ -195,7 +195,8 @@ impl Apis {
 
     fn served(self) -> (Delegate, Arc<Discovery>, Arc<OpenApi>) {
         let discovery = Discovery::new("127.0.0.1:6443");
-        let openapi = OpenApi::new(Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() });
+        let openapi =
+            OpenApi::new(Library { catalog: kubelith_catalog::builtin(), release: "1.36".into(), enums: true });
         discovery.set(Source::BuiltIn, self.installed.discovery);
         openapi.put(served::subjects(&self.installed.routes));
         let api = Delegate::end().behind(|next| Api::new(self.installed.routes, next));

@@ -25,8 +25,8 @@ pub const PRIORITY_CLASS: Kind = Kind {
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,
     counts_dropped: true,
-    prepare_for_create: |call, slice| drop_topology(call, slice, None),
-    prepare_for_update: |call, _, slice, old| drop_topology(call, slice, Some(old)),
+    prepare_for_create: |_, call, slice| drop_topology(call, slice, None),
+    prepare_for_update: |_, call, _, slice, old| drop_topology(call, slice, Some(old)),
     warnings_on_create: |_, slice| {
         let mut warnings = Vec::new();
         if slice.str_at(&["addressType"]) == "FQDN" {
@@ -110,7 +110,7 @@ fn slice_warnings(slice: &Value) -> Vec<String> {
 
 /// Updates of /status leave metadata alone.
 pub const fn sealed(mut kind: Kind) -> Kind {
-    kind.prepare_for_update = |_, part, object, old| {
+    kind.prepare_for_update = |_, _, part, object, old| {
         if part == Part::Status {
             keep_metadata(object, old);
         }
@@ -122,6 +122,18 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     };
     kind
 }
+
+/// With the status that clients write, as releases before 1.36 took it.
+pub const SERVICE_CIDR: Kind = {
+    let mut kind = sealed(Kind::PLAIN);
+    kind.owns_status = false;
+    kind.keeps_status_on_create = true;
+    kind.reset_fields = |part| match part {
+        Part::Status => &[&["metadata"], &["spec"]],
+        Part::Main | Part::Other(_) => &[],
+    };
+    kind
+};
 
 /// Names that look like those of configuration in files are taken with a warning.
 pub const fn unlike_static(mut kind: Kind) -> Kind {
@@ -160,7 +172,7 @@ fn reserved_for_files(object: &Value) -> Option<String> {
 /// what in its status.
 pub const fn status_only(kind: Kind) -> Kind {
     let mut kind = sealed(kind);
-    kind.prepare_for_update = |_, part, object, old| {
+    kind.prepare_for_update = |_, _, part, object, old| {
         if part == Part::Status {
             let managed = object.remove_at(&["metadata", "managedFields"]);
             object.copy_at(&["metadata"], old);

@@ -20,7 +20,7 @@ const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// What definitions do in the life cycles, with their place in the table of strategies.
 pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 

@@ -29,6 +29,7 @@ use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
+use kubelith_validation::Env;
 use std::sync::Arc;
 
 /// What the frame lends to the servers.
@@ -113,10 +114,14 @@ impl<'a> Shared<'a> {
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,
+            compresses: options.features.enabled("APIResponseCompression"),
+            initial_events: options.features.enabled("WatchList"),
             ..Limits::default()
         };
         let catalog = kubelith_catalog::builtin();
         let features = options.features.clone();
+        let gates = |gate: &str| options.features.enabled(gate);
+        let env = Arc::new(Env::new(options.admission.allow_privileged, &gates, clock.clone()));
         let installed = install(Install {
             catalog,
             hub: hub.clone(),
@@ -134,8 +139,10 @@ impl<'a> Shared<'a> {
                     base: options.network.service_node_ports.base,
                     size: options.network.service_node_ports.size,
                 },
+                ip_rules: env.ip_rules(),
             },
             clock: clock.clone(),
+            env,
             registry: frame.metrics.registry.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,
@@ -161,7 +168,7 @@ impl<'a> Shared<'a> {
             resources: Arc::new(resources),
             services,
             discovery,
-            openapi: OpenApi::new(library()),
+            openapi: OpenApi::new(library(options)),
             admission,
             manifests,
             resolve,
@@ -217,7 +224,11 @@ pub struct Builtin {
 }
 
 /// What OpenAPI documents are made from.
-fn library() -> Library {
+fn library(options: &Options) -> Library {
     let version = crate::version::info();
-    Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
+    Library {
+        catalog: kubelith_catalog::builtin(),
+        release: format!("{}.{}", version.major, version.minor).into(),
+        enums: options.features.enabled("OpenAPIEnums"),
+    }
 }

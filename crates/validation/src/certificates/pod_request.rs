@@ -9,12 +9,12 @@ use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, is_qualified_name, name_is_dns_subdomain};
 use kubelith_meta::object::{ANNOTATIONS_MAX_BYTES, Namespacing, validate_conditions};
-use kubelith_meta::time::{Clock, SystemClock, Time};
+use kubelith_meta::time::Time;
 
 pub const POD_REQUEST: Rules = Rules {
     create: |_, request| check(request),
     update: |call, new, old| match call.subresource {
-        "status" => check_status(new, old, SystemClock.now()),
+        "status" => check_status(new, old, call.env.now()),
         _ => {
             let mut errors = meta_update(new, old);
             internal::immutable("PodCertificateRequestSpec", new.get("spec"), old.get("spec"), &SPEC, &mut errors);

@@ -1,7 +1,7 @@
 //! Who pods and containers run as, and what they may do.
 
 use super::windows;
-use crate::capabilities;
+use crate::Env;
 use crate::common::{Fields, descending_path, supported};
 use crate::internal;
 use kubelith_meta::Value;
@@ -17,7 +17,7 @@ fn check_id(context: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList)
     }
 }
 
-pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_pod(env: &Env, context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
         check_id(context, key, path, errors);
     }
@@ -36,9 +36,12 @@ pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut Er
     check_seccomp(context, path, errors);
     windows::check_options(context, path, errors);
     check_apparmor(context, path, errors);
-    // MountOption belongs to a feature that is off.
+    let of_selinux: &[&str] = match env.features.any_selinux_policy {
+        true => &["MountOption", "Recursive"],
+        false => &["Recursive"],
+    };
     let policies: [(&str, &[&str]); 2] =
-        [("supplementalGroupsPolicy", &["Merge", "Strict"]), ("seLinuxChangePolicy", &["Recursive"])];
+        [("supplementalGroupsPolicy", &["Merge", "Strict"]), ("seLinuxChangePolicy", of_selinux)];
     for (key, known) in policies {
         if let Some(policy) = context.some(key).and_then(Value::as_str) {
             supported(policy, known, &path.child(key), errors);
@@ -143,8 +146,8 @@ fn check_apparmor(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
-    if context.flag("privileged") && !capabilities::privileged() {
+pub fn check_container(env: &Env, context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    if context.flag("privileged") && !env.allow_privileged {
         errors.push(Error::forbidden(&path.child("privileged"), "disallowed by cluster policy"));
     }
     for key in ["runAsUser", "runAsGroup"] {
@@ -175,12 +178,13 @@ pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, error
     check_apparmor(context, path, errors);
 }
 
-pub fn check_host_users(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_host_users(env: &Env, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if spec.get("hostUsers").and_then(Value::as_bool) != Some(false) {
         return;
     }
     for (key, name) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-        if spec.flag(key) {
+        let is_fine = key == "hostNetwork" && env.features.host_network_of_user_namespaces;
+        if spec.flag(key) && !is_fine {
             errors.push(Error::forbidden(&path.child(name), "when `hostUsers` is false"));
         }
     }

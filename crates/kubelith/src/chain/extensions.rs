@@ -24,8 +24,9 @@ pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 
-pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
-    let Some(definitions) = shared.resources.get(&(GROUP.into(), DEFINITIONS.into())) else { return next };
+/// Also answers what knows the custom resources, if they are served.
+pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Extensions>>) {
+    let Some(definitions) = shared.resources.get(&(GROUP.into(), DEFINITIONS.into())) else { return (next, None) };
     let config = Config {
         hub: shared.hub.clone(),
         definitions: definitions.clone(),
@@ -47,7 +48,8 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
     let documents = shared.installation.awaits_one();
     let (controllers, (settled, wait)) = (extensions.clone(), tokio::sync::oneshot::channel());
-    next.behind(|next| extensions.before(next))
+    let delegate = next
+        .behind(|next| extensions.before(next))
         .post_start_hook(PostStartHook::new("start-apiextensions-informers", |_| async { Ok(()) }))
         .post_start_hook(PostStartHook::new("start-apiextensions-controllers", move |context| async move {
             // Whoever waits for the definitions may be gone already.
@@ -60,5 +62,6 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
             }
             documents.done();
             Ok(())
-        }))
+        }));
+    (delegate, Some(extensions))
 }

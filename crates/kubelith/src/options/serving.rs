@@ -16,6 +16,8 @@ pub struct ServingOptions {
     /// Where a certificate is made if none is given; `None` for our own folder.
     pub cert_dir: Option<PathBuf>,
     pub certificate: Option<CertKeyFiles>,
+    /// What clients verify the serving certificate by, once it is known.
+    pub root_ca_file: Option<PathBuf>,
     pub sni: Vec<SniCertKey>,
     pub policy: TlsPolicy,
 }
@@ -53,6 +55,7 @@ impl ServingOptions {
             park_idle: flags.bool("park-idle-connections"),
             cert_dir: (!cert_dir.is_empty()).then(|| PathBuf::from(cert_dir)),
             certificate,
+            root_ca_file: None,
             sni: sni.collect(),
             policy,
         }

@@ -181,7 +181,9 @@ fn complete(item: Value, kind: &str, plural: &str, objects: &Objects) -> Result<
     if let Some(resource) = objects.resource(GROUP, plural) {
         resource.strategy.default_object(VERSION, &mut object);
     }
-    let request = kubelith_validation::Request { group: GROUP, version: VERSION, subresource: "" };
+    // Rules of this group depend on no feature.
+    let env = kubelith_validation::Env::default();
+    let request = kubelith_validation::Request { group: GROUP, version: VERSION, subresource: "", env: &env };
     let mut errors = kubelith_meta::object::validate_object_meta(
         object.meta(),
         kubelith_meta::object::Namespacing::Forbidden,

@@ -24,7 +24,7 @@ pub use list::{Form, List, ListView};
 pub use map::{Key, Map, MapView};
 pub use opaque::{
     Authorizer, AuthorizerHandle, AuthzRequest, CidrRange, Decision, DecisionVal, ObjectVal, Opaque, PatchVal,
-    ResourceCheck, UrlVal,
+    ResourceCheck,
 };
 pub use timestamp::{Civil, MAX_SECONDS, MIN_SECONDS, Timestamp, days_from_civil};
 

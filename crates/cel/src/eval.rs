@@ -365,7 +365,7 @@ impl<'a> Machine<'a> {
             StepKey::Const(key) => look_up(val, &borrow(key), step.test || optional)?,
             StepKey::Path(attr) => {
                 let key = self.resolve(attr)?;
-                check_key(&key)?;
+                check_path(&key, attr)?;
                 look_up(val, &key, step.test || optional)?
             }
             StepKey::Node(node) => {
@@ -395,10 +395,10 @@ impl<'a> Machine<'a> {
                 Some(text) => matcher.is_match(text).map(Val::Bool).map_err(EvalError::new),
                 None => Err(EvalError::no_overload()),
             },
-            Compiled::Regex(regex) if pattern.kind == PatternKind::Find => patterns::find(regex, &text),
-            Compiled::Regex(regex) => match most {
-                None => patterns::find_all(regex, &text, -1),
-                Some(Val::Int(most)) => patterns::find_all(regex, &text, most),
+            Compiled::Finder(finder) if pattern.kind == PatternKind::Find => patterns::find(finder, &text),
+            Compiled::Finder(finder) => match most {
+                None => patterns::find_all(finder, &text, -1),
+                Some(Val::Int(most)) => patterns::find_all(finder, &text, most),
                 Some(_) => Err(EvalError::no_overload()),
             },
             Compiled::Failed(why) => Err(EvalError::new(why.clone())),

@@ -7,13 +7,13 @@ use crate::env::Env;
 use crate::eval::{Activation, Machine};
 use crate::libraries::Run;
 use crate::libraries::arithmetic::Arith;
+use crate::libraries::regex::Finder;
 use crate::plan;
 use crate::stack::on_stack;
 use crate::types::Type;
 use crate::value::{EvalError, Key, Res, Val};
 use kubelith_meta::Head;
-use kubelith_schema::go_regexp::{self, Matcher};
-use regex::Regex;
+use kubelith_schema::go_regexp::Matcher;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -180,9 +180,7 @@ pub(crate) struct Pattern {
 #[derive(Debug)]
 pub(crate) enum Compiled {
     Matcher(Matcher),
-    /// One that tells where it matches.
-    Regex(Regex),
-    /// It is too large for that.
+    Finder(Finder),
     Failed(String),
 }
 
@@ -191,7 +189,7 @@ impl Pattern {
         self.compiled.get_or_init(|| {
             let compiled = match self.kind {
                 PatternKind::Matches => Matcher::new(&self.text).map(Compiled::Matcher),
-                PatternKind::Find | PatternKind::FindAll => go_regexp::compile(&self.text).map(Compiled::Regex),
+                PatternKind::Find | PatternKind::FindAll => Finder::new(&self.text).map(Compiled::Finder),
             };
             compiled.unwrap_or_else(Compiled::Failed)
         })

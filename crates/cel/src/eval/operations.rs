@@ -147,6 +147,21 @@ pub(crate) fn check_key(key: &Val<'_>) -> Result<(), EvalError> {
     }
 }
 
+/// As `check_key`, of a path. What is found from a variable on is JSON as it was decoded, to the reference.
+pub(super) fn check_path(key: &Val<'_>, attr: &Attr) -> Result<(), EvalError> {
+    let decoded = match (key, &attr.base) {
+        (Val::Json(Value::Array(_), None), Base::Variable(_)) => "[]interface {}",
+        (Val::Json(Value::Object(_), None), Base::Variable(_)) => "map[string]interface {}",
+        (Val::Null, Base::Variable(_)) if attr.path.last().is_some_and(is_undeclared) => "<nil>",
+        _ => return check_key(key),
+    };
+    Err(EvalError::new(format!("invalid qualifier type: {decoded}")))
+}
+
+fn is_undeclared(step: &Step) -> bool {
+    !matches!(&step.key, StepKey::Field(field) if field.known.is_some())
+}
+
 #[cold]
 pub(super) fn missing(step: &Step) -> EvalError {
     match &step.key {

@@ -81,7 +81,7 @@ impl PodTolerationRestriction {
         let document = match text.filter(|text| !text.is_empty()) {
             Some(text) => FORMAT
                 .read(text)
-                .map_err(|why| format!("couldn't init admission plugin \"PodTolerationRestriction\": {why}"))?,
+                .map_err(|why| why.to_string())?,
             None => Value::Null,
         };
         let of = |name: &str| document.get(name).and_then(Value::as_array).unwrap_or(&[]).to_vec();

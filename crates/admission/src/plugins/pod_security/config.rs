@@ -47,7 +47,7 @@ impl Settings {
             });
         };
         let document =
-            FORMAT.read(text).map_err(|why| format!("couldn't init admission plugin \"PodSecurity\": {why}"))?;
+            FORMAT.read(text).map_err(|why| why.to_string())?;
         let failed = |why: String| format!("failed to initialize admission plugin \"PodSecurity\": {why}");
         let defaults = defaults(&document).map_err(|errors| {
             let all = aggregate(errors);
@@ -167,7 +167,7 @@ mod tests {
             ),
             (
                 "deflts: {}\n",
-                "couldn't init admission plugin \"PodSecurity\": strict decoding error: unknown field \"deflts\"",
+                "strict decoding error: unknown field \"deflts\"",
             ),
             (
                 "exemptions: {namespaces: [b, b], usernames: [\"\"]}\n",

@@ -30,9 +30,8 @@ fn configured(load: Load) -> Result<Vec<(&'static str, Value)>> {
             ],
         }})
     };
-    let binding = |name: &str| {
-        json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}})
-    };
+    let binding =
+        |name: &str| json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
     let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
     Ok(match load {
         Load::AdmitPolicy => vec![(policies, policy(NAME, "pods")), (bindings, binding(NAME))],

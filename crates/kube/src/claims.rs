@@ -207,11 +207,12 @@ mod tests {
             (&format!("{b},{told}"), a, &["a", "b"]),
             (&format!("{b},{a}"), &format!("{a},{b}"), &[]),
         ] {
-            let changed: Vec<&str> = Vec::from_iter(changed_drivers(&claim(new), &claim(old)).into_iter().map(|d| match d {
-                "a" => "a",
-                "b" => "b",
-                _ => "?",
-            }));
+            let changed: Vec<&str> =
+                Vec::from_iter(changed_drivers(&claim(new), &claim(old)).into_iter().map(|d| match d {
+                    "a" => "a",
+                    "b" => "b",
+                    _ => "?",
+                }));
             assert_eq!(changed, want, "{new} {old}");
         }
     }

@@ -116,11 +116,7 @@ fn no_server_starts_with_manifests_that_are_wrong() {
     let [mut unnamed, binding] = denying(&["configmaps"], "x");
     unnamed["metadata"]["name"] = "plain".into();
     for (plugin, document, why) in [
-        (
-            POLICY,
-            unnamed,
-            "\"plain\" in file \"F\" must have a name ending with \".static.k8s.io\"".to_owned(),
-        ),
+        (POLICY, unnamed, "\"plain\" in file \"F\" must have a name ending with \".static.k8s.io\"".to_owned()),
         (POLICY, json!({"apiVersion": "v1", "kind": "Pod"}), {
             let scheme = "pkg/admission/plugin/policy/manifest/loader/validating_loader.go:35";
             format!("no kind \"Pod\" is registered for version \"v1\" in scheme \"{scheme}\"")

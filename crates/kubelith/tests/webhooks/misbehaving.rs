@@ -65,7 +65,10 @@ fn who_is_slow_or_odd_but_right_is_heard() {
     world.configure(MUTATING, "big", json!([hook(&world, &wild, &authority, "big-patch")]));
     let (code, answer) = world.create("a");
     let message = answer["message"].as_str().unwrap_or_default();
-    assert!(code == 422 && message.contains("metadata.annotations: Too long: may not be more than 262144 bytes"), "{message}");
+    assert!(
+        code == 422 && message.contains("metadata.annotations: Too long: may not be more than 262144 bytes"),
+        "{message}"
+    );
 }
 
 #[test]

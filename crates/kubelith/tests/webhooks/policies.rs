@@ -22,7 +22,11 @@ fn make(server: &Server, plural: &str, object: &Value) {
 }
 
 fn bind(server: &Server, actions: &[&str]) {
-    make(server, BINDINGS, &json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": actions}}));
+    make(
+        server,
+        BINDINGS,
+        &json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": actions}}),
+    );
 }
 
 fn unmake(server: &Server) {

@@ -39,7 +39,10 @@ pub fn is_review(request: Request<'_>) -> bool {
         "authentication.k8s.io" => matches!(resource.resource.as_str(), "selfsubjectreviews" | "tokenreviews"),
         "authorization.k8s.io" => matches!(
             resource.resource.as_str(),
-            "localsubjectaccessreviews" | "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "subjectaccessreviews"
+            "localsubjectaccessreviews"
+                | "selfsubjectaccessreviews"
+                | "selfsubjectrulesreviews"
+                | "subjectaccessreviews"
         ),
         _ => false,
     }

@@ -123,20 +123,44 @@ const PLUGINS: &[Plugin] = {
         .admits(CHANGE),
         Plugin::on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)).admits(CREATE),
         Plugin::off("AlwaysPullImages", |_| Box::new(AlwaysPullImages)).admits(WRITE).validates(WRITE),
-        Plugin::made("ImagePolicyWebhook", Off, Make::Configured(|c, text| Ok(Box::new(ImagePolicyWebhook::new(&c.reviewer, c.clock.clone(), text)?)))).validates(WRITE),
-        Plugin::made("PodSecurity", On, Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?)))).validates(WRITE),
-        Plugin::made("PodNodeSelector", Off, Make::Configured(|c, text| Ok(Box::new(PodNodeSelector::new(&c.objects, text))))).admits(CREATE).validates(CREATE),
+        Plugin::made(
+            "ImagePolicyWebhook",
+            Off,
+            Make::Configured(|c, text| Ok(Box::new(ImagePolicyWebhook::new(&c.reviewer, c.clock.clone(), text)?))),
+        )
+        .validates(WRITE),
+        Plugin::made(
+            "PodSecurity",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
+        )
+        .validates(WRITE),
+        Plugin::made(
+            "PodNodeSelector",
+            Off,
+            Make::Configured(|c, text| Ok(Box::new(PodNodeSelector::new(&c.objects, text)))),
+        )
+        .admits(CREATE)
+        .validates(CREATE),
         Plugin::on("Priority", |c| Box::new(Priority::new(&c.objects))).admits(CHANGE).validates(CHANGE),
         Plugin::on("DefaultTolerationSeconds", |c| {
             Box::new(DefaultTolerationSeconds::new(c.not_ready_toleration_seconds, c.unreachable_toleration_seconds))
         })
         .admits(WRITE),
-        Plugin::made("PodTolerationRestriction", Off, Make::Configured(|c, text| Ok(Box::new(PodTolerationRestriction::new(&c.objects, text)?)))).admits(WRITE).validates(WRITE),
-        Plugin::made("EventRateLimit", Off, Make::Configured(|_, text| Ok(Box::new(EventRateLimit::new(text)?)))).validates(WRITE),
+        Plugin::made(
+            "PodTolerationRestriction",
+            Off,
+            Make::Configured(|c, text| Ok(Box::new(PodTolerationRestriction::new(&c.objects, text)?))),
+        )
+        .admits(WRITE)
+        .validates(WRITE),
+        Plugin::made("EventRateLimit", Off, Make::Configured(|_, text| Ok(Box::new(EventRateLimit::new(text)?))))
+            .validates(WRITE),
         Plugin::off("ExtendedResourceToleration", |_| Box::new(ExtendedResourceToleration)).admits(WRITE),
         Plugin::on("DefaultStorageClass", |c| Box::new(DefaultStorageClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::on("StorageObjectInUseProtection", |_| Box::new(StorageObjectInUseProtection)).admits(CREATE),
-        Plugin::made("PodGroupProtection", On, Make::Gated(GROUPS_OF_PODS, |_| Box::new(PodGroupProtection))).admits(CREATE),
+        Plugin::made("PodGroupProtection", On, Make::Gated(GROUPS_OF_PODS, |_| Box::new(PodGroupProtection)))
+            .admits(CREATE),
         Plugin::off("OwnerReferencesPermissionEnforcement", |c| {
             Box::new(OwnerReferencesPermissionEnforcement {
                 authorizer: c.authorizer.clone(),
@@ -149,15 +173,26 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("RuntimeClass", |c| Box::new(RuntimeClass::new(c.objects.clone()))).admits(CREATE).validates(CREATE),
         Plugin::on("CertificateApproval", |c| Box::new(CertificateApproval(signers(c)))).validates(UPDATE),
         Plugin::on("CertificateSigning", |c| Box::new(CertificateSigning(signers(c)))).validates(UPDATE),
-        Plugin::made("ClusterTrustBundleAttest", On, Make::Gated("ClusterTrustBundle", |c| Box::new(ClusterTrustBundleAttest(signers(c))))).validates(WRITE),
+        Plugin::made(
+            "ClusterTrustBundleAttest",
+            On,
+            Make::Gated("ClusterTrustBundle", |c| Box::new(ClusterTrustBundleAttest(signers(c)))),
+        )
+        .validates(WRITE),
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::off("DenyServiceExternalIPs", |_| Box::new(DenyServiceExternalIPs)).validates(WRITE),
         Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
-        Plugin::made("PodGroupWorkloadExists", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects)))).validates(CREATE),
+        Plugin::made(
+            "PodGroupWorkloadExists",
+            On,
+            Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects))),
+        )
+        .validates(CREATE),
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
             .validates(UPDATE),
-        Plugin::made("JobValidation", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects)))).validates(UPDATE),
+        Plugin::made("JobValidation", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects))))
+            .validates(UPDATE),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
         Plugin::made(
             "MutatingAdmissionPolicy",
@@ -165,14 +200,24 @@ const PLUGINS: &[Plugin] = {
             Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionPolicy::new(c, text)?))),
         )
         .admits(ANY),
-        Plugin::made("MutatingAdmissionWebhook", On, Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?)))).admits(ANY),
+        Plugin::made(
+            "MutatingAdmissionWebhook",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
+        )
+        .admits(ANY),
         Plugin::made(
             "ValidatingAdmissionPolicy",
             On,
             Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionPolicy::new(c, text)?))),
         )
         .validates(ANY),
-        Plugin::made("ValidatingAdmissionWebhook", On, Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?)))).validates(ANY),
+        Plugin::made(
+            "ValidatingAdmissionWebhook",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?))),
+        )
+        .validates(ANY),
         Plugin::made("ResourceQuota", On, Make::Configured(resource_quota)).validates(WRITE),
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]

@@ -3,10 +3,10 @@
 use crate::attributes::{Seen, name_of, namespace_of, resource_of};
 use kubelith_auth::{Answer, Attributes, Authorizer, Selector, Verdict};
 use kubelith_cel::admission::{self, Sees};
+use kubelith_cel::cost::PER_CALL_LIMIT;
 use kubelith_cel::env::Libraries;
 use kubelith_cel::libraries::Library;
 use kubelith_cel::value::{self, AuthorizerHandle, AuthzRequest, DecisionVal, Opaque, Res, ResourceCheck};
-use kubelith_cel::cost::PER_CALL_LIMIT;
 use kubelith_cel::{Activation, Declared, Env, EvalError, Program, Type, Val};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupVersionKind, GroupVersionResource, Status, Str, Value, text};

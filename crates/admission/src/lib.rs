@@ -29,5 +29,6 @@ pub use configuration::Configuration;
 pub use loopback::Loopback;
 pub use manifests::Manifests;
 pub use observe::{
-    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power, SecurityMode, Timer,
+    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
+    SecurityMode, Timer,
 };

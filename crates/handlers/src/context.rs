@@ -72,6 +72,7 @@ impl Context {
         let descriptor = &self.endpoint.resource.descriptor;
         let namespaced = self.endpoint.resource.namespaced();
         Call {
+            verb: self.info.verb.clone(),
             user: self.user.clone(),
             resource: descriptor.group_resource(),
             version: self.info.version.clone(),

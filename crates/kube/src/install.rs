@@ -225,6 +225,7 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let (group, plural) = (&descriptor.group, &descriptor.plural);
     let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
     let inner = crate::params::guard(group, plural, &access.authorizer, &config.objects, inner);
+    let inner = crate::claims::guard((group, plural), &*config.gates, &access.authorizer, inner);
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 

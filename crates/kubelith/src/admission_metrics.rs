@@ -1,7 +1,8 @@
 //! Metrics of admission: how long plugins and phases take, and what Pod Security decides.
 
 use kubelith_admission::{
-    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power, SecurityMode, Timer,
+    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
+    SecurityMode, Timer,
 };
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
@@ -94,7 +95,11 @@ impl ManifestMetrics {
         let labels = &["status", "plugin", "apiserver_id_hash"];
         ManifestMetrics {
             reloads: counters(registry, &name("automatic_reloads_total"), "Reads of manifests, by outcome.", labels),
-            last: gauges("automatic_reload_last_timestamp_seconds", "When manifests were last read, by outcome.", labels),
+            last: gauges(
+                "automatic_reload_last_timestamp_seconds",
+                "When manifests were last read, by outcome.",
+                labels,
+            ),
             info: gauges(
                 "last_config_info",
                 "A hash of the manifests in force.",

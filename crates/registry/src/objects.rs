@@ -106,6 +106,7 @@ impl Objects {
     pub fn own_call(&self, resource: &Resource, namespace: &str, name: &str) -> Call {
         let descriptor = &resource.descriptor;
         Call {
+            verb: Str::default(),
             user: Arc::new(User::named("system:apiserver").with_groups(&["system:masters"])),
             resource: GroupResource::new(descriptor.group.clone(), descriptor.plural.clone()),
             version: descriptor.storage.kind.version.clone(),

@@ -20,7 +20,10 @@ impl Files {
     pub fn read(folder: &Path) -> Result<Files, String> {
         let shown = folder.display().to_string();
         let failed = |why: &std::io::Error| {
-            format!("failed to read manifest directory {shown:?}: open {shown}: {}", crate::configuration::os_error(why))
+            format!(
+                "failed to read manifest directory {shown:?}: open {shown}: {}",
+                crate::configuration::os_error(why)
+            )
         };
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(|e| failed(&e))? {
@@ -96,6 +99,9 @@ mod tests {
         let gone = folder.path().join("gone");
         let why = Files::read(&gone).err().unwrap();
         let gone = gone.display();
-        assert_eq!(why, format!("failed to read manifest directory \"{gone}\": open {gone}: no such file or directory"));
+        assert_eq!(
+            why,
+            format!("failed to read manifest directory \"{gone}\": open {gone}: no such file or directory")
+        );
     }
 }

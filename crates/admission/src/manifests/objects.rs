@@ -151,16 +151,17 @@ impl Kinds {
         if version.is_empty() {
             return Err(format!("Object 'apiVersion' is missing in '{text}'"));
         }
-        let named = GroupVersion::parse(version).ok_or_else(|| format!("unexpected GroupVersion string: {version}"))?.with_kind(kind);
+        let named = GroupVersion::parse(version)
+            .ok_or_else(|| format!("unexpected GroupVersion string: {version}"))?
+            .with_kind(kind);
         let is_any = matches!(kind, "List" | "Status");
         let single = named.kind.strip_suffix("List").unwrap_or(&named.kind);
         let of_group = GroupVersionKind::new(named.group.clone(), named.version.clone(), single);
         match is_any || (named.group == GROUP && builtin().kind_schema(&of_group).is_some()) {
             true => Ok(named),
-            false => Err(format!(
-                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{}\"",
-                self.scheme
-            )),
+            false => {
+                Err(format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{}\"", self.scheme))
+            }
         }
     }
 }
@@ -210,7 +211,10 @@ fn check_name(name: &str, path: &Path, names: &mut HashMap<String, PathBuf>) -> 
     }
     if let Some(before) = names.insert(name.to_owned(), path.to_owned()) {
         let before = before.display();
-        return Err(format!("duplicate name {} found in file \"{file}\" (previously seen in \"{before}\")", quote(name)));
+        return Err(format!(
+            "duplicate name {} found in file \"{file}\" (previously seen in \"{before}\")",
+            quote(name)
+        ));
     }
     Ok(())
 }

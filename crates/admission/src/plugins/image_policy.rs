@@ -151,7 +151,11 @@ impl Plugin for ImagePolicyWebhook {
 
 /// What is asked about: the images that the request is about, in order.
 fn spec(request: Request<'_>, pod: &Value) -> Value {
-    let kinds = if request.call.subresource.is_empty() { &["containers", "initContainers"][..] } else { &["ephemeralContainers"] };
+    let kinds = if request.call.subresource.is_empty() {
+        &["containers", "initContainers"][..]
+    } else {
+        &["ephemeralContainers"]
+    };
     let containers = kinds.iter().flat_map(|kind| list(pod, &["spec", kind]));
     let images: Vec<Value> = containers
         .map(|container| match container.str_at(&["image"]) {
@@ -325,7 +329,10 @@ mod tests {
         assert_eq!((yes.allowed, yes.annotations), (true, vec![("a".to_owned(), "b".to_owned())]));
         assert_eq!(read("{}").unwrap(), Answer::default());
         for (text, why) in [
-            (r#"{"apiVersion":"v1","kind":"Pod"}"#, "converting (v1.Pod) to (v1alpha1.ImageReview): unknown conversion"),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod"}"#,
+                "converting (v1.Pod) to (v1alpha1.ImageReview): unknown conversion",
+            ),
             (
                 r#"{"apiVersion":"a/v1","kind":"B"}"#,
                 "no kind \"B\" is registered for version \"a/v1\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",

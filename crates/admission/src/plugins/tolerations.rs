@@ -79,9 +79,7 @@ pub struct PodTolerationRestriction {
 impl PodTolerationRestriction {
     pub fn new(objects: &Arc<Objects>, text: Option<&[u8]>) -> Result<PodTolerationRestriction, String> {
         let document = match text.filter(|text| !text.is_empty()) {
-            Some(text) => FORMAT
-                .read(text)
-                .map_err(|why| format!("couldn't init admission plugin \"PodTolerationRestriction\": {why}"))?,
+            Some(text) => FORMAT.read(text).map_err(|why| why.to_string())?,
             None => Value::Null,
         };
         let of = |name: &str| document.get(name).and_then(Value::as_array).unwrap_or(&[]).to_vec();

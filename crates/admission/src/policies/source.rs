@@ -49,6 +49,9 @@ pub struct Bound {
 impl Set {
     /// Those that may be about a request.
     pub fn candidates(&self, request: Request<'_>) -> Vec<Bound> {
+        if is_review(request) {
+            return Vec::new();
+        }
         // Policies that are stored do not judge policies.
         let end = if is_exempt_from_policies(request) { self.fixed.len() } else { self.bound.len() };
         let found = self.index.candidates(request).into_iter().map(|n| n as usize);
@@ -75,9 +78,6 @@ impl Source {
     /// What may be about the request, by what the caches hold now.
     pub fn candidates(&self, request: Request<'_>) -> Vec<Bound> {
         let Some(caches) = self.caches() else { return Vec::new() };
-        if is_review(request) {
-            return Vec::new();
-        }
         let number = || self.manifests.as_ref().map_or(0, |manifests| manifests.current().number);
         let counted = || [caches[0].changes(), caches[1].changes(), number()];
         let set = self.current.load();

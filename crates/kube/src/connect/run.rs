@@ -80,6 +80,7 @@ impl Parts {
         };
         let info = &call.info;
         let about = Call {
+            verb: info.verb.clone(),
             user: call.user.clone(),
             resource: GroupResource::new(info.group.clone(), info.resource.clone()),
             version: info.version.clone(),

@@ -5,10 +5,10 @@
 //! `crd-informer-synced`.
 
 use super::Shared;
+use super::own_requests::own_server;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
-use super::own_requests::own_server;
 use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Users};
 use kubelith_registry::Strategy;
 use kubelith_server::Delegate;

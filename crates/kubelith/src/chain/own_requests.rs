@@ -23,7 +23,8 @@ pub fn own_server(client: LoopbackClient) -> OwnServer {
 
 async fn post(client: &LoopbackClient, path: &str, review: Bytes) -> Result<FetchResponse, String> {
     const JSON: HeaderValue = HeaderValue::from_static("application/json");
-    let request = http::Request::builder().method(Method::POST).uri(path).header(CONTENT_TYPE, JSON).header(ACCEPT, JSON);
+    let request =
+        http::Request::builder().method(Method::POST).uri(path).header(CONTENT_TYPE, JSON).header(ACCEPT, JSON);
     let request = request.body(RequestBody::Full(Some(review))).map_err(|e| format!("Post {path}: {e}"))?;
     let (parts, body) = client.send(Request::from(request)).await.into_parts();
     let text = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());

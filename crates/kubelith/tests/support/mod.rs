@@ -82,6 +82,11 @@ impl Server {
         self.send("POST", path, Some(body))
     }
 
+    /// PUT of JSON as the administrator, on a connection of its own.
+    pub fn put(&self, path: &str, body: &str) -> std::io::Result<Response> {
+        self.send("PUT", path, Some(body))
+    }
+
     /// DELETE as the administrator, on a connection of its own.
     pub fn delete(&self, path: &str) -> std::io::Result<Response> {
         self.send("DELETE", path, None)

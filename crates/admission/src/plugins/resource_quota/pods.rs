@@ -231,18 +231,9 @@ pub fn in_scope(pod: &Value, scope: &Scope) -> Result<bool, String> {
 
 pub fn is_best_effort(pod: &Value) -> bool {
     match pod.str_at(&["status", "qosClass"]) {
-        "" => {}
-        class => return class == "BestEffort",
+        "" => kubelith_validation::qos_class(pod) == "BestEffort",
+        class => class == "BestEffort",
     }
-    let of = |resources: Option<&Value>| {
-        let some = |kind: &str| {
-            let named = amounts(resources.and_then(|r| r.get(kind)));
-            named.iter().any(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount.signum() > 0)
-        };
-        some("requests") || some("limits")
-    };
-    let containers = list(pod, &["spec", "containers"]).iter().chain(list(pod, &["spec", "initContainers"]));
-    !of(pod.at(&["spec", "resources"])) && !containers.into_iter().any(|container| of(container.get("resources")))
 }
 
 fn looks_into_other_namespaces(pod: &Value) -> bool {

@@ -142,6 +142,7 @@ fn demand(operation: Operation, plural: &str, object: &str, old: Option<&str>) -
     Demand {
         measure: Measure::of(&resource, true).unwrap(),
         call: Call {
+            verb: "".into(),
             user: Arc::new(User::named("alice")),
             resource,
             kind: GroupVersionKind::new("", "v1", "Any"),

@@ -1,4 +1,5 @@
-//! Rules with examples: objects and changes that kube-apiserver refused, with what it said (`tests/rules`), and that every
+//! Rules with examples: objects and changes that kube-apiserver refused, with what it said (`tests/rules`: with the gates as
+//! they are by default, and with some turned), and that every
 //! message a rule can give is reached by one of them, by a recorded exchange, or by a test beside the rule.
 
 mod support;
@@ -28,6 +29,31 @@ const GATES: [&str; 8] = [
     "StorageVersionMigrator",
 ];
 
+/// The gates that were turned for the examples in `turned`, beside `--allow-privileged`.
+const TURNED: [(&str, bool); 21] = [
+    ("ClearingNominatedNodeNameAfterBinding", false),
+    ("DRAConsumableCapacity", false),
+    ("EnvFiles", false),
+    ("HPAScaleToZero", true),
+    ("ImageVolumeWithDigest", true),
+    ("InPlacePodLevelResourcesVerticalScaling", false),
+    ("InPlacePodVerticalScalingInitContainers", false),
+    ("MatchLabelKeysInPodTopologySpreadSelectorMerge", false),
+    ("MaxUnavailableStatefulSet", true),
+    ("MutablePVNodeAffinity", true),
+    ("MutablePodResourcesForSuspendedJobs", false),
+    ("MutableSchedulingDirectivesForSuspendedJobs", false),
+    ("PodDeletionCost", false),
+    ("RelaxedServiceNameValidation", false),
+    ("RestartAllContainersOnContainerExits", false),
+    ("SELinuxMount", true),
+    ("ServiceCIDRStatusFieldWiping", false),
+    ("StrictIPCIDRValidation", false),
+    ("TaintTolerationComparisonOperators", true),
+    ("UserNamespacesHostNetworkSupport", true),
+    ("VolumeLimitScaling", true),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -55,14 +81,13 @@ fn parse(path: &Path) -> Value {
     serde_json::from_str(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-async fn server() -> Server {
-    let features = FeatureGates::default();
-    let is_on = Arc::new(move |gate: &str| features.enabled(gate) || GATES.contains(&gate));
+async fn server(is_on: impl Fn(&str) -> bool + Send + Sync + 'static, allow_privileged: bool) -> Server {
+    let is_on = Arc::new(is_on);
     let install = |install: Install| {
         let everything = [("api/all".to_owned(), "true".to_owned())].into();
         Install {
             runtime_config: RuntimeConfig::parse(install.catalog, &everything).unwrap(),
-            env: Arc::new(Env::new(true, &*is_on, install.clock.clone())),
+            env: Arc::new(Env::new(allow_privileged, &*is_on, install.clock.clone())),
             gates: is_on.clone(),
             ..install
         }
@@ -116,9 +141,24 @@ async fn answer(server: &Server, example: &Value) -> Value {
 
 #[tokio::test]
 async fn examples_are_refused_as_kube_apiserver_refuses_them() {
-    let server = server().await;
+    let features = FeatureGates::default();
+    let server = server(move |gate| features.enabled(gate) || GATES.contains(&gate), true).await;
+    check(server, "tests/rules/default").await;
+}
+
+#[tokio::test]
+async fn gates_turn_rules() {
+    let features = FeatureGates::default();
+    let is_on = move |gate: &str| {
+        let turned = TURNED.iter().find(|(name, _)| *name == gate).map(|(_, on)| *on);
+        turned.unwrap_or_else(|| features.enabled(gate))
+    };
+    check(server(is_on, false).await, "tests/rules/turned").await;
+}
+
+async fn check(server: Server, folder: &str) {
     let mut wrong = Vec::new();
-    for path in files(&root().join("tests/rules"), ".json") {
+    for path in files(&root().join(folder), ".json") {
         for (i, example) in parse(&path).as_array().expect("a list").iter().enumerate() {
             let answer = answer(&server, example).await;
             let expected: Vec<&str> = example["errors"].as_array().unwrap().iter().filter_map(Value::as_str).collect();

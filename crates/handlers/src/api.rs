@@ -292,7 +292,8 @@ enum Route {
 /// Finds what a path and method mean, by the descriptor alone.
 fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
     let namespaced = served.descriptor.scope == Scope::Namespaced;
-    let in_namespace = !info.namespace.is_empty();
+    // A path may name a namespace and leave it empty: that is the route of one namespace all the same.
+    let in_namespace = !info.namespace.is_empty() || (namespaced && info.path.contains("/namespaces//"));
     // A namespace path for a cluster resource, but for `/namespaces/x` itself, leads nowhere.
     if !namespaced && in_namespace && (served.descriptor.plural != "namespaces" || is_below_namespace(info)) {
         return Err(no_such_resource());

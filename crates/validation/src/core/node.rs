@@ -63,20 +63,17 @@ fn check_annotations(node: &Value, errors: &mut ErrorList) {
         return;
     };
     let path = METADATA.child("annotations");
-    let avoided: serde_json::Value = match serde_json::from_str(text) {
+    let avoided = match kubelith_codec::json::parse(text.as_bytes()) {
         Ok(avoided) => avoided,
-        Err(why) => {
-            let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
-            return errors.push(Error::invalid(&path.child("AvoidPods"), KEY, why));
-        }
+        Err(why) => return errors.push(Error::invalid(&path.child("AvoidPods"), KEY, why.to_string())),
     };
-    for (i, entry) in avoided["preferAvoidPods"].as_array().into_iter().flatten().enumerate() {
+    for (i, entry) in avoided.list("preferAvoidPods").iter().enumerate() {
         let path = path.item(KEY, i);
         let path = path.child("PodSignature");
-        let controller = &entry["podSignature"]["podController"];
+        let controller = member(member(entry, "podSignature"), "podController");
         if controller.is_null() {
             errors.push(Error::required(&path, ""));
-        } else if controller["controller"] != true {
+        } else if !controller.flag("controller") {
             let path = path.children(&["PodController", "Controller"]);
             errors.push(Error::invalid(&path, false, "must point to a controller"));
         }

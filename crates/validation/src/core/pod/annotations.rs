@@ -29,7 +29,8 @@ pub fn check(env: &Env, metadata: &Value, spec: &Value, path: &Path<'_>, errors:
         }
     }
     let all = || annotations.as_object().into_iter().flat_map(|m| m.iter());
-    for (key, value) in all().filter(|(key, _)| *key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER)) {
+    let of_pod = all().filter(|(key, _)| *key == SECCOMP_OF_POD);
+    for (key, value) in of_pod.chain(all().filter(|(key, _)| key.starts_with(SECCOMP_OF_CONTAINER))) {
         check_seccomp(value.as_str().unwrap_or_default(), &path.child(key), errors);
     }
     for (key, value) in all() {

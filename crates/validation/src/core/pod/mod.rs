@@ -4,6 +4,7 @@ pub mod annotations;
 mod container;
 mod handler;
 mod mounts;
+mod projected;
 mod qos;
 mod resources;
 mod scheduling;
@@ -59,6 +60,7 @@ pub fn spec(env: &Env, spec: &Value, name: PodName<'_>, owner: Owner, path: &Pat
         readiness_gates: "readinessGates",
         resource_claims: "resourceClaims",
         restart_policy: "restartPolicy",
+        scheduling_group: "schedulingGroup",
         security_context: "securityContext",
         spread: "topologySpreadConstraints",
         tolerations: "tolerations",
@@ -109,6 +111,13 @@ pub fn spec(env: &Env, spec: &Value, name: PodName<'_>, owner: Owner, path: &Pat
     check_classes(spec, path, errors);
     if let Some(os) = os.set() {
         check_os(os, spec, path, errors);
+    }
+    if let Some(group) = scheduling_group.set() {
+        let path = path.children(&["schedulingGroup", "podGroupName"]);
+        match group.some("podGroupName").and_then(Value::as_str) {
+            Some(name) => name_full(name_is_dns_subdomain, name, &path, errors),
+            None => errors.push(Error::invalid(&path, Value::Null, "must specify one of: `podGroupName`")),
+        }
     }
     variables::check_files(spec, path, errors);
 }

@@ -10,6 +10,19 @@ use kubelith_meta::names::is_user_or_group_id;
 
 const MAX_PROFILE_PATH: usize = 4095;
 const MAX_SYSCTL: usize = 253;
+/// Settings of the kernel that each IPC namespace has its own of.
+const OF_IPC: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.shm",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.msg",
+];
 
 fn check_id(context: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
     if let Some(id) = context.int(key) {
@@ -63,15 +76,30 @@ fn check_sysctls(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut Er
         } else if seen.contains(&name) {
             errors.push(Error::duplicate(&path, name));
         }
-        let dotted = name.replace('/', ".");
-        let is_ipc =
-            ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|p| dotted.starts_with(p)) || dotted == "kernel.sem";
+        let dotted = dotted(name);
+        let is_ipc = OF_IPC.contains(&dotted.as_str()) || dotted.starts_with("fs.mqueue.");
         if dotted.starts_with("net.") && spec.flag("hostNetwork") {
             errors.push(Error::invalid(&path, name, "may not be specified when 'hostNetwork' is true"));
         } else if is_ipc && spec.flag("hostIPC") {
             errors.push(Error::invalid(&path, name, "may not be specified when 'hostIPC' is true"));
         }
         seen.push(name);
+    }
+}
+
+/// With dots between its parts: one that is written with slashes has dots within parts.
+fn dotted(name: &str) -> String {
+    let plain = name.split('*').next().unwrap_or_default();
+    match plain.find(['.', '/']).map(|i| plain.as_bytes()[i]) {
+        Some(b'/') => {
+            let swap = |c| match c {
+                '.' => '/',
+                '/' => '.',
+                other => other,
+            };
+            plain.chars().map(swap).collect()
+        }
+        _ => plain.to_owned(),
     }
 }
 

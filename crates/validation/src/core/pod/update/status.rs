@@ -269,7 +269,7 @@ fn check_ips(env: &Env, status: &Value, before: &Value, key: &str, path: &Path<'
     let parsed: Vec<_> = all.iter().map_while(|ip| parse_ip_sloppy(ip)).map(|ip| ip.to_canonical()).collect();
     if parsed.len() < all.len() {
         let ip = all[parsed.len()];
-        let detail = format!("failed to check for dual stack with error:invalid IP: {ip}");
+        let detail = format!("failed to check for dual stack with error:invalid IP[{}]: {ip}", parsed.len());
         errors.push(Error::internal(&path, detail));
     }
     let is_dual =

@@ -8,22 +8,26 @@ pub enum Name {
     ServiceAccount,
     RootCaPublisher,
     ClusterRoleAggregation,
+    ResourceQuota,
     TtlAfterFinished,
     VolumeProtection,
     ClaimProtection,
+    RequestCleaner,
 }
 
 impl Name {
     /// In the order in which they are started.
-    pub const ALL: [Name; 8] = [
+    pub const ALL: [Name; 10] = [
         Name::ServiceAccount,
         Name::RootCaPublisher,
         Name::ClusterRoleAggregation,
         Name::Namespace,
         Name::GarbageCollector,
+        Name::ResourceQuota,
         Name::TtlAfterFinished,
         Name::VolumeProtection,
         Name::ClaimProtection,
+        Name::RequestCleaner,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -33,6 +37,8 @@ impl Name {
             Name::ServiceAccount => "serviceaccount-controller",
             Name::RootCaPublisher => "root-ca-certificate-publisher-controller",
             Name::ClusterRoleAggregation => "clusterrole-aggregation-controller",
+            Name::ResourceQuota => "resourcequota-controller",
+            Name::RequestCleaner => "certificatesigningrequest-cleaner-controller",
             Name::TtlAfterFinished => "ttl-after-finished-controller",
             Name::VolumeProtection => "persistentvolume-protection-controller",
             Name::ClaimProtection => "persistentvolumeclaim-protection-controller",

@@ -51,6 +51,7 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
             clock: shared.clock.clone(),
             metrics: shared.frame.metrics.clone(),
             figures: Arc::new(ControllerMetrics::new(&shared.frame.metrics.registry)),
+            quotas: shared.quotas.clone(),
             tasks: Tasks::default(),
             settings: Arc::new(Settings {
                 namespace_grace: if alone { Duration::ZERO } else { NAMESPACE_GRACE },

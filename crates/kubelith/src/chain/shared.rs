@@ -5,6 +5,7 @@ use crate::admission_metrics::AdmissionMetrics;
 use crate::chain::own_requests::OwnRequests;
 use crate::flow_control::FlowControl;
 use crate::options::Options;
+use kubelith_admission::plugins::QuotaUsage;
 use kubelith_admission::{FindCustom, HookFactory};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
@@ -65,6 +66,8 @@ pub struct Shared<'a> {
     /// What clients' credentials are checked against, as it is now, to be told to extension servers.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
+    /// Counts what quotas limit.
+    pub quotas: Arc<QuotaUsage>,
     pub limits: Limits,
     /// Awaits those servers whose paths are not there at once.
     pub installation: Installation,
@@ -102,6 +105,7 @@ impl<'a> Shared<'a> {
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
+        let quotas = Arc::new(QuotaUsage::new(&objects, clock.clone(), &*plugins.gates));
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
         let admission: Arc<dyn Admission> =
             Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
@@ -158,6 +162,7 @@ impl<'a> Shared<'a> {
             access,
             authentication,
             clock,
+            quotas,
             limits,
             installation: Installation::default(),
         };

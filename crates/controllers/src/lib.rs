@@ -27,6 +27,7 @@ mod world;
 pub use lease::{Leadership, Lease};
 pub use metrics::ControllerMetrics;
 pub use names::{KNOWN, Name, Selection};
+pub use requests::Signing;
 pub use world::{Discovered, Known, World};
 
 use events::Recorder;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub namespace_grace: Duration,
     /// What clients verify this server by, in PEM.
     pub root_ca: Option<String>,
+    /// The authority that signs requests, if this server has one of its own.
+    pub signing: Option<Signing>,
 }
 
 /// What every controller gets.
@@ -108,6 +111,8 @@ fn run(context: &Context, name: Name) {
         Name::RootCaPublisher => root_ca::start(context),
         Name::ClusterRoleAggregation => roles::start(context),
         Name::ResourceQuota => quotas::start(context),
+        Name::RequestApprover => requests::approve(context),
+        Name::RequestSigner => requests::sign(context),
         Name::RequestCleaner => requests::clean(context),
         Name::TtlAfterFinished => jobs::start(context),
         Name::VolumeProtection => volumes::protect_volumes(context),

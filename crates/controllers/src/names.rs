@@ -12,12 +12,14 @@ pub enum Name {
     TtlAfterFinished,
     VolumeProtection,
     ClaimProtection,
+    RequestApprover,
+    RequestSigner,
     RequestCleaner,
 }
 
 impl Name {
     /// In the order in which they are started.
-    pub const ALL: [Name; 10] = [
+    pub const ALL: [Name; 12] = [
         Name::ServiceAccount,
         Name::RootCaPublisher,
         Name::ClusterRoleAggregation,
@@ -27,6 +29,8 @@ impl Name {
         Name::TtlAfterFinished,
         Name::VolumeProtection,
         Name::ClaimProtection,
+        Name::RequestApprover,
+        Name::RequestSigner,
         Name::RequestCleaner,
     ];
 
@@ -38,6 +42,8 @@ impl Name {
             Name::RootCaPublisher => "root-ca-certificate-publisher-controller",
             Name::ClusterRoleAggregation => "clusterrole-aggregation-controller",
             Name::ResourceQuota => "resourcequota-controller",
+            Name::RequestApprover => "certificatesigningrequest-approving-controller",
+            Name::RequestSigner => "certificatesigningrequest-signing-controller",
             Name::RequestCleaner => "certificatesigningrequest-cleaner-controller",
             Name::TtlAfterFinished => "ttl-after-finished-controller",
             Name::VolumeProtection => "persistentvolume-protection-controller",

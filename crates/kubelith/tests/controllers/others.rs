@@ -93,16 +93,15 @@ async fn quotas_know_what_is_used() {
 
 #[tokio::test]
 async fn finished_jobs_and_unused_claims_go() {
-    let server = Server::start(&[
-        "--controllers=ttl-after-finished,pv-protection,pvc-protection,garbagecollector",
-    ]);
+    let server = Server::start(&["--controllers=ttl-after-finished,pv-protection,pvc-protection,garbagecollector"]);
     let mut api = Api::of(&server).await;
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
     let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
     let job = json!({"metadata": {"name": "j"}, "spec": {"ttlSecondsAfterFinished": 0, "template": template}});
     let mut job = api.create(jobs, job).await;
     let time = "2026-01-01T00:00:00Z";
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time, "lastProbeTime": time});
+    let condition =
+        |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time, "lastProbeTime": time});
     job["status"] = json!({"startTime": time, "completionTime": time, "succeeded": 1,
         "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
     let (status, answer) = api.send("PUT", &format!("{jobs}/j/status"), Some(job)).await;
@@ -131,4 +130,53 @@ async fn finished_jobs_and_unused_claims_go() {
     let (status, answer) = api.send("DELETE", &format!("{base}/pods/p"), Some(now)).await;
     assert_eq!(status, 200, "{answer}");
     api.gone(&server, &path).await;
+}
+
+/// A request in PEM, in base64.
+fn request(common_name: &str, organization: &str) -> String {
+    use base64::Engine;
+    use rcgen::{CertificateParams, DnType, KeyPair};
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.distinguished_name.push(DnType::OrganizationName, organization);
+    let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+    base64::engine::general_purpose::STANDARD.encode(pem)
+}
+
+#[tokio::test]
+async fn kubelets_and_approved_clients_get_certificates() {
+    let server = Server::start(&["--controllers=csrapproving,csrsigning,csrcleaner"]);
+    let mut api = Api::of(&server).await;
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let object = |name: &str, signer: &str, request: String, usages: &[&str]| {
+        json!({"metadata": {"name": name},
+            "spec": {"signerName": format!("kubernetes.io/{signer}"), "request": request, "usages": usages}})
+    };
+    let client = ["client auth", "digital signature"];
+    let issued = |o: Option<&Value>| o.is_some_and(|o| !o["status"]["certificate"].is_null());
+    // Whoever may, gets a kubelet's certificate without anybody's help.
+    let kubelet = request("system:node:n", "system:nodes");
+    api.create(requests, object("kubelet", "kube-apiserver-client-kubelet", kubelet, &client)).await;
+    let kubelet = api.until(&server, &format!("{requests}/kubelet"), issued).await.unwrap();
+    let approved = &kubelet["status"]["conditions"][0];
+    assert_eq!((&approved["type"], &approved["reason"]), (&json!("Approved"), &json!("AutoApproved")));
+    assert_eq!(approved["message"], "Auto approving kubelet client certificate after SubjectAccessReview.");
+    // Others need somebody's approval.
+    let approve = |object: &mut Value| {
+        object["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "Test"}]);
+    };
+    for (name, usages) in [("good", &client[..]), ("bad", &["client auth", "server auth"][..])] {
+        let object = object(name, "kube-apiserver-client", request("user", "devs"), usages);
+        let mut made = api.create(requests, object).await;
+        assert!(made["status"]["certificate"].is_null());
+        approve(&mut made);
+        let (status, answer) = api.send("PUT", &format!("{requests}/{name}/approval"), Some(made)).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    api.until(&server, &format!("{requests}/good"), issued).await;
+    let failed = |o: Option<&Value>| o.is_some_and(|o| o["status"]["conditions"][1]["type"] == "Failed");
+    let bad = api.until(&server, &format!("{requests}/bad"), failed).await.unwrap();
+    let why = &bad["status"]["conditions"][1];
+    assert_eq!(why["reason"], "SignerValidationFailure");
+    assert_eq!(why["message"], "invalid usage for client certificate: server auth");
 }

@@ -11,9 +11,9 @@ mod evaluator;
 mod others;
 mod pods;
 mod quota;
-mod usage;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use self::batches::Batches;
 use self::check::Demand;
@@ -59,10 +59,8 @@ impl ResourceQuota {
 
 /// What counts objects, and whether claims of devices are counted by class.
 fn evaluators(objects: &Arc<Objects>, clock: Arc<dyn Clock>, gates: &dyn Fn(&str) -> bool) -> (Evaluators, bool) {
-    let pod_gates = Gates {
-        pod_level_resources: gates("PodLevelResources"),
-        in_place_resize: gates("InPlacePodVerticalScaling"),
-    };
+    let pod_gates =
+        Gates { pod_level_resources: gates("PodLevelResources"), in_place_resize: gates("InPlacePodVerticalScaling") };
     let devices = gates("DynamicResourceAllocation");
     let evaluators = Evaluators {
         gates: pod_gates,

@@ -1,8 +1,8 @@
 //! What a namespace uses, counted anew from all that is in it: for the controller that keeps the status of quotas.
 
 use super::evaluator::{Evaluators, Measure};
-use super::quota::Quota;
 use super::evaluators;
+use super::quota::Quota;
 use crate::plugins::amounts::{Amounts, add, amounts};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::time::Clock;

@@ -17,6 +17,8 @@ mod lease;
 mod metrics;
 mod names;
 mod namespace;
+mod quotas;
+mod requests;
 mod roles;
 mod root_ca;
 mod volumes;
@@ -25,9 +27,11 @@ mod world;
 pub use lease::{Leadership, Lease};
 pub use metrics::ControllerMetrics;
 pub use names::{KNOWN, Name, Selection};
+pub use requests::Signing;
 pub use world::{Discovered, Known, World};
 
 use events::Recorder;
+use kubelith_admission::plugins::QuotaUsage;
 use kubelith_auth::User;
 use kubelith_auth::service_account;
 use kubelith_auth::user::GROUP_AUTHENTICATED;
@@ -49,6 +53,8 @@ pub struct Settings {
     pub namespace_grace: Duration,
     /// What clients verify this server by, in PEM.
     pub root_ca: Option<String>,
+    /// The authority that signs requests, if this server has one of its own.
+    pub signing: Option<Signing>,
 }
 
 /// What every controller gets.
@@ -60,6 +66,8 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,
     pub figures: Arc<ControllerMetrics>,
+    /// Counts what quotas limit.
+    pub quotas: Arc<QuotaUsage>,
     /// Ends when another becomes the leader.
     pub tasks: Tasks,
     pub settings: Arc<Settings>,
@@ -102,6 +110,10 @@ fn run(context: &Context, name: Name) {
         Name::ServiceAccount => accounts::start(context),
         Name::RootCaPublisher => root_ca::start(context),
         Name::ClusterRoleAggregation => roles::start(context),
+        Name::ResourceQuota => quotas::start(context),
+        Name::RequestApprover => requests::approve(context),
+        Name::RequestSigner => requests::sign(context),
+        Name::RequestCleaner => requests::clean(context),
         Name::TtlAfterFinished => jobs::start(context),
         Name::VolumeProtection => volumes::protect_volumes(context),
         Name::ClaimProtection => volumes::protect_claims(context),

@@ -8,22 +8,30 @@ pub enum Name {
     ServiceAccount,
     RootCaPublisher,
     ClusterRoleAggregation,
+    ResourceQuota,
     TtlAfterFinished,
     VolumeProtection,
     ClaimProtection,
+    RequestApprover,
+    RequestSigner,
+    RequestCleaner,
 }
 
 impl Name {
     /// In the order in which they are started.
-    pub const ALL: [Name; 8] = [
+    pub const ALL: [Name; 12] = [
         Name::ServiceAccount,
         Name::RootCaPublisher,
         Name::ClusterRoleAggregation,
         Name::Namespace,
         Name::GarbageCollector,
+        Name::ResourceQuota,
         Name::TtlAfterFinished,
         Name::VolumeProtection,
         Name::ClaimProtection,
+        Name::RequestApprover,
+        Name::RequestSigner,
+        Name::RequestCleaner,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -33,6 +41,10 @@ impl Name {
             Name::ServiceAccount => "serviceaccount-controller",
             Name::RootCaPublisher => "root-ca-certificate-publisher-controller",
             Name::ClusterRoleAggregation => "clusterrole-aggregation-controller",
+            Name::ResourceQuota => "resourcequota-controller",
+            Name::RequestApprover => "certificatesigningrequest-approving-controller",
+            Name::RequestSigner => "certificatesigningrequest-signing-controller",
+            Name::RequestCleaner => "certificatesigningrequest-cleaner-controller",
             Name::TtlAfterFinished => "ttl-after-finished-controller",
             Name::VolumeProtection => "persistentvolume-protection-controller",
             Name::ClaimProtection => "persistentvolumeclaim-protection-controller",

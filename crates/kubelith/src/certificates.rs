@@ -61,6 +61,7 @@ impl Certificates {
         let Some(pki) = &self.pki else { return options };
         if pki.has(Part::Admin) {
             options.authentication.client_ca_file = Some(pki.ca_cert());
+            options.authentication.client_authority = Some(CertKeyFiles { cert: pki.ca_cert(), key: pki.ca_key() });
         }
         if pki.has(Part::FrontProxy) {
             options.aggregator.client_certificate =

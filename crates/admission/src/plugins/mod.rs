@@ -53,7 +53,7 @@ pub use pod_node_selector::PodNodeSelector;
 pub use pod_resize::{NodeDeclaredFeatureValidator, PodResizeValidator};
 pub use pod_security::PodSecurity;
 pub use priority::Priority;
-pub use resource_quota::{Parts as QuotaParts, ResourceQuota};
+pub use resource_quota::{Parts as QuotaParts, QuotaUsage, ResourceQuota};
 pub use runtime_class::RuntimeClass;
 pub use service_account::ServiceAccount;
 pub use storage_protection::StorageObjectInUseProtection;

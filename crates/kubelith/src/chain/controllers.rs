@@ -5,7 +5,8 @@ use super::Shared;
 use crate::options::StorageBackend;
 use futures::future::BoxFuture;
 use kubelith_controllers::{
-    Context, ControllerMetrics, Discovered, Known, Leadership, Lease, Selection, Settings, World, manager_client,
+    Context, ControllerMetrics, Discovered, Known, Leadership, Lease, Selection, Settings, Signing, World,
+    manager_client,
 };
 use kubelith_extensions::Extensions;
 use kubelith_kube::Resources;
@@ -51,10 +52,17 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
             clock: shared.clock.clone(),
             metrics: shared.frame.metrics.clone(),
             figures: Arc::new(ControllerMetrics::new(&shared.frame.metrics.registry)),
+            quotas: shared.quotas.clone(),
             tasks: Tasks::default(),
             settings: Arc::new(Settings {
                 namespace_grace: if alone { Duration::ZERO } else { NAMESPACE_GRACE },
                 root_ca: root_ca(shared),
+                signing: shared
+                    .options
+                    .authentication
+                    .client_authority
+                    .as_ref()
+                    .map(|files| Signing { certificate: files.cert.clone(), key: files.key.clone() }),
             }),
         },
         lease,

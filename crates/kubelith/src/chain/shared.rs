@@ -5,6 +5,7 @@ use crate::admission_metrics::AdmissionMetrics;
 use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
+use kubelith_admission::plugins::QuotaUsage;
 use kubelith_admission::{FindCustom, HookFactory, Manifests, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
@@ -70,6 +71,8 @@ pub struct Shared<'a> {
     /// What clients' credentials are checked against, as it is now, to be told to extension servers.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
+    /// Counts what quotas limit.
+    pub quotas: Arc<QuotaUsage>,
     pub limits: Limits,
     /// Awaits those servers whose paths are not there at once.
     pub installation: Installation,
@@ -108,6 +111,7 @@ impl<'a> Shared<'a> {
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
+        let quotas = Arc::new(QuotaUsage::new(&objects, clock.clone(), &*plugins.gates));
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
         let chain = Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
         let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
@@ -175,6 +179,7 @@ impl<'a> Shared<'a> {
             access,
             authentication,
             clock,
+            quotas,
             limits,
             installation: Installation::default(),
         };

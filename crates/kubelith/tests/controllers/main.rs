@@ -6,4 +6,6 @@ mod support;
 mod api;
 mod garbage;
 mod lease;
+mod model;
 mod namespaces;
+mod others;

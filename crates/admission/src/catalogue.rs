@@ -17,6 +17,7 @@ use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use kubelith_meta::text::quote;
 use kubelith_registry::admission::Operation;
+use kubelith_validation::Features;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
@@ -150,7 +151,9 @@ const PLUGINS: &[Plugin] = {
         Plugin::made(
             "PodTolerationRestriction",
             Off,
-            Make::Configured(|c, text| Ok(Box::new(PodTolerationRestriction::new(&c.objects, text)?))),
+            Make::Configured(|c, text| {
+                Ok(Box::new(PodTolerationRestriction::new(&c.objects, Features::of(&*c.gates), text)?))
+            }),
         )
         .admits(WRITE)
         .validates(WRITE),

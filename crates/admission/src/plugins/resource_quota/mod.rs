@@ -30,6 +30,7 @@ use kubelith_meta::Value;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_validation::Features;
 use std::sync::Arc;
 
 pub struct ResourceQuota {
@@ -64,6 +65,7 @@ fn evaluators(objects: &Arc<Objects>, clock: Arc<dyn Clock>, gates: &dyn Fn(&str
     let devices = gates("DynamicResourceAllocation");
     let evaluators = Evaluators {
         gates: pod_gates,
+        features: Features::of(gates),
         devices: Devices {
             classes: objects.of("resource.k8s.io", "deviceclasses"),
             claims: objects.of("resource.k8s.io", "resourceclaims"),

@@ -37,8 +37,11 @@ pub const POD: Kind = Kind {
 
 fn prepare_for_create(env: &Env, call: &Call, pod: &mut Value) {
     let given = pod.str_at(&["status", "qosClass"]);
-    let class =
-        if given.is_empty() { Value::from(kubelith_validation::qos_class(env, pod)) } else { Value::from(given) };
+    let class = if given.is_empty() {
+        Value::from(kubelith_validation::qos_class(&env.features, pod))
+    } else {
+        Value::from(given)
+    };
     let mut status = Value::from([("phase", Value::from("Pending")), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
         let mut gated = Value::from([

@@ -23,10 +23,10 @@ pub fn check(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
         return;
     }
     let class_before = match member(old, "status").text("qosClass") {
-        "" => qos_class(env, old),
+        "" => qos_class(&env.features, old),
         known => known,
     };
-    if class_before != qos_class(env, new) {
+    if class_before != qos_class(&env.features, new) {
         let shown = BadValue::json(member(new, "status").text("qosClass"));
         errors.push(Error::invalid(&SPEC, shown, "Pod QOS Class may not change as a result of resizing"));
     }

@@ -138,7 +138,7 @@ fn allocating(factor: f64, size: u64) -> u64 {
     let product = size as f64 * factor;
     let product = match product {
         p if (-HALF..HALF).contains(&p) => (p as i64).cast_unsigned(),
-        p if p >= HALF && p < HALF * 2.0 => p as u64,
+        p if (HALF..HALF * 2.0).contains(&p) => p as u64,
         // What does not fit is this to the processor.
         _ => 1 << 63,
     };

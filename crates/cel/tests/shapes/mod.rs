@@ -134,15 +134,19 @@ pub const SHAPES: &[&str] = &[
     "cel.bind(v, A, v == B)",
 ];
 
-/// The expression of a shape.
+/// The expression of a shape. Letters inside of names (`charAt`) are no places.
 pub fn put_together(shape: &str, a: &str, b: &str) -> String {
     let mut out = String::with_capacity(shape.len() + a.len() + b.len());
-    for c in shape.chars() {
+    let mut before = ' ';
+    let mut rest = shape.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_place = !before.is_alphanumeric() && !rest.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
-            'A' => out.push_str(a),
-            'B' => out.push_str(b),
+            'A' if is_place => out.push_str(a),
+            'B' if is_place => out.push_str(b),
             other => out.push(other),
         }
+        before = c;
     }
     out
 }

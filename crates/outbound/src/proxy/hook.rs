@@ -161,8 +161,7 @@ impl Place {
         {
             return None;
         }
-        let paths = OWN_HOSTS.iter().filter_map(|host| self.url.strip_prefix(host));
-        paths.into_iter().find(|path| path.starts_with('/'))
+        OWN_HOSTS.iter().filter_map(|host| self.url.strip_prefix(host)).find(|path| path.starts_with('/'))
     }
 }
 

@@ -151,7 +151,7 @@ impl Place {
 
 /// The service of this server.
 const OWN_SERVICE: (&str, &str, u16) = ("default", "kubernetes", DEFAULT_PORT);
-const OWN_HOSTS: [&str; 2] = ["https://kubernetes.default.svc/", "https://kubernetes.default.svc:443/"];
+const OWN_HOSTS: [&str; 2] = ["https://kubernetes.default.svc", "https://kubernetes.default.svc:443"];
 
 impl Place {
     /// The path, if it is one of this server.
@@ -161,8 +161,7 @@ impl Place {
         {
             return None;
         }
-        // A path begins with the slash that ends the host.
-        OWN_HOSTS.iter().find_map(|host| self.url.strip_prefix(&host[..host.len() - 1]))
+        OWN_HOSTS.iter().filter_map(|host| self.url.strip_prefix(host)).find(|path| path.starts_with('/'))
     }
 }
 
@@ -179,7 +178,7 @@ impl Hook for OwnPath {
             match tokio::time::timeout(timeout, (self.server)(shown.clone(), review.into())).await {
                 Ok(answer) => answer,
                 Err(_) => {
-                    let url = quote(&format!("{}{}", OWN_HOSTS[1].trim_end_matches('/'), shown));
+                    let url = quote(&format!("{}{}", OWN_HOSTS[1], shown));
                     Err(FetchError::Timeout(format!("Post {url}: context deadline exceeded")))
                 }
             }

@@ -3,6 +3,7 @@
 use super::body::Decoder;
 use super::subresource_view::SubresourceView;
 use crate::cells::Cells;
+use crate::options::InitialEvents;
 use kubelith_codec::negotiate::Format;
 use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
@@ -68,8 +69,7 @@ pub struct Limits {
     pub delete_collection_workers: usize,
     /// Large answers are compressed for who takes that (APIResponseCompression).
     pub compresses: bool,
-    /// Watches may ask for the state at their start (WatchList).
-    pub initial_events: bool,
+    pub initial_events: InitialEvents,
 }
 
 impl Default for Limits {
@@ -79,7 +79,7 @@ impl Default for Limits {
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 1,
             compresses: true,
-            initial_events: true,
+            initial_events: InitialEvents::Served,
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
     match verb {
         "get" => read_one(cx),
         "list" | "watch" => {
-            let options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits) {
+            let options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events) {
                 Ok(options) => options,
                 Err(status) => return Answer::Ready(Err(status)),
             };

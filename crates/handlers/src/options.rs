@@ -1,7 +1,6 @@
 //! Options of requests from their query strings (and, for deletes, their bodies): decoded with the
 //! reference's conversions, validated with its messages, typed from here on.
 
-use crate::Limits;
 use kubelith_http::query;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{FieldSelector, GroupKind, LabelSelector, Status, Str, Value};
@@ -50,6 +49,13 @@ fn parse_int(text: &str) -> Result<i64, Status> {
     })
 }
 
+/// Whether watches may ask for the state at their start (WatchList).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialEvents {
+    Served,
+    Refused,
+}
+
 #[derive(Debug, Clone)]
 pub struct ListOptions {
     pub labels: LabelSelector,
@@ -73,7 +79,7 @@ pub enum VersionMatch {
 }
 
 impl ListOptions {
-    pub fn parse(query: &Query, limits: Limits) -> Result<ListOptions, Status> {
+    pub fn parse(query: &Query, initial_events: InitialEvents) -> Result<ListOptions, Status> {
         let bad = |e: kubelith_meta::selector::SelectorError| Status::bad_request(e.to_string());
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or("")).map_err(bad)?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or("")).map_err(bad)?;
@@ -102,7 +108,7 @@ impl ListOptions {
             version_match = "NotOlderThan".into();
         }
         let errors = if options.watch {
-            options.validate_watch(&version_match, asks && !limits.initial_events)
+            options.validate_watch(&version_match, asks && initial_events == InitialEvents::Refused)
         } else {
             options.validate_list(&version_match)
         };

@@ -80,4 +80,5 @@ features! {
     volume_affinity_changes: "MutablePVNodeAffinity",
     volume_limit_scaling: "VolumeLimitScaling",
     workload_preemption: "WorkloadAwarePreemption",
+    workload_topology: "TopologyAwareWorkloadScheduling",
 }

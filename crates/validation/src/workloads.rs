@@ -50,16 +50,22 @@ fn group_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
         check_status(member(new, "status"), spec, &mut errors);
         return errors;
     }
-    for (key, form) in [
-        ("podGroupTemplateRef", "*PodGroupTemplateReference"),
-        ("schedulingPolicy", "PodGroupSchedulingPolicy"),
-        ("schedulingConstraints", "*PodGroupSchedulingConstraints"),
-        ("resourceClaims", "[]PodGroupResourceClaim"),
-        ("disruptionMode", "*string"),
-        ("priorityClassName", "string"),
-        ("priority", "*int"),
+    let features = &request.env.features;
+    for (key, form, is_on) in [
+        ("podGroupTemplateRef", "*PodGroupTemplateReference", true),
+        ("schedulingPolicy", "PodGroupSchedulingPolicy", true),
+        ("schedulingConstraints", "*PodGroupSchedulingConstraints", features.workload_topology),
+        ("resourceClaims", "[]PodGroupResourceClaim", true),
+        ("disruptionMode", "*string", features.workload_preemption),
+        ("priorityClassName", "string", features.workload_preemption),
+        ("priority", "*int", features.workload_preemption),
     ] {
-        unchanged(form, spec, before, key, &SPEC, &mut errors);
+        if is_on {
+            unchanged(form, spec, before, key, &SPEC, &mut errors);
+        } else if spec.has(key) && !internal::same(form, spec.get(key), before.get(key)) {
+            // It was not dropped because the stored group has it, if only by default.
+            errors.push(Error::forbidden(&SPEC.child(key), ""));
+        }
     }
     errors
 }

@@ -9,6 +9,7 @@ use kubelith_admission::plugins::QuotaUsage;
 use kubelith_admission::{FindCustom, HookFactory, Manifests, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
+use kubelith_handlers::options::InitialEvents;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
@@ -119,7 +120,10 @@ impl<'a> Shared<'a> {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,
             compresses: options.features.enabled("APIResponseCompression"),
-            initial_events: options.features.enabled("WatchList"),
+            initial_events: match options.features.enabled("WatchList") {
+                true => InitialEvents::Served,
+                false => InitialEvents::Refused,
+            },
             ..Limits::default()
         };
         let catalog = kubelith_catalog::builtin();

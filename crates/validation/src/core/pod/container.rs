@@ -251,12 +251,11 @@ fn check_init_restart_policy(env: &Env, container: &Value, path: &Path<'_>, erro
         Some(policy) if !env.features.restart_rules => {
             supported(policy, &["Always"], &path.child("restartPolicy"), errors);
         }
-        Some("Always") if !env.features.restarts_all_containers => {
-            if has_rules {
-                let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
-                errors.push(Error::forbidden(&path.child("restartPolicyRules"), detail));
-            }
+        Some("Always") if !env.features.restarts_all_containers && has_rules => {
+            let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+            errors.push(Error::forbidden(&path.child("restartPolicyRules"), detail));
         }
+        Some("Always") if !env.features.restarts_all_containers => {}
         Some(_) => check_restart_policy(env, container, path, errors),
     }
 }

@@ -45,12 +45,7 @@ impl Request {
         let texts = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let subject = &info.subject;
         let mut read = Request {
-            common_name: subject
-                .iter_common_name()
-                .filter_map(|a| a.as_str().ok())
-                .last()
-                .unwrap_or_default()
-                .into(),
+            common_name: subject.iter_common_name().filter_map(|a| a.as_str().ok()).last().unwrap_or_default().into(),
             organizations: texts(subject.iter_organization().filter_map(|a| a.as_str().ok()).collect()),
             subject: subject.as_raw().to_vec(),
             key: info.subject_pki.raw.to_vec(),

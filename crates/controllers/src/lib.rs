@@ -21,6 +21,7 @@ mod quotas;
 mod requests;
 mod roles;
 mod root_ca;
+mod tokens;
 mod volumes;
 mod world;
 
@@ -28,6 +29,7 @@ pub use lease::{Leadership, Lease};
 pub use metrics::ControllerMetrics;
 pub use names::{KNOWN, Name, Selection};
 pub use requests::Signing;
+pub use tokens::LegacyTokens;
 pub use world::{Discovered, Known, World};
 
 use events::Recorder;
@@ -68,6 +70,8 @@ pub struct Context {
     pub figures: Arc<ControllerMetrics>,
     /// Counts what quotas limit.
     pub quotas: Arc<QuotaUsage>,
+    /// Signs tokens that live in Secrets.
+    pub tokens: Arc<dyn LegacyTokens>,
     /// Ends when another becomes the leader.
     pub tasks: Tasks,
     pub settings: Arc<Settings>,
@@ -110,6 +114,7 @@ fn run(context: &Context, name: Name) {
         Name::ServiceAccount => accounts::start(context),
         Name::RootCaPublisher => root_ca::start(context),
         Name::ClusterRoleAggregation => roles::start(context),
+        Name::ServiceAccountToken => tokens::start(context),
         Name::ResourceQuota => quotas::start(context),
         Name::RequestApprover => requests::approve(context),
         Name::RequestSigner => requests::sign(context),

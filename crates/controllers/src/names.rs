@@ -6,6 +6,7 @@ pub enum Name {
     Namespace,
     GarbageCollector,
     ServiceAccount,
+    ServiceAccountToken,
     RootCaPublisher,
     ClusterRoleAggregation,
     ResourceQuota,
@@ -19,8 +20,9 @@ pub enum Name {
 
 impl Name {
     /// In the order in which they are started.
-    pub const ALL: [Name; 12] = [
+    pub const ALL: [Name; 13] = [
         Name::ServiceAccount,
+        Name::ServiceAccountToken,
         Name::RootCaPublisher,
         Name::ClusterRoleAggregation,
         Name::Namespace,
@@ -39,6 +41,7 @@ impl Name {
             Name::Namespace => "namespace-controller",
             Name::GarbageCollector => "garbage-collector-controller",
             Name::ServiceAccount => "serviceaccount-controller",
+            Name::ServiceAccountToken => "serviceaccount-token-controller",
             Name::RootCaPublisher => "root-ca-certificate-publisher-controller",
             Name::ClusterRoleAggregation => "clusterrole-aggregation-controller",
             Name::ResourceQuota => "resourcequota-controller",

@@ -203,7 +203,7 @@ impl Authority {
         let mut serial = [0u8; 16];
         aws_lc_rs::rand::fill(&mut serial).map_err(|e| e.to_string())?;
         // A number above zero that needs no more bytes.
-        serial[0] = serial[0] & 0x7f | 0x40;
+        serial[0] = (serial[0] & 0x7f) | 0x40;
         let body = [
             der(0xa0, &der(0x02, &[2])),
             der(0x02, &serial),

@@ -93,16 +93,19 @@ mod tests {
 
     #[test]
     fn requests_of_kubelets() {
-        let good = Request {
-            common_name: "system:node:n".into(),
-            organizations: vec!["system:nodes".into()],
-            ..Request::default()
+        let request = |change: &dyn Fn(&mut Request)| {
+            let mut request = Request::default();
+            request.common_name = "system:node:n".into();
+            request.organizations = vec!["system:nodes".into()];
+            change(&mut request);
+            request
         };
-        let named = Request { dns_names: vec!["n".into()], ..good.clone() };
+        let good = request(&|_| {});
+        let named = request(&|r| r.dns_names = vec!["n".into()]);
         let client = BTreeSet::from(["client auth", "digital signature"]);
         let serving = BTreeSet::from(["server auth", "digital signature", "key encipherment"]);
-        let masters = Request { organizations: vec!["system:masters".into()], ..good.clone() };
-        let stranger = Request { common_name: "n".into(), ..good.clone() };
+        let masters = request(&|r| r.organizations = vec!["system:masters".into()]);
+        let stranger = request(&|r| r.common_name = "n".into());
         for (signer, asked, usages, want) in [
             (KUBELET_CLIENT, &good, &client, None),
             (KUBELET_CLIENT, &named, &client, Some("DNS subjectAltNames are not allowed")),

@@ -5,11 +5,12 @@ use super::Shared;
 use crate::options::StorageBackend;
 use futures::future::BoxFuture;
 use kubelith_controllers::{
-    Context, ControllerMetrics, Discovered, Known, Leadership, Lease, Selection, Settings, Signing, World,
-    manager_client,
+    Context, ControllerMetrics, Discovered, Known, Leadership, Lease, LegacyTokens, Selection, Settings, Signing,
+    World, manager_client,
 };
 use kubelith_extensions::Extensions;
 use kubelith_kube::Resources;
+use kubelith_kube::actions::TokenService;
 use kubelith_meta::{GroupResource, GroupVersion, GroupVersionResource, Str, Value, random};
 use kubelith_openapi::discovery::{self, Discovery, Freshness};
 use kubelith_schema::Scope;
@@ -53,6 +54,7 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
             metrics: shared.frame.metrics.clone(),
             figures: Arc::new(ControllerMetrics::new(&shared.frame.metrics.registry)),
             quotas: shared.quotas.clone(),
+            tokens: Arc::new(Tokens(shared.access.tokens.clone())),
             tasks: Tasks::default(),
             settings: Arc::new(Settings {
                 namespace_grace: if alone { Duration::ZERO } else { NAMESPACE_GRACE },
@@ -142,6 +144,18 @@ impl Manager {
             leadership.release().await;
         }
         outcome
+    }
+}
+
+/// Signs with the key of service accounts, which may still have to be made.
+struct Tokens(TokenService);
+
+impl LegacyTokens for Tokens {
+    fn sign<'a>(&'a self, account: &'a Value, secret: &'a str) -> BoxFuture<'a, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let tokens = self.0.clone().await.map_err(|why| why.to_string())?;
+            tokens.issuer.issue_legacy(account, secret)
+        })
     }
 }
 

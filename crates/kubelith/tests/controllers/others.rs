@@ -180,3 +180,40 @@ async fn kubelets_and_approved_clients_get_certificates() {
     assert_eq!(why["reason"], "SignerValidationFailure");
     assert_eq!(why["message"], "invalid usage for client certificate: server auth");
 }
+
+#[tokio::test]
+async fn secrets_get_the_tokens_of_their_accounts() {
+    let server = Server::start(&["--controllers=serviceaccount-token-controller"]);
+    let mut api = Api::of(&server).await;
+    let base = "/api/v1/namespaces/default";
+    let account = json!({"metadata": {"name": "robot"}, "secrets": [{"name": "robot-token"}]});
+    let account = api.create(&format!("{base}/serviceaccounts"), account).await;
+    let secret = |name: &str| {
+        json!({"metadata": {"name": name, "annotations": {"kubernetes.io/service-account.name": "robot"}},
+            "type": "kubernetes.io/service-account-token"})
+    };
+    api.create(&format!("{base}/secrets"), secret("robot-token")).await;
+    let path = format!("{base}/secrets/robot-token");
+    let filled = |o: Option<&Value>| o.is_some_and(|o| !o["data"]["token"].is_null());
+    let made = api.until(&server, &path, filled).await.unwrap();
+    use base64::Engine;
+    let decode = |text: &Value| base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap();
+    assert_eq!(decode(&made["data"]["namespace"]), b"default");
+    assert!(decode(&made["data"]["ca.crt"]).starts_with(b"-----BEGIN CERTIFICATE-----"));
+    assert_eq!(made["metadata"]["annotations"]["kubernetes.io/service-account.uid"], account["metadata"]["uid"]);
+    // The server believes it.
+    let token = String::from_utf8(decode(&made["data"]["token"])).unwrap();
+    let review = json!({"spec": {"token": token}});
+    let review = api.create("/apis/authentication.k8s.io/v1/tokenreviews", review).await;
+    assert_eq!(review["status"]["user"]["username"], "system:serviceaccount:default:robot", "{review}");
+    // A secret that goes is not named any more; secrets go with their account, and without one.
+    api.delete(&path, "").await;
+    let robot = format!("{base}/serviceaccounts/robot");
+    api.until(&server, &robot, |o| o.is_some_and(|o| o["secrets"].as_array().is_none_or(Vec::is_empty))).await;
+    api.create(&format!("{base}/secrets"), secret("second")).await;
+    api.until(&server, &format!("{base}/secrets/second"), filled).await;
+    api.delete(&robot, "").await;
+    api.gone(&server, &format!("{base}/secrets/second")).await;
+    api.create(&format!("{base}/secrets"), secret("third")).await;
+    api.gone(&server, &format!("{base}/secrets/third")).await;
+}

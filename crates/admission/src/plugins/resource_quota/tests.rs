@@ -31,7 +31,8 @@ fn evaluators() -> Evaluators {
         extended: true,
         gates,
     };
-    Evaluators { gates, devices, clock }
+    let features = kubelith_validation::Env::default().features;
+    Evaluators { gates, features, devices, clock }
 }
 
 fn shown(amounts: &Amounts) -> String {

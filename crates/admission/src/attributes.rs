@@ -20,6 +20,34 @@ pub fn is_exempt(request: Request<'_>) -> bool {
     kind.group == "admissionregistration.k8s.io" && EXEMPT.contains(&kind.kind.as_str())
 }
 
+/// As [`is_exempt`], for policies: webhooks' configurations are judged by these.
+pub fn is_exempt_from_policies(request: Request<'_>) -> bool {
+    const POLICIES: [&str; 4] = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    ];
+    let resource = &request.call.resource;
+    resource.group == "admissionregistration.k8s.io" && POLICIES.contains(&resource.resource.as_str())
+}
+
+/// Questions that the cluster cannot do without: no policy is asked about them.
+pub fn is_review(request: Request<'_>) -> bool {
+    let resource = &request.call.resource;
+    match resource.group.as_str() {
+        "authentication.k8s.io" => matches!(resource.resource.as_str(), "selfsubjectreviews" | "tokenreviews"),
+        "authorization.k8s.io" => matches!(
+            resource.resource.as_str(),
+            "localsubjectaccessreviews"
+                | "selfsubjectaccessreviews"
+                | "selfsubjectrulesreviews"
+                | "subjectaccessreviews"
+        ),
+        _ => false,
+    }
+}
+
 /// The operation as rules and reviews name it.
 pub const fn name_of(operation: Operation) -> &'static str {
     match operation {

@@ -6,7 +6,7 @@ use crate::plugin::Plugin as Built;
 use crate::plugins::{
     AlwaysAdmit, AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
-    DenyServiceExternalIPs, EventRateLimit, ExtendedResourceToleration, JobValidation,
+    DenyServiceExternalIPs, EventRateLimit, ExtendedResourceToleration, ImagePolicyWebhook, JobValidation,
     LimitPodHardAntiAffinityTopology, LimitRanger, NamespaceAutoProvision, NamespaceExists, NamespaceLifecycle,
     NodeDeclaredFeatureValidator, NodeGates, NodeRestriction, OwnerReferencesPermissionEnforcement,
     PersistentVolumeClaimResize, PodGroupProtection, PodGroupWorkloadExists, PodNodeSelector, PodResizeValidator,
@@ -15,7 +15,9 @@ use crate::plugins::{
 };
 use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use kubelith_meta::text::quote;
 use kubelith_registry::admission::Operation;
+use kubelith_validation::Features;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
@@ -32,8 +34,6 @@ enum Make {
     Configured(fn(&Config, Option<&[u8]>) -> Made),
     /// Does nothing without this feature gate.
     Gated(&'static str, fn(&Config) -> Box<dyn Built>),
-    /// This server knows it by name only.
-    NotBuilt,
 }
 
 /// A plugin's place in the order.
@@ -58,8 +58,8 @@ impl Plugin {
         Plugin { standing: Standing::Off, ..Plugin::on(name, make) }
     }
 
-    const fn named(name: &'static str, standing: Standing) -> Plugin {
-        Plugin { name, standing, admits: &[], validates: &[], make: Make::NotBuilt }
+    const fn made(name: &'static str, standing: Standing, make: Make) -> Plugin {
+        Plugin { name, standing, admits: &[], validates: &[], make }
     }
 
     const fn admits(self, operations: &'static [Operation]) -> Plugin {
@@ -124,35 +124,46 @@ const PLUGINS: &[Plugin] = {
         .admits(CHANGE),
         Plugin::on("TaintNodesByCondition", |_| Box::new(TaintNodesByCondition)).admits(CREATE),
         Plugin::off("AlwaysPullImages", |_| Box::new(AlwaysPullImages)).admits(WRITE).validates(WRITE),
-        Plugin::named("ImagePolicyWebhook", Off),
-        Plugin {
-            make: Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
-            ..Plugin::named("PodSecurity", On).validates(WRITE)
-        },
-        Plugin {
-            make: Make::Configured(|c, text| Ok(Box::new(PodNodeSelector::new(&c.objects, text)))),
-            ..Plugin::named("PodNodeSelector", Off).admits(CREATE).validates(CREATE)
-        },
+        Plugin::made(
+            "ImagePolicyWebhook",
+            Off,
+            Make::Configured(|c, text| Ok(Box::new(ImagePolicyWebhook::new(&c.reviewer, c.clock.clone(), text)?))),
+        )
+        .validates(WRITE),
+        Plugin::made(
+            "PodSecurity",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
+        )
+        .validates(WRITE),
+        Plugin::made(
+            "PodNodeSelector",
+            Off,
+            Make::Configured(|c, text| Ok(Box::new(PodNodeSelector::new(&c.objects, text)))),
+        )
+        .admits(CREATE)
+        .validates(CREATE),
         Plugin::on("Priority", |c| Box::new(Priority::new(&c.objects))).admits(CHANGE).validates(CHANGE),
         Plugin::on("DefaultTolerationSeconds", |c| {
             Box::new(DefaultTolerationSeconds::new(c.not_ready_toleration_seconds, c.unreachable_toleration_seconds))
         })
         .admits(WRITE),
-        Plugin {
-            make: Make::Configured(|c, text| Ok(Box::new(PodTolerationRestriction::new(&c.objects, text)?))),
-            ..Plugin::named("PodTolerationRestriction", Off).admits(WRITE).validates(WRITE)
-        },
-        Plugin {
-            make: Make::Configured(|_, text| Ok(Box::new(EventRateLimit::new(text)?))),
-            ..Plugin::named("EventRateLimit", Off).validates(WRITE)
-        },
+        Plugin::made(
+            "PodTolerationRestriction",
+            Off,
+            Make::Configured(|c, text| {
+                Ok(Box::new(PodTolerationRestriction::new(&c.objects, Features::of(&*c.gates), text)?))
+            }),
+        )
+        .admits(WRITE)
+        .validates(WRITE),
+        Plugin::made("EventRateLimit", Off, Make::Configured(|_, text| Ok(Box::new(EventRateLimit::new(text)?))))
+            .validates(WRITE),
         Plugin::off("ExtendedResourceToleration", |_| Box::new(ExtendedResourceToleration)).admits(WRITE),
         Plugin::on("DefaultStorageClass", |c| Box::new(DefaultStorageClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::on("StorageObjectInUseProtection", |_| Box::new(StorageObjectInUseProtection)).admits(CREATE),
-        Plugin {
-            make: Make::Gated(GROUPS_OF_PODS, |_| Box::new(PodGroupProtection)),
-            ..Plugin::named("PodGroupProtection", On).admits(CREATE)
-        },
+        Plugin::made("PodGroupProtection", On, Make::Gated(GROUPS_OF_PODS, |_| Box::new(PodGroupProtection)))
+            .admits(CREATE),
         Plugin::off("OwnerReferencesPermissionEnforcement", |c| {
             Box::new(OwnerReferencesPermissionEnforcement {
                 authorizer: c.authorizer.clone(),
@@ -165,36 +176,52 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("RuntimeClass", |c| Box::new(RuntimeClass::new(c.objects.clone()))).admits(CREATE).validates(CREATE),
         Plugin::on("CertificateApproval", |c| Box::new(CertificateApproval(signers(c)))).validates(UPDATE),
         Plugin::on("CertificateSigning", |c| Box::new(CertificateSigning(signers(c)))).validates(UPDATE),
-        Plugin {
-            make: Make::Gated("ClusterTrustBundle", |c| Box::new(ClusterTrustBundleAttest(signers(c)))),
-            ..Plugin::named("ClusterTrustBundleAttest", On).validates(WRITE)
-        },
+        Plugin::made(
+            "ClusterTrustBundleAttest",
+            On,
+            Make::Gated("ClusterTrustBundle", |c| Box::new(ClusterTrustBundleAttest(signers(c)))),
+        )
+        .validates(WRITE),
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::off("DenyServiceExternalIPs", |_| Box::new(DenyServiceExternalIPs)).validates(WRITE),
         Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
-        Plugin {
-            make: Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects))),
-            ..Plugin::named("PodGroupWorkloadExists", On).validates(CREATE)
-        },
+        Plugin::made(
+            "PodGroupWorkloadExists",
+            On,
+            Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects))),
+        )
+        .validates(CREATE),
         Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
             .validates(UPDATE),
-        Plugin {
-            make: Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects))),
-            ..Plugin::named("JobValidation", On).validates(UPDATE)
-        },
+        Plugin::made("JobValidation", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects))))
+            .validates(UPDATE),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
-        Plugin::on("MutatingAdmissionPolicy", |c| Box::new(MutatingAdmissionPolicy::new(c))).admits(ANY),
-        Plugin {
-            make: Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
-            ..Plugin::named("MutatingAdmissionWebhook", On).admits(ANY)
-        },
-        Plugin::on("ValidatingAdmissionPolicy", |c| Box::new(ValidatingAdmissionPolicy::new(c))).validates(ANY),
-        Plugin {
-            make: Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?))),
-            ..Plugin::named("ValidatingAdmissionWebhook", On).validates(ANY)
-        },
-        Plugin { make: Make::Configured(resource_quota), ..Plugin::named("ResourceQuota", On).validates(WRITE) },
+        Plugin::made(
+            "MutatingAdmissionPolicy",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionPolicy::new(c, text)?))),
+        )
+        .admits(ANY),
+        Plugin::made(
+            "MutatingAdmissionWebhook",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionWebhook::new(c, text)?))),
+        )
+        .admits(ANY),
+        Plugin::made(
+            "ValidatingAdmissionPolicy",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionPolicy::new(c, text)?))),
+        )
+        .validates(ANY),
+        Plugin::made(
+            "ValidatingAdmissionWebhook",
+            On,
+            Make::Configured(|c, text| Ok(Box::new(ValidatingAdmissionWebhook::new(c, text)?))),
+        )
+        .validates(ANY),
+        Plugin::made("ResourceQuota", On, Make::Configured(resource_quota)).validates(WRITE),
         Plugin::off("AlwaysDeny", |_| Box::new(AlwaysDeny)).admits(ANY).validates(ANY),
     ]
 };
@@ -225,42 +252,25 @@ impl Switches {
     }
 }
 
-/// What this server knows of a plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    Built,
-    /// By name only: whoever asks for it must not believe that it runs.
-    NotBuilt,
-    Unknown,
-}
-
-pub fn known(name: &str) -> Known {
-    match PLUGINS.iter().find(|plugin| plugin.name == name) {
-        None => Known::Unknown,
-        Some(Plugin { make: Make::NotBuilt, .. }) => Known::NotBuilt,
-        Some(_) => Known::Built,
-    }
+/// Whether there is such a plugin.
+pub fn is_known(name: &str) -> bool {
+    PLUGINS.iter().any(|plugin| plugin.name == name)
 }
 
 /// The plugins that are on by default, as `switches` change them.
 pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
     let mut members = Vec::new();
-    let mut missing = Vec::new();
     for plugin in PLUGINS.iter().filter(|plugin| switches.run(plugin)) {
         let made = match plugin.make {
             Make::Plain(make) => make(config),
-            Make::Configured(make) => make(config, config.configuration.of(plugin.name)?.as_deref())?,
+            Make::Configured(make) => {
+                let made = make(config, config.configuration.of(plugin.name)?.as_deref());
+                made.map_err(|why| format!("couldn't init admission plugin {}: {why}", quote(plugin.name)))?
+            }
             Make::Gated(gate, make) => match (config.gates)(gate) {
                 true => make(config),
                 false => continue,
             },
-            Make::NotBuilt => {
-                if switches.enable(plugin) {
-                    return Err(format!("the admission plugin {} is not built into this release", plugin.name));
-                }
-                missing.push(plugin.name);
-                continue;
-            }
         };
         members.push(Member {
             plugin: made,
@@ -268,12 +278,6 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
             validates: plugin.validates,
             timer: config.observer.plugin(plugin.name),
         });
-    }
-    if !missing.is_empty() {
-        tracing::warn!(
-            "admission plugins that are on by default are not built into this release: {}",
-            missing.join(",")
-        );
     }
     Ok(Chain { objects: config.objects.clone(), members, steps: config.observer.steps() })
 }
@@ -314,6 +318,7 @@ mod tests {
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),
             hooks: Arc::new(|_| Ok(Arc::new(kubelith_auth::hook::NoHooks))),
+            reviewer: Arc::new(|_| Err("nobody".to_owned())),
             custom: Arc::new(|_, _, _| Box::pin(std::future::ready(Ok(Vec::new())))),
             observer: Arc::new(()),
             server: Arc::new(NoServer),
@@ -328,11 +333,9 @@ mod tests {
         assert_eq!(with(&["ServiceAccount"], &[]), all);
         let exactly = |names: &[&str]| count(Switches::exactly(own(names)));
         assert_eq!((exactly(&[]), exactly(&["Priority", "PodSecurity"])), (0, 2));
-        assert_eq!(
-            [known("Priority"), known("ImagePolicyWebhook"), known("Odd")],
-            [Known::Built, Known::NotBuilt, Known::Unknown]
-        );
-        let missing = build(&config, &Switches { enabled: own(&["ImagePolicyWebhook"]), disabled: Vec::new() });
-        assert_eq!(missing.err().unwrap(), "the admission plugin ImagePolicyWebhook is not built into this release");
+        assert!(is_known("ImagePolicyWebhook") && !is_known("Odd"));
+        let unconfigured = build(&config, &Switches { enabled: own(&["ImagePolicyWebhook"]), disabled: Vec::new() });
+        let why = "couldn't init admission plugin \"ImagePolicyWebhook\": no config specified";
+        assert_eq!(unconfigured.err().unwrap(), why);
     }
 }

@@ -1,5 +1,6 @@
 //! Plugins one after another: the first refusal ends the request.
 
+use crate::manifests::Manifests;
 use crate::observe::{Outcome, Phase, Timer};
 use crate::plugin::{Plugin, Round, Verdict};
 use futures::future::BoxFuture;
@@ -58,6 +59,12 @@ impl Admission for Chain {
 }
 
 impl Chain {
+    /// Files that plugins take part of their configuration from: to be loaded before the first request, and again while
+    /// the server runs.
+    pub fn manifests(&self) -> Vec<Arc<Manifests>> {
+        self.members.iter().filter_map(|member| member.plugin.manifests()).collect()
+    }
+
     async fn admit_all(
         &self,
         request: Request<'_>,

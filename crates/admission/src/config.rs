@@ -5,7 +5,7 @@ use crate::loopback::Loopback;
 use crate::observe::Observer;
 use futures::future::BoxFuture;
 use kubelith_auth::Authorizer;
-use kubelith_auth::hook::Hooks;
+use kubelith_auth::hook::{Hook, Hooks};
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_registry::Objects;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// Makes the way to webhooks, as whom a kubeconfig file says.
 pub type HookFactory = Arc<dyn Fn(Option<&Path>) -> Result<Arc<dyn Hooks>, String> + Send + Sync>;
+
+/// Makes the way to the server that a kubeconfig file names.
+pub type Reviewer = Arc<dyn Fn(&Path) -> Result<Arc<dyn Hook>, String> + Send + Sync>;
 
 /// Finds custom resources: of a namespace, unless that is empty, and of a name, unless all are meant.
 pub type FindCustom =
@@ -34,6 +37,8 @@ pub struct Config {
     pub configuration: Configuration,
     /// The way to webhooks, with the credentials of a kubeconfig file if there is one.
     pub hooks: HookFactory,
+    /// The way to the server that judges images.
+    pub reviewer: Reviewer,
     /// The way to custom resources, which policies may take parameters from.
     pub custom: FindCustom,
     pub observer: Arc<dyn Observer>,

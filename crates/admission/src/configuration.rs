@@ -85,7 +85,7 @@ fn is_legacy(text: &[u8]) -> bool {
 }
 
 /// Without the number that Rust adds.
-fn os_error(error: &std::io::Error) -> String {
+pub fn os_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

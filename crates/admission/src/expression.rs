@@ -1,17 +1,20 @@
 //! Expressions in CEL about a request: what they see, what they cost, and what is said when they fail.
 
-use crate::attributes::{name_of, namespace_of, resource_of};
+use crate::attributes::{Seen, name_of, namespace_of, resource_of};
 use kubelith_auth::{Answer, Attributes, Authorizer, Selector, Verdict};
 use kubelith_cel::admission::{self, Sees};
+use kubelith_cel::cost::PER_CALL_LIMIT;
 use kubelith_cel::env::Libraries;
 use kubelith_cel::libraries::Library;
 use kubelith_cel::value::{self, AuthorizerHandle, AuthzRequest, DecisionVal, Opaque, Res, ResourceCheck};
 use kubelith_cel::{Activation, Declared, Env, EvalError, Program, Type, Val};
 use kubelith_meta::user::User;
-use kubelith_meta::{GroupVersionKind, Status, Str, Value, text};
+use kubelith_meta::{GroupVersionKind, GroupVersionResource, Status, Str, Value, text};
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::objects::{CachedObject, parse};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What match conditions of one webhook or policy may cost together.
 pub const CONDITIONS_BUDGET: u64 = 2_500_000;
@@ -28,10 +31,9 @@ static NAMESPACE: LazyLock<Declared> = LazyLock::new(admission::namespace);
 pub struct Compiled {
     source: Str,
     program: Result<Program, String>,
-    /// What the slots of its environment hold.
-    slots: Vec<Slot>,
 }
 
+/// What a slot of an environment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Object,
@@ -46,12 +48,12 @@ enum Slot {
     Other,
 }
 
-impl Compiled {
-    pub fn new(env: &Env, source: &str) -> Compiled {
-        let program = match env.compile(source) {
-            Ok(checked) => Program::new(env, &checked).map_err(|why| format!("program instantiation failed: {why}")),
-            Err(issues) => Err(format!("compilation failed: {issues}")),
-        };
+/// What the slots of an environment hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slots(Vec<Slot>);
+
+impl Slots {
+    fn of(env: &Env) -> Slots {
         let slot = |name: &str| match name {
             "object" => Slot::Object,
             "oldObject" => Slot::OldObject,
@@ -70,23 +72,33 @@ impl Compiled {
             }
             false => slot(&variable.name),
         });
-        let slots = slots.collect();
-        Compiled { source: source.into(), program, slots }
+        Slots(slots.collect())
+    }
+}
+
+impl Compiled {
+    fn new(env: &Env, source: &str) -> Compiled {
+        let program = match env.compile(source) {
+            Ok(checked) => Program::new(env, &checked).map_err(|why| format!("program instantiation failed: {why}")),
+            Err(issues) => Err(format!("compilation failed: {issues}")),
+        };
+        Compiled { source: source.into(), program }
     }
 
-    /// Runs it and takes its cost from `budget`. The outer error ends all that is run from that budget.
-    pub fn run<T>(
-        &self,
-        inputs: &Inputs<'_>,
+    /// Runs it and takes its cost from `budget`, with that of variables that nobody asked for before. The outer error ends all
+    /// that is run from that budget.
+    pub fn run<'a, T>(
+        &'a self,
+        run: &'a Run<'a>,
         budget: &mut u64,
-        take: impl FnOnce(&Val<'_>) -> T,
+        take: impl FnOnce(&Val<'a>) -> T,
     ) -> Result<Result<T, String>, String> {
         let program = match &self.program {
             Ok(program) => program,
             Err(why) => return Ok(Err(format!("compilation error: {why}"))),
         };
-        let variables = Variables { slots: &self.slots, inputs };
-        let (result, cost) = program.eval(&variables);
+        let (result, cost) = program.eval(run.names());
+        let cost = cost.saturating_add(run.spent.swap(0, Ordering::Relaxed));
         *budget = budget.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
         Ok(match result {
             Ok(value) => Ok(take(&value)),
@@ -95,37 +107,135 @@ impl Compiled {
     }
 }
 
-/// What expressions can see.
+/// What expressions can see. What takes work to tell is told when it is asked for.
+#[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     pub object: Option<&'a Value>,
     pub old: Option<&'a Value>,
-    pub namespace: Option<&'a Value>,
-    /// As [`describe`] makes it.
-    pub request: &'a Value,
+    pub namespace: Option<&'a Namespace>,
+    pub request: &'a Described<'a>,
     pub params: Option<&'a Value>,
-    pub authorizer: Option<&'a Asker>,
-    /// Of a policy, in their order.
-    pub variables: &'a [Res<'a>],
+    /// Who is asked, if expressions may ask.
+    pub authorizer: Option<&'a Arc<dyn Authorizer>>,
 }
 
-struct Variables<'a> {
-    slots: &'a [Slot],
+/// A namespace, read when an expression is about it.
+pub struct Namespace {
+    object: Arc<CachedObject>,
+    read: OnceLock<Value>,
+}
+
+impl Namespace {
+    pub fn new(object: Arc<CachedObject>) -> Namespace {
+        Namespace { object, read: OnceLock::new() }
+    }
+
+    fn value(&self) -> &Value {
+        self.read.get_or_init(|| parse(&self.object).unwrap_or_default())
+    }
+}
+
+/// What `request` is, written down when an expression is about it.
+pub struct Described<'a> {
+    request: Request<'a>,
+    /// As what it is seen.
+    kind: &'a GroupVersionKind,
+    /// Group and version of the resource, where they are not those of the request.
+    resource: Option<&'a GroupVersionResource>,
+    value: OnceLock<Value>,
+}
+
+impl<'a> Described<'a> {
+    pub fn new(request: Request<'a>, kind: &'a GroupVersionKind) -> Described<'a> {
+        Described { request, kind, resource: None, value: OnceLock::new() }
+    }
+
+    /// Seen as one for another resource, too.
+    pub fn matched(request: Request<'a>, seen: &'a Seen) -> Described<'a> {
+        Described { resource: Some(&seen.resource), ..Described::new(request, &seen.kind) }
+    }
+
+    fn value(&self) -> &Value {
+        self.value.get_or_init(|| {
+            let mut value = describe(self.request, self.kind);
+            if let Some(resource) = self.resource {
+                value.set_at(&["resource", "group"], Value::String(resource.group.clone()));
+                value.set_at(&["resource", "version"], Value::String(resource.version.clone()));
+            }
+            value
+        })
+    }
+}
+
+/// Expressions of one kind about one request: they share variables, each of which is evaluated when it is first used.
+pub struct Run<'a> {
+    composition: &'a Composition,
+    /// Of the expressions' environment. Variables have that of the composition, whose slots begin theirs.
+    slots: &'a Slots,
     inputs: &'a Inputs<'a>,
+    variables: Vec<OnceLock<Res<'a>>>,
+    /// What variables cost since somebody asked.
+    spent: AtomicU64,
+    names: OnceLock<Names<'a>>,
+    names_of_variables: OnceLock<Names<'a>>,
 }
 
-impl<'a> Activation<'a> for Variables<'a> {
+impl<'a> Run<'a> {
+    fn new(composition: &'a Composition, slots: &'a Slots, inputs: &'a Inputs<'a>) -> Run<'a> {
+        let mut variables = Vec::new();
+        variables.resize_with(composition.variables.len(), OnceLock::new);
+        let (names, names_of_variables) = (OnceLock::new(), OnceLock::new());
+        Run { composition, slots, inputs, variables, spent: AtomicU64::new(0), names, names_of_variables }
+    }
+
+    fn names(&'a self) -> &'a Names<'a> {
+        self.names.get_or_init(|| Names { slots: self.slots, run: self })
+    }
+
+    /// A variable that fails says so where it is used.
+    fn variable(&'a self, number: usize) -> Option<Res<'a>> {
+        let (name, compiled) = self.composition.variables.get(number)?;
+        let named = |what: &str, why: &str| {
+            EvalError::new(format!("composited variable {} fails to {what}: {why}", text::quote(name)))
+        };
+        let value = self.variables.get(number)?.get_or_init(|| match &compiled.program {
+            Ok(program) => {
+                let slots = &self.composition.slots;
+                let names = self.names_of_variables.get_or_init(|| Names { slots, run: self });
+                let (value, cost) = program.eval(names);
+                self.spent.fetch_add(cost, Ordering::Relaxed);
+                value.map_err(|why| named("evaluate", why.message()))
+            }
+            Err(why) => Err(named("compile", why)),
+        });
+        Some(value.clone())
+    }
+}
+
+/// The names that an expression can use.
+struct Names<'a> {
+    slots: &'a Slots,
+    run: &'a Run<'a>,
+}
+
+impl<'a> Activation<'a> for Names<'a> {
     fn variable(&self, slot: usize) -> Option<Res<'a>> {
-        let inputs = self.inputs;
+        let run: &'a Run<'a> = self.run;
+        let inputs: &'a Inputs<'a> = run.inputs;
         let json = |value: Option<&'a Value>| Some(Ok(value.map_or(Val::Null, Val::json)));
-        match self.slots.get(slot)? {
+        let asker = || inputs.authorizer.map(|authorizer| Asker::new(authorizer, inputs.request.request));
+        match self.slots.0.get(slot)? {
             Slot::Object => json(inputs.object),
             Slot::OldObject => json(inputs.old),
             Slot::Params => json(inputs.params),
-            Slot::Request => Some(Val::typed(inputs.request, &REQUEST)),
-            Slot::Namespace => Some(inputs.namespace.map_or(Ok(Val::Null), |object| Val::typed(object, &NAMESPACE))),
-            Slot::Authorizer => inputs.authorizer.map(|asker| Ok(asker.authorizer())),
-            Slot::RequestResource => inputs.authorizer.map(|asker| Ok(asker.request_resource())),
-            Slot::Variable(number) => inputs.variables.get(*number).cloned(),
+            Slot::Request => Some(Val::typed(inputs.request.value(), &REQUEST)),
+            Slot::Namespace => Some(match inputs.namespace {
+                Some(namespace) => Val::typed(namespace.value(), &NAMESPACE),
+                None => Ok(Val::Null),
+            }),
+            Slot::Authorizer => asker().map(|asker| Ok(asker.authorizer())),
+            Slot::RequestResource => asker().map(|asker| Ok(asker.request_resource())),
+            Slot::Variable(number) => run.variable(*number),
             Slot::Other => None,
         }
     }
@@ -137,12 +247,14 @@ const VARIABLES: &str = "variables.";
 /// The names that expressions of one policy can use, and what its variables are.
 pub struct Composition {
     env: Env,
+    slots: Slots,
     variables: Vec<(Str, Compiled)>,
 }
 
 impl Composition {
     pub fn new(sees: Sees) -> Composition {
-        Composition { env: admission::env(&BASE, sees), variables: Vec::new() }
+        let env = admission::env(&BASE, sees);
+        Composition { slots: Slots::of(&env), env, variables: Vec::new() }
     }
 
     /// Adds a variable, which sees those before it. What cannot be compiled is anything to those behind it.
@@ -151,6 +263,7 @@ impl Composition {
         let cel = self.env.compile(source).map_or(Type::Dyn, |checked| checked.result_type().clone());
         let compiled = Compiled::new(&self.env, source);
         self.env = self.env.clone().variable(&format!("{VARIABLES}{name}"), cel);
+        self.slots = Slots::of(&self.env);
         self.variables.push((name.into(), compiled));
     }
 
@@ -159,49 +272,49 @@ impl Composition {
     }
 
     /// The same names, but for the authorizer: messages cannot ask it.
-    pub fn without_authorizer(&self, params: bool) -> Env {
+    pub fn of_messages(&self, params: bool) -> Messages {
         let env = admission::env(&BASE, Sees { params, authorizer: false });
         let own = self.env.variables().iter().filter(|v| v.name.starts_with(VARIABLES));
-        own.fold(env, |env, variable| env.variable(&variable.name, variable.cel.clone()))
+        let env = own.fold(env, |env, variable| env.variable(&variable.name, variable.cel.clone()));
+        Messages { slots: Slots::of(&env), env }
     }
 
-    /// The same names, and the types and functions of mutations.
-    pub fn of_mutations(&self) -> Env {
-        self.env.clone().functions_of(&MUTATION).mutation()
+    /// With the types and functions of mutations.
+    pub fn compile_mutation(&self, source: &str) -> Compiled {
+        Compiled::new(&self.env.clone().functions_of(&MUTATION).mutation(), source)
     }
 
-    /// Evaluates the variables, then runs `then` with them. One that fails says so where it is used.
-    pub fn with_variables(&self, inputs: &Inputs<'_>, budget: &mut u64, then: &mut dyn FnMut(&Inputs<'_>, &mut u64)) {
-        evaluate(&self.variables, inputs, budget, then);
+    /// For expressions that are compiled here.
+    pub fn open<'a>(&'a self, inputs: &'a Inputs<'a>) -> Run<'a> {
+        Run::new(self, &self.slots, inputs)
+    }
+
+    /// For messages.
+    pub fn open_messages<'a>(&'a self, messages: &'a Messages, inputs: &'a Inputs<'a>) -> Run<'a> {
+        Run::new(self, &messages.slots, inputs)
+    }
+
+    /// More than one expression may ever cost, with all variables.
+    pub fn highest_cost(&self) -> u64 {
+        // The limit is looked at between steps, which have their own cost.
+        2 * PER_CALL_LIMIT * (1 + self.variables.len() as u64)
     }
 }
 
-fn evaluate(
-    rest: &[(Str, Compiled)],
-    inputs: &Inputs<'_>,
-    budget: &mut u64,
-    then: &mut dyn FnMut(&Inputs<'_>, &mut u64),
-) {
-    let Some(((name, compiled), rest)) = rest.split_first() else { return then(inputs, budget) };
-    let activation = Variables { slots: &compiled.slots, inputs };
-    let named = |what: &str, why: &str| {
-        EvalError::new(format!("composited variable {} fails to {what}: {why}", text::quote(name)))
-    };
-    let value = match &compiled.program {
-        Ok(program) => {
-            let (value, cost) = program.eval(&activation);
-            *budget = budget.saturating_sub(cost);
-            value.map_err(|why| named("evaluate", why.message()))
-        }
-        Err(why) => Err(named("compile", why)),
-    };
-    let mut variables = inputs.variables.to_vec();
-    variables.push(value);
-    evaluate(rest, &Inputs { variables: &variables, ..*inputs }, budget, then);
+/// The environment of expressions that make messages.
+pub struct Messages {
+    env: Env,
+    slots: Slots,
+}
+
+impl Messages {
+    pub fn compile(&self, source: &str) -> Compiled {
+        Compiled::new(&self.env, source)
+    }
 }
 
 /// What `request` is, for a request that is seen as one for `kind`.
-pub fn describe(request: Request<'_>, kind: &GroupVersionKind) -> Value {
+fn describe(request: Request<'_>, kind: &GroupVersionKind) -> Value {
     let call = request.call;
     let of_kind = |kind: &GroupVersionKind| {
         Value::from([
@@ -411,38 +524,33 @@ impl Conditions {
         Conditions(compiled)
     }
 
-    /// `matchConditions` of a webhook.
-    pub fn compile(list: &[Value], sees: Sees) -> Conditions {
-        if list.is_empty() {
-            return Conditions(Vec::new());
-        }
-        let composition = Composition::new(sees);
-        Conditions(list.iter().map(|c| composition.compile(c.str_at(&["expression"]))).collect())
-    }
-
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn check(&self, inputs: &Inputs<'_>, policy: FailurePolicy) -> Outcome {
+    pub fn check<'a>(&'a self, run: &'a Run<'a>, policy: FailurePolicy) -> Outcome {
         let mut budget = CONDITIONS_BUDGET;
         let mut failed = Vec::new();
-        let mut is_false = false;
-        for condition in &self.0 {
-            match condition.run(inputs, &mut budget, |value| matches!(value, Val::Bool(false))) {
-                Ok(Ok(no)) => is_false |= no,
-                Ok(Err(why)) => failed.push(why),
+        let mut first_false = None;
+        for (place, condition) in self.0.iter().enumerate() {
+            match condition.run(run, &mut budget, |value| matches!(value, Val::Bool(false))) {
+                Ok(Ok(true)) => drop(first_false.get_or_insert(place)),
+                Ok(Ok(false)) => {}
+                Ok(Err(why)) => failed.push((place, why)),
                 Err(why) => {
                     let matched = if policy == FailurePolicy::Fail { Matched::Failed(why) } else { Matched::No };
                     return Outcome { matched, failures: 0 };
                 }
             }
         }
-        let failures = failed.len();
-        let matched = match (is_false, failed.is_empty(), policy) {
-            (true, ..) | (false, false, FailurePolicy::Ignore) => Matched::No,
-            (false, true, _) => Matched::Yes,
-            (false, false, FailurePolicy::Fail) => Matched::Failed(text::aggregate(failed)),
+        // Behind one that is false nobody looks.
+        let failures = failed.iter().filter(|(place, _)| first_false.is_none_or(|first| *place < first)).count();
+        let matched = match (first_false, failed.is_empty(), policy) {
+            (Some(_), ..) | (None, false, FailurePolicy::Ignore) => Matched::No,
+            (None, true, _) => Matched::Yes,
+            (None, false, FailurePolicy::Fail) => {
+                Matched::Failed(text::aggregate(failed.into_iter().map(|(_, why)| why)))
+            }
         };
         Outcome { matched, failures }
     }

@@ -70,6 +70,40 @@ pub enum HookFailure {
     Internal,
 }
 
+/// What became of one validation or mutation of a policy.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyCheck<'a> {
+    pub power: Power,
+    pub policy: &'a str,
+    pub binding: &'a str,
+    pub error: CheckError,
+    /// Of validating policies: `allow`, `deny`, `audit` or `warn`.
+    pub action: &'static str,
+    pub time: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckError {
+    None,
+    Compile,
+    OutOfBudget,
+    /// Also what was plainly refused.
+    Invalid,
+}
+
+impl CheckError {
+    /// By what is said, as in the reference.
+    pub fn of(message: &str) -> CheckError {
+        if message.starts_with("compilation") {
+            CheckError::Compile
+        } else if message.starts_with("validation failed due to running out of cost budget") {
+            CheckError::OutOfBudget
+        } else {
+            CheckError::Invalid
+        }
+    }
+}
+
 /// Whoever counts. By default, nobody does.
 pub trait Observer: Send + Sync {
     /// For a plugin; asked for once.
@@ -102,6 +136,11 @@ pub trait Observer: Send + Sync {
         _time: Duration,
     ) {
     }
+
+    fn policy_checked(&self, _check: PolicyCheck<'_>) {}
+
+    /// A plugin's folder of manifests was read. With the hash of what is in force, or without if it could not be used.
+    fn manifests_read(&self, _plugin: &'static str, _hash: Option<&str>) {}
 
     /// Conditions say that a request is not meant.
     fn excluded_by_conditions(&self, _name: &str, _kind: &'static str, _power: Power, _operation: Operation) {}

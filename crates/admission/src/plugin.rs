@@ -1,11 +1,12 @@
 //! What a plugin is. The chain of them is the `Admission` that the registry sees.
 
+use crate::manifests::Manifests;
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::Request;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a plugin says. Most know it at once, from the request or from the caches, and cost no future.
 pub enum Verdict<'a> {
@@ -22,6 +23,11 @@ impl<'a> Verdict<'a> {
 }
 
 pub trait Plugin: Send + Sync + 'static {
+    /// The files that it takes part of its configuration from, if it does.
+    fn manifests(&self) -> Option<Arc<Manifests>> {
+        None
+    }
+
     /// May change `object` or refuse it. `object` is null for deletes.
     fn admit<'a>(&'a self, _request: Request<'a>, _object: &'a mut Value) -> Verdict<'a> {
         Verdict::PASSED

@@ -42,7 +42,7 @@ impl<K: Eq + Hash + Clone, V> ExpiringMap<K, V> {
     }
 
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 }

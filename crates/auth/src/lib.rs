@@ -5,7 +5,7 @@ pub mod authz;
 pub mod bootstrap;
 pub mod config;
 pub mod error;
-mod expiring;
+pub mod expiring;
 pub mod expression;
 pub mod forbidden;
 pub mod hook;

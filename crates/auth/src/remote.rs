@@ -74,6 +74,13 @@ impl Default for Backoff {
     }
 }
 
+impl Backoff {
+    /// How long to wait after so many tries.
+    pub fn pause(&self, tries: u32) -> Duration {
+        with_jitter(self.first.mul_f64(1.5f64.powi(i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX))))
+    }
+}
+
 /// A webhook that answers reviews.
 pub struct ReviewClient {
     client: Arc<dyn HttpFetch>,
@@ -89,7 +96,6 @@ impl ReviewClient {
     /// Sends a review and returns its `status`, trying again where that may help.
     pub async fn review(&self, review: &Value) -> Result<Value, AuthError> {
         let body = json::write(review);
-        let mut pause = self.backoff.first;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -100,8 +106,7 @@ impl ReviewClient {
             if !failure.is_worth_retrying() || tries >= self.backoff.tries {
                 return Err(AuthError::new(failure.to_string()));
             }
-            tokio::time::sleep(with_jitter(pause)).await;
-            pause = pause.mul_f64(1.5);
+            tokio::time::sleep(self.backoff.pause(tries)).await;
         }
     }
 

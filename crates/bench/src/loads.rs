@@ -6,7 +6,7 @@ use crate::objects::{self, NAMESPACE};
 use crate::process::Usage;
 use crate::target::Target;
 use crate::watch::{self, Crowd, Watched};
-use crate::{crds, definitions};
+use crate::{admission, crds, definitions};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,10 @@ pub enum Load {
     CrdReady,
     Crds,
     CrdDiscovery,
+    Admit,
+    AdmitPolicy,
+    AdmitOthers,
+    AdmitWebhook,
 }
 
 impl Load {
@@ -47,6 +51,9 @@ impl Load {
         Load::Crds,
         Load::CrdDiscovery,
     ];
+
+    /// What admission costs.
+    const ADMISSION: [Load; 4] = [Load::Admit, Load::AdmitPolicy, Load::AdmitOthers, Load::AdmitWebhook];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -66,11 +73,15 @@ impl Load {
             Load::CrdReady => "crd-ready",
             Load::Crds => "crds",
             Load::CrdDiscovery => "crd-discovery",
+            Load::Admit => "admit",
+            Load::AdmitPolicy => "admit-policy",
+            Load::AdmitOthers => "admit-others",
+            Load::AdmitWebhook => "admit-webhook",
         }
     }
 
     pub fn parse(name: &str) -> Option<Load> {
-        Load::USUAL.into_iter().chain(Load::CUSTOM).find(|load| load.name() == name)
+        Load::USUAL.into_iter().chain(Load::CUSTOM).chain(Load::ADMISSION).find(|load| load.name() == name)
     }
 
     /// The others run for a time.
@@ -85,6 +96,9 @@ impl Load {
         let one_widget = |index| format!("{}/{}", definitions::widgets(), objects::pod_name(index));
         match self {
             Load::Create => Call::post(pods, objects::pod(index)),
+            Load::Admit | Load::AdmitPolicy | Load::AdmitOthers | Load::AdmitWebhook => {
+                Call::post(format!("{pods}?dryRun=All"), objects::pod(DRY + index))
+            }
             Load::Get => Call::get(one(any)),
             Load::List => Call::get(format!("{pods}?limit=500")),
             Load::ListProto => Call { accept: PROTOBUF, ..Call::get(format!("{pods}?limit=500")) },
@@ -139,6 +153,9 @@ pub struct Outcome {
     pub usage: Option<(Usage, Usage)>,
 }
 
+/// Names of pods that are never kept begin with this number, so that none is there.
+const DRY: usize = 500_000;
+
 /// Clients share connections, as those of one program do.
 const CLIENTS_PER_CONNECTION: usize = 8;
 
@@ -169,8 +186,21 @@ pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
         Load::Crds => return crds::many(target, size).await,
         Load::CrdDiscovery => return crds::discovery(target).await,
         Load::CustomCreate => crds::prepare_widgets(target).await?,
+        load if Load::ADMISSION.contains(&load) => {
+            admission::prepare(load, target).await?;
+            let before = target.usage()?;
+            let mut outcome = put(load, target, size).await?;
+            outcome.usage = Some((before, target.usage()?));
+            admission::clean(load, target).await?;
+            return Ok(outcome);
+        }
         _ => {}
     }
+    put(load, target, size).await
+}
+
+/// Many clients send the requests of a load.
+async fn put(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
     let mut connections = Vec::new();
     for _ in 0..size.clients.div_ceil(CLIENTS_PER_CONNECTION) {
         connections.push(target.endpoint.connect().await?);

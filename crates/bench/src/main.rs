@@ -1,6 +1,7 @@
 //! `bench`: puts the same loads on a server that it starts, and on another one if told, and compares them side by side.
 //! Processor time per operation is the figure to trust: it hardly depends on what else the machine does.
 
+mod admission;
 mod client;
 mod crds;
 mod definitions;
@@ -26,6 +27,8 @@ bench [options] [load]...
 
   Loads: create get list list-proto patch apply watch delete (default: all of these, in this order)
          custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
+         admit admit-policy admit-others admit-webhook: pods are created as dry runs; with a policy, with many policies
+         about other resources, with a webhook
          crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
          another; crd-discovery: aggregated discovery
   --binary FILE         the server that is started (default: kubelith beside this program)

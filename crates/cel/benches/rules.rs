@@ -1,32 +1,11 @@
-//! What it costs to compile and to run the rules that people write: `cargo bench -p kubelith-cel`.
+//! What it costs to run the rules that people write, and to make them ready: `cargo bench -p kubelith-cel --bench rules`.
 
-use kubelith_cel::declared::{Declared, Root};
-use kubelith_cel::{Env, Program, Type, Val};
+mod common;
+
+use common::{FIVE_RULES, declared, object, time};
+use kubelith_cel::{Env, Program, Type, Val, estimate};
 use kubelith_meta::Value;
-use kubelith_schema::structural::Structural;
 use std::hint::black_box;
-use std::time::Instant;
-
-const ROUNDS: u32 = 20_000;
-
-fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::from(members)
-}
-
-fn schema() -> Value {
-    let integer = || object([("type", "integer".into())]);
-    let string = || object([("type", "string".into()), ("maxLength", Value::Int(100))]);
-    let port = object([("type", "object".into()), ("properties", object([("port", integer()), ("name", string())]))]);
-    let ports = object([("type", "array".into()), ("maxItems", Value::Int(100)), ("items", port)]);
-    let properties = object([
-        ("minReplicas", integer()),
-        ("replicas", integer()),
-        ("maxReplicas", integer()),
-        ("name", string()),
-        ("ports", ports),
-    ]);
-    object([("type", "object".into()), ("properties", properties)])
-}
 
 fn instance() -> Value {
     let port = |i: i64| object([("port", Value::Int(8000 + i)), ("name", format!("p{i}").into())]);
@@ -51,17 +30,14 @@ fn pod() -> Value {
     object([("spec", object([("containers", Value::Array((0..3).map(container).collect()))]))])
 }
 
-fn measure(name: &str, mut run: impl FnMut()) {
-    run();
-    let start = Instant::now();
-    for _ in 0..ROUNDS {
-        run();
-    }
-    println!("{name:<90} {:>9.0} ns", start.elapsed().as_nanos() as f64 / f64::from(ROUNDS));
+fn program(env: &Env, text: &str) -> Program {
+    let checked = env.compile(text).expect("it compiles");
+    black_box(estimate::cost(&checked, env.variables()[0].declared.as_ref()));
+    Program::new(env, &checked).expect("it can be planned")
 }
 
 fn main() {
-    let declared = Declared::of_schema(&Structural::parse(&schema()), Root::Value, "selfType").expect("a schema");
+    let declared = declared();
     let (new, old) = (instance(), instance());
     let rules = Env::base()
         .types(vec![declared.clone()])
@@ -85,14 +61,17 @@ fn main() {
     ];
     for (env, values, text) in cases {
         let variables: Vec<Option<Val<'_>>> = values.iter().cloned().map(Some).collect();
-        let checked = env.compile(text).expect("it compiles");
-        let program = Program::new(env, &checked).expect("it can be planned");
-        let (result, cost) = program.eval(&variables);
+        let ready = program(env, text);
+        let (result, cost) = ready.eval(&variables);
         assert!(matches!(result, Ok(Val::Bool(true))), "{text}: {result:?}");
-        measure(&format!("run, cost {cost}: {text}"), || drop(black_box(program.eval(&variables))));
-        measure(&format!("compile: {text}"), || {
-            let checked = env.compile(text).expect("it compiles");
-            drop(black_box(Program::new(env, &checked)));
-        });
+        time(&format!("run, cost {cost}: {text}"), || drop(black_box(ready.eval(&variables))));
+        time(&format!("compile: {text}"), || drop(black_box(program(env, text))));
     }
+    let programs = FIVE_RULES.map(|text| program(&rules, text));
+    time("five simple rules of one object", || {
+        let values = [&new, &old].map(|value| Val::typed(black_box(value), &declared).expect("an object"));
+        for program in &programs {
+            assert!(matches!(program.eval(&values), (Ok(Val::Bool(true)), _)));
+        }
+    });
 }

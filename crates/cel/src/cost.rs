@@ -1,7 +1,7 @@
 //! What calls cost at run time, as cel-go and Kubernetes count them.
 
 use crate::libraries::named_format::NamedFormat;
-use crate::value::{Opaque, Res, Val};
+use crate::value::{EvalError, Opaque, Res, Val};
 
 /// The most that one evaluation may cost.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
@@ -52,6 +52,28 @@ impl Cost {
     /// By the function and the overload, if it is known which one is called.
     pub fn of(function: &str, overload: &str) -> Cost {
         by_library(overload).or_else(|| by_function(function, overload)).unwrap_or_else(|| by_overload(overload))
+    }
+
+    /// What the reference crashes on while it counts, which ends the evaluation. `None` is an argument that is an error.
+    pub fn crash(self, args: &[Option<&Val<'_>>]) -> Option<EvalError> {
+        let go_type = |arg: Option<&Val<'_>>| arg.map_or("*types.Err", Val::go_type);
+        match self {
+            Cost::Pairs(of) => {
+                let list = args.get(of).copied().flatten();
+                if list.is_some_and(|list| list.as_list().is_some()) {
+                    return None;
+                }
+                // Go names the first method that a type does not have.
+                let missing = if list.is_some_and(can_add) { "Contains" } else { "Add" };
+                let problem = format!("{} is not traits.Lister: missing method {missing}", go_type(list));
+                Some(EvalError::conversion(&problem))
+            }
+            Cost::Flatten => match args.get(1) {
+                None | Some(Some(Val::Int(_))) => None,
+                Some(depth) => Some(EvalError::conversion(&format!("ref.Val is {}, not types.Int", go_type(*depth)))),
+            },
+            _ => None,
+        }
     }
 
     /// `None` is an argument that is an error.
@@ -110,8 +132,26 @@ fn quarter(size: u64) -> u64 {
     (size as f64 * 0.25).ceil() as u64
 }
 
+/// A factor below zero makes the cost smaller, or wraps it round to a number that is above every limit.
 fn allocating(factor: f64, size: u64) -> u64 {
-    ((size as f64 * factor) as u64).saturating_add(1 + LIST)
+    const HALF: f64 = (1u64 << 63) as f64;
+    let product = size as f64 * factor;
+    let product = match product {
+        p if (-HALF..HALF).contains(&p) => (p as i64).cast_unsigned(),
+        p if (HALF..HALF * 2.0).contains(&p) => p as u64,
+        // What does not fit is this to the processor.
+        _ => 1 << 63,
+    };
+    product.wrapping_add(1 + LIST)
+}
+
+/// Whether values of its type have a `+`.
+fn can_add(val: &Val<'_>) -> bool {
+    let is_number = matches!(val, Val::Int(_) | Val::Uint(_) | Val::Double(_));
+    is_number
+        || matches!(val, Val::Duration(_) | Val::Timestamp(_))
+        || val.as_str().is_some()
+        || val.as_bytes().is_some()
 }
 
 fn pairs(list: Option<&Val<'_>>) -> u64 {

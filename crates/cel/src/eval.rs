@@ -9,10 +9,11 @@ use crate::cost::{self, Cost};
 use crate::libraries::arithmetic::{negate, no_operator};
 use crate::libraries::{Run, lists, regex as patterns, two_variables};
 use crate::program::{
-    Attr, Base, Call, Comparison, Fold, Node, Overload, Pattern, PatternKind, Program, Step, StepKey,
+    Attr, Base, Call, Comparison, Compiled, Fold, Members, Node, Overload, Pattern, PatternKind, Program, Quantifier,
+    Step, StepKey,
 };
 use crate::types::Type;
-use crate::value::{EvalError, Key, List, Map, ObjectVal, PatchVal, Res, Val};
+use crate::value::{EvalError, List, Map, ObjectVal, PatchVal, Res, Val};
 use kubelith_meta::Value;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -80,6 +81,16 @@ impl<'a> Machine<'a> {
         if self.cost > self.limit { Err(EvalError::cost()) } else { Ok(()) }
     }
 
+    /// What is over the limit ends there, as if each was paid for itself.
+    #[inline]
+    fn pay_one_by_one(&mut self, times: u64) -> Result<(), EvalError> {
+        if self.cost.saturating_add(times) <= self.limit {
+            self.cost += times;
+            return Ok(());
+        }
+        (0..times).try_for_each(|_| self.pay(1))
+    }
+
     pub fn eval(&mut self, node: u32) -> Res<'a> {
         let program = self.program;
         match &program.nodes[node as usize] {
@@ -137,6 +148,7 @@ impl<'a> Machine<'a> {
             Node::Map { entries } => self.map(entries),
             Node::Struct { name, fields } => self.structure(name, fields),
             Node::Fold(fold) => self.fold(fold),
+            Node::Quantifier(quantifier) => self.quantifier(quantifier),
             Node::Append { accu, item } => self.append(*accu, *item),
             Node::Insert { accu, key, value } => self.insert(*accu, *key, *value),
             Node::InsertAll { accu, map } => self.insert_all(*accu, *map),
@@ -184,7 +196,10 @@ impl<'a> Machine<'a> {
         }
         match cost {
             Cost::Fixed(n) => self.pay(n),
-            other => self.pay(other.count(args, result)),
+            other => match other.crash(args) {
+                Some(crash) => Err(crash),
+                None => self.pay(other.count(args, result)),
+            },
         }
     }
 
@@ -210,9 +225,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn in_set(&mut self, a: u32, set: &std::collections::HashSet<Key>) -> Res<'a> {
+    fn in_set(&mut self, a: u32, set: &Members) -> Res<'a> {
         let val = self.eval(a)?;
-        Ok(Val::Bool(Key::of(&val)?.is_some_and(|key| set.contains(&key))))
+        set.has(&val).map(Val::Bool)
     }
 
     /// A path that is evaluated for itself.
@@ -350,7 +365,7 @@ impl<'a> Machine<'a> {
             StepKey::Const(key) => look_up(val, &borrow(key), step.test || optional)?,
             StepKey::Path(attr) => {
                 let key = self.resolve(attr)?;
-                check_key(&key)?;
+                check_path(&key, attr)?;
                 look_up(val, &key, step.test || optional)?
             }
             StepKey::Node(node) => {
@@ -371,28 +386,25 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The first argument that is an error ends the call without a cost.
     fn pattern(&mut self, pattern: &'a Pattern) -> Res<'a> {
-        let args = self.args(&pattern.args)?;
-        let result = match pattern.kind {
-            PatternKind::Matches => match args[0].as_str() {
-                Some(text) => Ok(Val::Bool(pattern.regex.is_match(text))),
+        let text = self.eval(pattern.args[0])?;
+        let most = pattern.args.get(2).map(|most| self.eval(*most)).transpose()?;
+        let result = match pattern.compiled() {
+            Compiled::Matcher(matcher) => match text.as_str() {
+                Some(text) => matcher.is_match(text).map(Val::Bool).map_err(EvalError::new),
                 None => Err(EvalError::no_overload()),
             },
-            PatternKind::Find => patterns::find(&pattern.regex, &args[0]),
-            PatternKind::FindAll => match args.get(2) {
-                None => patterns::find_all(&pattern.regex, &args[0], -1),
-                Some(Val::Int(most)) => patterns::find_all(&pattern.regex, &args[0], *most),
+            Compiled::Finder(finder) if pattern.kind == PatternKind::Find => patterns::find(finder, &text),
+            Compiled::Finder(finder) => match most {
+                None => patterns::find_all(finder, &text, -1),
+                Some(Val::Int(most)) => patterns::find_all(finder, &text, most),
                 Some(_) => Err(EvalError::no_overload()),
             },
+            Compiled::Failed(why) => Err(EvalError::new(why.clone())),
         };
-        let refs: Vec<Option<&Val<'a>>> = args.iter().map(Some).collect();
-        self.pay_call(pattern.cost, &refs, &result)?;
+        self.pay_call(pattern.cost, &[Some(&text), Some(&Val::Str(&pattern.text))], &result)?;
         result
-    }
-
-    /// Arguments up to the first error, which ends the call without a cost.
-    fn args(&mut self, nodes: &[u32]) -> Result<Vec<Val<'a>>, EvalError> {
-        nodes.iter().map(|node| self.eval(*node)).collect()
     }
 
     fn call(&mut self, call: &'a Call) -> Res<'a> {
@@ -533,48 +545,93 @@ impl<'a> Machine<'a> {
         let range = self.eval(fold.range)?;
         // A comprehension inside of another runs again and again; its variables start anew.
         self.locals[fold.accu as usize] = None;
+        self.each(&range, fold.iter, fold.iter2, |machine| machine.iterate(fold))?;
+        let result = self.eval(fold.result);
+        self.locals[fold.accu as usize] = None;
+        result
+    }
+
+    /// Gives the variables the elements one after the other, until a round says that it is over.
+    #[inline]
+    fn each(
+        &mut self,
+        range: &Val<'a>,
+        iter: u32,
+        iter2: Option<u32>,
+        mut round: impl FnMut(&mut Self) -> Result<bool, EvalError>,
+    ) -> Result<(), EvalError> {
         if let Some(list) = range.as_list() {
             for i in 0..list.len() {
-                match fold.iter2 {
+                match iter2 {
                     Some(iter2) => {
-                        self.locals[fold.iter as usize] = Some(Ok(Val::Int(i as i64)));
+                        self.locals[iter as usize] = Some(Ok(Val::Int(i as i64)));
                         self.locals[iter2 as usize] = Some(list.at(i));
                     }
-                    None => self.locals[fold.iter as usize] = Some(list.at(i)),
+                    None => self.locals[iter as usize] = Some(list.at(i)),
                 }
-                if !self.iterate(fold)? {
+                if !round(self)? {
                     break;
                 }
             }
         } else if let Some(map) = range.as_map() {
-            match fold.iter2 {
+            match iter2 {
                 Some(iter2) => {
                     for (key, value) in map.entries() {
-                        self.locals[fold.iter as usize] = Some(Ok(key));
+                        self.locals[iter as usize] = Some(Ok(key));
                         self.locals[iter2 as usize] = Some(value);
-                        if !self.iterate(fold)? {
+                        if !round(self)? {
                             break;
                         }
                     }
                 }
                 None => {
                     for key in map.keys() {
-                        self.locals[fold.iter as usize] = Some(Ok(key));
-                        if !self.iterate(fold)? {
+                        self.locals[iter as usize] = Some(Ok(key));
+                        if !round(self)? {
                             break;
                         }
                     }
                 }
             }
-        } else if fold.iter2.is_some() {
+        } else if iter2.is_some() {
             let message = format!("unsupported comprehension range type: {}", range.go_type());
             return Err(EvalError::new(message));
         } else {
             return Err(EvalError::new(format!("got '{}', expected iterable type", range.go_type())));
         }
-        let result = self.eval(fold.result);
-        self.locals[fold.accu as usize] = None;
-        result
+        Ok(())
+    }
+
+    /// Costs as much as the comprehension that it stands for: a condition and a step that look at the accumulator, and a
+    /// result that is the accumulator.
+    fn quantifier(&mut self, quantifier: &'a Quantifier) -> Res<'a> {
+        let range = self.eval(quantifier.range)?;
+        let Quantifier { iter, iter2, predicate, wins, .. } = *quantifier;
+        // `exists` has a `!` more in its condition.
+        let condition = if wins { 3 } else { 2 };
+        let mut decided = false;
+        let mut failed: Option<EvalError> = None;
+        self.each(&range, iter, iter2, |machine| {
+            machine.pay_one_by_one(condition)?;
+            if decided {
+                return Ok(false);
+            }
+            machine.pay(1)?;
+            match machine.eval(predicate) {
+                Ok(Val::Bool(answer)) if answer == wins => decided = true,
+                Ok(Val::Bool(_)) => {}
+                Err(e) if e.is_end() => return Err(e),
+                Err(e) => failed = failed.take().or(Some(e)),
+                Ok(_) => failed = failed.take().or_else(|| Some(EvalError::no_overload())),
+            }
+            Ok(true)
+        })?;
+        self.pay(1)?;
+        match failed {
+            _ if decided => Ok(Val::Bool(wins)),
+            Some(e) => Err(e),
+            None => Ok(Val::Bool(!wins)),
+        }
     }
 
     /// One round; false if the condition says that it is over.

@@ -11,7 +11,7 @@ use crate::types::Type;
 use crate::value::{Key, Val, double_to_int, double_to_uint};
 use kubelith_meta::{Head, Str};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 type Planned = Result<u32, String>;
 
@@ -281,8 +281,36 @@ impl Planner<'_> {
         self.scopes.push((fold.accu_var.clone(), accu));
         let result = self.node(fold.result);
         self.scopes.truncate(scope);
-        let result = result?;
-        Ok(self.add(Node::Fold(Box::new(Fold { range, accu, iter, iter2, condition, step, result }))))
+        let fold = Fold { range, accu, iter, iter2, condition, step, result: result? };
+        let node = match self.quantifier(&fold, init) {
+            Some(quantifier) => Node::Quantifier(Box::new(quantifier)),
+            None => Node::Fold(Box::new(fold)),
+        };
+        Ok(self.add(node))
+    }
+
+    /// `all` and `exists`. What a macro makes is all that can name its accumulator, so the predicate does not.
+    fn quantifier(&self, fold: &Fold, init: u32) -> Option<Quantifier> {
+        let node = |at: u32| &self.program.nodes[at as usize];
+        let is_accu = |at: u32| match node(at) {
+            Node::Attr(Attr { base: Base::Local(slot), path }) => *slot == fold.accu && path.is_empty(),
+            _ => false,
+        };
+        let (wins, predicate) = match (node(init), node(fold.condition), node(fold.step)) {
+            (Node::Const(Val::Bool(true)), Node::NotStrictlyFalse(going), Node::And(so_far, predicate))
+                if is_accu(*going) && is_accu(*so_far) =>
+            {
+                (false, *predicate)
+            }
+            (Node::Const(Val::Bool(false)), Node::NotStrictlyFalse(going), Node::Or(so_far, predicate))
+                if matches!(node(*going), Node::Not(found) if is_accu(*found)) && is_accu(*so_far) =>
+            {
+                (true, *predicate)
+            }
+            _ => return None,
+        };
+        let Fold { range, iter, iter2, .. } = *fold;
+        is_accu(fold.result).then_some(Quantifier { range, iter, iter2, predicate, wins })
     }
 
     /// The step of a comprehension; lists and maps grow where they are.
@@ -417,8 +445,9 @@ impl Planner<'_> {
         if let (Some(kind), Some(Node::Const(Val::Text(text)))) =
             (pattern, args.get(1).map(|node| &self.program.nodes[*node as usize]))
         {
-            let regex = kubelith_schema::go_regexp::compile(text)?;
-            return Ok(Node::Pattern(Box::new(Pattern { kind, regex, cost, args: args.into() })));
+            kubelith_schema::go_regexp::check(text)?;
+            let (text, compiled) = (text.clone(), OnceLock::new());
+            return Ok(Node::Pattern(Box::new(Pattern { kind, text, compiled, cost, args: args.into() })));
         }
         if let ("matches", [a, b]) = (name, args) {
             return Ok(Node::Matches(cost, *a, *b));
@@ -458,11 +487,20 @@ impl Planner<'_> {
         if list.is_empty() {
             return Some(Node::Const(Val::Bool(false)));
         }
-        let mut set = HashSet::new();
+        let mut members = Members::default();
+        let set = &mut members.others;
         for element in list.iter() {
             let element = element.ok()?;
             match &element {
-                Val::Bool(_) | Val::Str(_) | Val::Text(_) => {}
+                Val::Bool(_) => {}
+                Val::Str(text) => {
+                    members.texts.insert((*text).into());
+                    continue;
+                }
+                Val::Text(text) => {
+                    members.texts.insert(text.clone());
+                    continue;
+                }
                 Val::Double(d) => {
                     set.extend(double_to_int(*d).filter(|i| *i as f64 == *d).map(Key::Int));
                     set.extend(double_to_uint(*d).filter(|u| *u as f64 == *d).map(Key::Uint));
@@ -479,7 +517,7 @@ impl Planner<'_> {
             }
             set.extend(Key::of(&element).ok().flatten());
         }
-        Some(Node::InSet(item, set))
+        Some(Node::InSet(item, Box::new(members)))
     }
 }
 

@@ -7,14 +7,15 @@ use crate::env::Env;
 use crate::eval::{Activation, Machine};
 use crate::libraries::Run;
 use crate::libraries::arithmetic::Arith;
+use crate::libraries::regex::Finder;
 use crate::plan;
 use crate::stack::on_stack;
 use crate::types::Type;
 use crate::value::{EvalError, Key, Res, Val};
 use kubelith_meta::Head;
-use regex::Regex;
+use kubelith_schema::go_regexp::Matcher;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Expressions that are nested deeper run in a thread of their own, whose stack is made for it.
 pub(crate) const SHALLOW: u32 = 200;
@@ -53,7 +54,7 @@ pub(crate) enum Node {
     Compare(Comparison, Cost, u32, u32),
     In(Cost, u32, u32),
     /// `x in [1, 2]`.
-    InSet(u32, HashSet<Key>),
+    InSet(u32, Box<Members>),
     Size(u32),
     TypeOf(u32),
     Same(u32),
@@ -77,6 +78,8 @@ pub(crate) enum Node {
         fields: Box<[(Arc<str>, u32, bool)]>,
     },
     Fold(Box<Fold>),
+    /// `all` and `exists`: comprehensions whose accumulator is nothing but what is known so far.
+    Quantifier(Box<Quantifier>),
     /// `accu + x` in the step of a comprehension: the list grows in its place.
     Append {
         accu: u32,
@@ -92,6 +95,22 @@ pub(crate) enum Node {
         accu: u32,
         map: u32,
     },
+}
+
+/// Constants that a value may be one of.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    pub texts: HashSet<Arc<str>>,
+    pub others: HashSet<Key>,
+}
+
+impl Members {
+    pub fn has(&self, val: &Val<'_>) -> Result<bool, EvalError> {
+        if let Some(text) = val.as_str() {
+            return Ok(self.texts.contains(text));
+        }
+        Ok(Key::of(val)?.is_some_and(|key| self.others.contains(&key)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,9 +170,30 @@ pub(crate) struct Field {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub kind: PatternKind,
-    pub regex: Regex,
+    pub text: Arc<str>,
+    /// Made when it is first used: that takes longer than all else in a plan, and most rules are never run.
+    pub compiled: OnceLock<Compiled>,
     pub cost: Cost,
     pub args: Box<[u32]>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Compiled {
+    Matcher(Matcher),
+    Finder(Finder),
+    Failed(String),
+}
+
+impl Pattern {
+    pub fn compiled(&self) -> &Compiled {
+        self.compiled.get_or_init(|| {
+            let compiled = match self.kind {
+                PatternKind::Matches => Matcher::new(&self.text).map(Compiled::Matcher),
+                PatternKind::Find | PatternKind::FindAll => Finder::new(&self.text).map(Compiled::Finder),
+            };
+            compiled.unwrap_or_else(Compiled::Failed)
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +230,18 @@ pub(crate) struct Fold {
     pub condition: u32,
     pub step: u32,
     pub result: u32,
+}
+
+/// A comprehension that asks the same of each element, until one answer decides.
+#[derive(Debug)]
+pub(crate) struct Quantifier {
+    pub range: u32,
+    /// The slots of the variables.
+    pub iter: u32,
+    pub iter2: Option<u32>,
+    pub predicate: u32,
+    /// The answer that decides: false of `all`, true of `exists`.
+    pub wins: bool,
 }
 
 impl Program {

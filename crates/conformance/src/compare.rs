@@ -27,6 +27,11 @@ fn descend(want: Option<&Value>, got: Option<&Value>, path: String, out: &mut Ve
             }
         }
         (Some(Value::Array(want)), Some(Value::Array(got))) => {
+            let sorted = |list: &[Value]| match path.ends_with("managedFields") {
+                true => by_manager(list),
+                false => list.to_vec(),
+            };
+            let (want, got) = (sorted(want), sorted(got));
             for index in 0..want.len().max(got.len()) {
                 descend(want.get(index), got.get(index), format!("{path}[{index}]"), out);
             }
@@ -34,6 +39,16 @@ fn descend(want: Option<&Value>, got: Option<&Value>, path: String, out: &mut Ve
         (want, got) if want == got => {}
         (want, got) => out.push(Difference { path, want: want.cloned(), got: got.cloned() }),
     }
+}
+
+/// Managers are listed by the second of their last change: which of two comes first depends on whether a second passed
+/// between two requests.
+fn by_manager(list: &[Value]) -> Vec<Value> {
+    let mut sorted = list.to_vec();
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    sorted
+        .sort_by_cached_key(|entry| ["operation", "manager", "subresource", "apiVersion"].map(|key| text(entry, key)));
+    sorted
 }
 
 #[cfg(test)]
@@ -58,5 +73,8 @@ mod tests {
             ]
         );
         assert!(compare(&want, &want).is_empty());
+        let managers = |names: [&str; 2]| json!({"managedFields": names.map(|name| json!({"manager": name}))});
+        assert!(compare(&managers(["a", "b"]), &managers(["b", "a"])).is_empty(), "a second may have passed");
+        assert_eq!(compare(&managers(["a", "b"]), &managers(["a", "c"])).len(), 1);
     }
 }

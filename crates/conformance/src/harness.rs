@@ -112,6 +112,10 @@ impl Server {
                 Some(etcd)
             }
         };
+        // The exchanges were recorded without a kube-controller-manager.
+        if !launch.flags.iter().any(|flag| flag.starts_with("--controllers")) {
+            flags.push("--controllers=-*".to_owned());
+        }
         flags.extend_from_slice(&launch.flags);
         let log = dir.path().join("server.log");
         let begin = Instant::now();

@@ -22,7 +22,7 @@ pub struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
-        let info = request.carried().info.clone();
+        let info = request.context().info.clone();
         let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
             return self.next.handle(request);
         };

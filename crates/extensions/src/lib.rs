@@ -24,6 +24,7 @@ use handler::Link;
 use kubelith_auth::hook::Hooks;
 use kubelith_handlers::Limits;
 use kubelith_http::BoxHandler;
+use kubelith_meta::GroupResource;
 use kubelith_meta::time::Clock;
 use kubelith_openapi::OpenApi;
 use kubelith_openapi::discovery::Discovery;
@@ -33,7 +34,7 @@ use kubelith_server::controller::Running;
 use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::LoopbackClient;
-use kubelith_store::cache::Hub;
+use kubelith_store::cache::{Hub, ResourceCache};
 use serving::Table;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +90,12 @@ impl Extensions {
     /// Serves custom resources and passes on everything else.
     pub fn before(self: &Arc<Self>, next: BoxHandler) -> BoxHandler {
         Arc::new(Link { config: self.config.clone(), table: self.table.clone(), next })
+    }
+
+    /// The watch cache of a custom resource, which is filled if nobody asked for the resource yet.
+    pub async fn cache(&self, resource: &GroupResource) -> Option<Arc<ResourceCache>> {
+        let serving = self.table.get(resource).await.ok().flatten()?;
+        serving.built.storage().map(|endpoint| endpoint.resource.cache.clone())
     }
 
     /// Starts the controllers. What is answered settles when every definition that is stored was looked at.

@@ -24,6 +24,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn prepare_for_create(&self, _call: &Call, object: &mut Value) {
+        validation::tidy_defaults(object);
         let stored: Vec<Str> = storage_version(object).into_iter().collect();
         object.set_at(&["status"], Value::from([("storedVersions", stored)]));
     }
@@ -32,6 +33,7 @@ impl Strategy for DefinitionStrategy {
         if part != Part::Main {
             return;
         }
+        validation::tidy_defaults(object);
         // What objects may be stored as grows with the storage version; it shrinks only through the status.
         let Some(now) = storage_version(object).map(Value::String) else { return };
         let stored = object.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or(&[]);

@@ -1,14 +1,17 @@
 //! Feature gates: which parts of the API and the server are on. Read from `--feature-gates` once, then passed
 //! around as a value.
 
+mod effect;
 mod table;
 mod version;
 
+pub use effect::{ELSEWHERE, FIXED};
 pub use table::GATES;
 pub use version::VersionInfo;
 
 use kubelith_meta::text::parse_bool;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -149,12 +152,16 @@ impl FeatureGates {
                 return fail(format!("cannot set feature gate {name} to {on}, feature is locked to {default}"));
             }
             gates.warn(gate.name, state.stage, on);
+            gates.warn_of_fixed(gate.name, on);
             gates.set.insert(gate.name, on);
         }
         for (stage, on) in groups {
             let of_stage = |gate: &&Gate| gate.in_release(minor).is_some_and(|s| s.stage == stage && !s.locked);
             for gate in GATES.iter().filter(of_stage) {
-                gates.set.entry(gate.name).or_insert(on);
+                if let Entry::Vacant(unset) = gates.set.entry(gate.name) {
+                    unset.insert(on);
+                    gates.warn_of_fixed(gate.name, on);
+                }
             }
         }
         gates.check_needs()?;
@@ -181,6 +188,14 @@ impl FeatureGates {
             Stage::Alpha | Stage::Beta => return,
         };
         self.warnings.push(format!("feature gate {name}={on} is {kind} and will be removed in a future release"));
+    }
+
+    /// Nobody sets a gate in vain without being told.
+    fn warn_of_fixed(&mut self, name: &str, on: bool) {
+        if effect::fixed(name).is_some_and(|value| value != on) {
+            self.warnings
+                .push(format!("feature gate {name}={on} has no effect: this server behaves as with {name}={}", !on));
+        }
     }
 
     /// Asking for a gate that does not exist is a mistake in the program.
@@ -250,6 +265,25 @@ mod tests {
     #[test]
     fn the_table_is_sorted() {
         assert!(GATES.is_sorted_by(|a, b| a.name < b.name));
+    }
+
+    #[test]
+    fn every_gate_has_one_effect() {
+        assert!(ELSEWHERE.is_sorted() && FIXED.is_sorted());
+        let fixed = FIXED.iter().map(|(name, _)| name);
+        for name in ELSEWHERE.iter().chain(fixed) {
+            assert!(find(name).is_some(), "{name} is no gate");
+        }
+        assert!(FIXED.iter().all(|(name, _)| !ELSEWHERE.contains(name)));
+    }
+
+    #[test]
+    fn what_cannot_be_turned_is_told() {
+        let of = |text: &str| parse(text).unwrap().warnings;
+        let why = "has no effect: this server behaves as with CBORServingAndStorage=false";
+        assert_eq!(of("CBORServingAndStorage=true"), [format!("feature gate CBORServingAndStorage=true {why}")]);
+        assert_eq!(of("CBORServingAndStorage=false,WatchList=false,KubeletSeparateDiskGC=false"), [""; 0]);
+        assert!(of("AllAlpha=true").iter().any(|warning| warning.contains(why)));
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl Served {
 
 impl Handler for Api {
     fn handle(&self, request: Request) -> Reply {
-        let info = request.carried().info.as_ref();
+        let info = request.context().info.as_ref();
         if let Some(info) = info.filter(|i| i.is_resource_request && !i.path.starts_with("//")) {
             let version = GroupVersion::new(info.group.clone(), info.version.clone());
             if let Some(resources) = self.routes.versions.get(&version) {
@@ -216,7 +216,7 @@ pub struct Asked {
 /// Runs `work` for a request, and gives its errors and warnings the form in which clients get them. What it begins with
 /// is done at once: only what must wait becomes a future.
 pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answering, Status>) -> Reply {
-    let carried = request.carried();
+    let carried = request.context();
     let user = carried.user.clone().unwrap_or_default();
     let headers = Arc::new(request.headers().clone());
     let query = Query::parse(request.uri().query());
@@ -292,7 +292,8 @@ enum Route {
 /// Finds what a path and method mean, by the descriptor alone.
 fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, Status> {
     let namespaced = served.descriptor.scope == Scope::Namespaced;
-    let in_namespace = !info.namespace.is_empty();
+    // A path may name a namespace and leave it empty: that is the route of one namespace all the same.
+    let in_namespace = !info.namespace.is_empty() || (namespaced && info.path.contains("/namespaces//"));
     // A namespace path for a cluster resource, but for `/namespaces/x` itself, leads nowhere.
     if !namespaced && in_namespace && (served.descriptor.plural != "namespaces" || is_below_namespace(info)) {
         return Err(no_such_resource());

@@ -47,7 +47,7 @@ impl Context {
     }
 
     pub fn wants_gzip(&self) -> bool {
-        kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
+        self.endpoint.limits.compresses && kubelith_codec::gzip::accepted(self.header(ACCEPT_ENCODING))
     }
 
     /// Notes what was sent, for the audit log.
@@ -72,6 +72,7 @@ impl Context {
         let descriptor = &self.endpoint.resource.descriptor;
         let namespaced = self.endpoint.resource.namespaced();
         Call {
+            verb: self.info.verb.clone(),
             user: self.user.clone(),
             resource: descriptor.group_resource(),
             version: self.info.version.clone(),

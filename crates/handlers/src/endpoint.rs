@@ -1,8 +1,9 @@
 //! One resource at one version, as the verbs serve it.
 
 use super::body::Decoder;
-use super::facet::Facet;
+use super::subresource_view::SubresourceView;
 use crate::cells::Cells;
+use crate::options::InitialEvents;
 use kubelith_codec::negotiate::Format;
 use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
@@ -15,7 +16,7 @@ use std::time::Duration;
 pub struct Endpoint {
     pub resource: Arc<Resource>,
     /// Set if this is a view of the resource's objects, of the kind below.
-    pub facet: Option<Arc<dyn Facet>>,
+    pub view: Option<Arc<dyn SubresourceView>>,
     /// Index into the descriptor's versions.
     pub version_index: usize,
     pub kind: GroupVersionKind,
@@ -66,11 +67,20 @@ pub struct Limits {
     pub min_request_timeout: Duration,
     /// Objects of a collection that are deleted at the same time.
     pub delete_collection_workers: usize,
+    /// Large answers are compressed for who takes that (APIResponseCompression).
+    pub compresses: bool,
+    pub initial_events: InitialEvents,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { body_bytes: 3 << 20, min_request_timeout: Duration::from_secs(1800), delete_collection_workers: 1 }
+        Limits {
+            body_bytes: 3 << 20,
+            min_request_timeout: Duration::from_secs(1800),
+            delete_collection_workers: 1,
+            compresses: true,
+            initial_events: InitialEvents::Served,
+        }
     }
 }
 
@@ -85,17 +95,17 @@ impl Endpoint {
 
     /// Schema of what is sent and received here.
     pub fn schema(&self) -> &TypedSchema {
-        self.facet.as_ref().map_or(&self.version().schema, |facet| facet.schema())
+        self.view.as_ref().map_or(&self.version().schema, |view| view.schema())
     }
 
     /// Columns of a table of what is sent here.
     pub fn columns(&self) -> &[Column] {
-        self.facet.as_ref().map_or(&self.version().columns, |facet| facet.columns())
+        self.view.as_ref().map_or(&self.version().columns, |view| view.columns())
     }
 
     /// The kind of the stored object, at the version in the URL.
     pub fn object_kind(&self) -> GroupVersionKind {
-        if self.facet.is_none() { self.kind.clone() } else { self.resource.descriptor.gvk(self.version_name()) }
+        if self.view.is_none() { self.kind.clone() } else { self.resource.descriptor.gvk(self.version_name()) }
     }
 
     pub fn list_kind(&self) -> &Str {

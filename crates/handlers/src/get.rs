@@ -17,8 +17,8 @@ pub async fn get(cx: Arc<Context>) -> Result<Response, Status> {
     let call = cx.call(Mode::Real);
     let found = cx.endpoint.resource.get(&call, at).await?;
     let object = found.ok_or_else(|| Status::not_found(&call.resource, &call.name))?;
-    if let Some(facet) = &cx.endpoint.facet {
-        let view = views::view_of(&cx, &object, &**facet).await?;
+    if let Some(view) = &cx.endpoint.view {
+        let view = views::view_of(&cx, &object, &**view).await?;
         return output::value(&cx, &negotiated, StatusCode::OK, view);
     }
     output::cached(&cx, &negotiated, &object).await

@@ -8,7 +8,6 @@ mod continue_token;
 mod create;
 mod delete;
 pub mod endpoint;
-pub mod facet;
 pub mod fields;
 mod get;
 pub mod list;
@@ -17,6 +16,7 @@ pub mod output;
 mod patch;
 pub mod scale;
 mod selection;
+pub mod subresource_view;
 pub mod table;
 mod to_end;
 pub mod typed;
@@ -47,7 +47,7 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
     match verb {
         "get" => read_one(cx),
         "list" | "watch" => {
-            let options = match options::ListOptions::parse(&cx.query) {
+            let options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events) {
                 Ok(options) => options,
                 Err(status) => return Answer::Ready(Err(status)),
             };

@@ -49,6 +49,13 @@ fn parse_int(text: &str) -> Result<i64, Status> {
     })
 }
 
+/// Whether watches may ask for the state at their start (WatchList).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InitialEvents {
+    Served,
+    Refused,
+}
+
 #[derive(Debug, Clone)]
 pub struct ListOptions {
     pub labels: LabelSelector,
@@ -72,7 +79,7 @@ pub enum VersionMatch {
 }
 
 impl ListOptions {
-    pub fn parse(query: &Query) -> Result<ListOptions, Status> {
+    pub fn parse(query: &Query, initial_events: InitialEvents) -> Result<ListOptions, Status> {
         let bad = |e: kubelith_meta::selector::SelectorError| Status::bad_request(e.to_string());
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or("")).map_err(bad)?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or("")).map_err(bad)?;
@@ -90,6 +97,7 @@ impl ListOptions {
             send_initial_events: query.bool("sendInitialEvents"),
         };
         let mut version_match = query.text("resourceVersionMatch");
+        let asks = options.send_initial_events.is_some();
         // A legacy watch "from any state" is the same as asking for the initial events.
         if options.watch
             && options.send_initial_events.is_none()
@@ -99,8 +107,11 @@ impl ListOptions {
             options.send_initial_events = Some(true);
             version_match = "NotOlderThan".into();
         }
-        let errors =
-            if options.watch { options.validate_watch(&version_match) } else { options.validate_list(&version_match) };
+        let errors = if options.watch {
+            options.validate_watch(&version_match, asks && initial_events == InitialEvents::Refused)
+        } else {
+            options.validate_list(&version_match)
+        };
         if !errors.is_empty() {
             let kind = GroupKind { group: "meta.k8s.io".into(), kind: "ListOptions".into() };
             return Err(Status::invalid(&kind, "", &errors));
@@ -141,7 +152,7 @@ impl ListOptions {
         errors
     }
 
-    fn validate_watch(&self, version_match: &str) -> ErrorList {
+    fn validate_watch(&self, version_match: &str, asks_in_vain: bool) -> ErrorList {
         let mut errors = ErrorList::default();
         let path = Path::new("resourceVersionMatch");
         if self.send_initial_events.is_some() && version_match != "NotOlderThan" {
@@ -149,6 +160,10 @@ impl ListOptions {
                 &path,
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
+        }
+        if asks_in_vain {
+            let detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            errors.push(Error::forbidden(&Path::new("sendInitialEvents"), detail));
         }
         if !version_match.is_empty() {
             if self.send_initial_events.is_none() {

@@ -41,7 +41,7 @@ pub fn written(
 /// Whether the client wants an object just as it is cached.
 pub fn wants_cached_json(cx: &Context, output: &Output) -> bool {
     let is_plain = output.convert.is_none() && output.format == Format::Json && !cx.pretty() && !output.pretty;
-    is_plain && cx.endpoint.facet.is_none() && views::has_native_cache(cx)
+    is_plain && cx.endpoint.view.is_none() && views::has_native_cache(cx)
 }
 
 /// An object as it is cached.
@@ -69,7 +69,7 @@ pub fn value(cx: &Context, output: &Output, code: StatusCode, object: Value) -> 
 
 fn not_a_list(cx: &Context, target: &str) -> Status {
     let is_custom = !cx.endpoint.formats.contains(&Format::Protobuf);
-    if is_custom && cx.endpoint.facet.is_none() {
+    if is_custom && cx.endpoint.view.is_none() {
         return Status::unknown("content is not a list");
     }
     if is_custom {
@@ -90,7 +90,7 @@ pub fn wrong_shape(message: String) -> Status {
 
 /// A body, compressed if it is large and the client takes that.
 pub fn bytes(cx: &Context, code: StatusCode, format: Format, body: Bytes) -> Response {
-    let gzipped = gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
+    let gzipped = cx.endpoint.limits.compresses && gzip::applies(cx.header(http::header::ACCEPT_ENCODING), body.len());
     let body = if gzipped { Bytes::from(gzip::compress(&body)) } else { body };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = code;

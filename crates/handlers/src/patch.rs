@@ -129,18 +129,18 @@ struct Patch<'a> {
 impl Change for Patch<'_> {
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
-            let met = match existing {
-                Some(existing) => Some(self.cx.meet(existing).await?),
+            let target = match existing {
+                Some(existing) => Some(self.cx.write_target(existing).await?),
                 None => None,
             };
-            let mut object = match (met.as_ref().map(|m| &*m.live), self.kind) {
+            let mut object = match (target.as_ref().map(|m| &*m.live), self.kind) {
                 (live, Kind::Apply) => self.apply_fields(live)?,
                 (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
                 (Some(live), Kind::Strategic) => self.strategic(live)?,
                 (Some(live), Kind::Json | Kind::Merge) => self.generic(live)?,
             };
             self.check_identity(existing, &mut object)?;
-            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
+            let mut object = self.cx.admit(self.call, object, existing, target, &self.options.object).await?;
             dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
             self.ownership.settle(&mut object);
             Ok(object)

@@ -2,7 +2,7 @@
 //! object these are.
 
 use super::endpoint::{By, FieldTracker};
-use super::facet::Facet;
+use super::subresource_view::SubresourceView;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
 use kubelith_merge::fieldset;
 use kubelith_merge::managers::{FieldManager, ScaleHandler};
@@ -149,7 +149,7 @@ impl Scale {
     }
 }
 
-impl Facet for Scale {
+impl SubresourceView for Scale {
     fn schema(&self) -> &TypedSchema {
         &self.schema
     }

@@ -94,14 +94,14 @@ impl Change for Replace<'_> {
         Box::pin(async move {
             let mut object = self.object.clone();
             dedup_owners(self.cx, &mut object, Owners::AsSent);
-            let met = match existing {
-                Some(existing) => Some(self.cx.meet(existing).await?),
+            let target = match existing {
+                Some(existing) => Some(self.cx.write_target(existing).await?),
                 None => None,
             };
-            let live = met.as_ref().map(|met| &*met.live);
+            let live = target.as_ref().map(|target| &*target.live);
             let mut object = self.cx.track(live, object, self.options, self.ambiguous);
             self.ownership.settle(&mut object);
-            let mut object = self.cx.admit(self.call, object, existing, met, &self.options.object).await?;
+            let mut object = self.cx.admit(self.call, object, existing, target, &self.options.object).await?;
             dedup_owners(self.cx, &mut object, Owners::AsAdmitted);
             Ok(object)
         })

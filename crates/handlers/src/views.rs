@@ -1,7 +1,7 @@
 //! Objects as clients of one version see them: cached bytes where they are that already, other forms made once.
 
 use super::context::Context;
-use super::facet::Facet;
+use super::subresource_view::SubresourceView;
 use crate::cells::Cells;
 use bytes::Bytes;
 use kubelith_codec::json;
@@ -41,10 +41,10 @@ pub async fn value_of(cx: &Context, cached: &CachedObject) -> Result<Value, Stat
 }
 
 /// What the endpoint's view shows of the object.
-pub async fn view_of(cx: &Context, cached: &CachedObject, facet: &dyn Facet) -> Result<Value, Status> {
+pub async fn view_of(cx: &Context, cached: &CachedObject, view: &dyn SubresourceView) -> Result<Value, Status> {
     cx.endpoint.resource.readable(cached)?;
     let object = json::parse(&cached.json()).map_err(Status::internal_error)?;
-    facet.read(&cx.to_request_version(object).await?)
+    view.read(&cx.to_request_version(object).await?)
 }
 
 /// The object as enveloped protobuf.

@@ -44,7 +44,7 @@ impl AuditId {
 
 /// All that filters know of a request.
 #[derive(Default)]
-pub struct Carried {
+pub struct RequestContext {
     pub connection: Option<Arc<ConnectionInfo>>,
     pub audit_id: Option<AuditId>,
     pub received: Option<Received>,
@@ -67,43 +67,43 @@ pub struct Carried {
 impl Request {
     /// What the request is about. Set by the first filters.
     pub fn info(&self) -> &Arc<RequestInfo> {
-        self.carried().info.as_ref().expect("the request info filter runs before everything that asks for it")
+        self.context().info.as_ref().expect("the request info filter runs before everything that asks for it")
     }
 
     /// Who asks. Set by the authentication filter.
     pub fn user(&self) -> Option<&Arc<User>> {
-        self.carried().user.as_ref()
+        self.context().user.as_ref()
     }
 
     pub fn received(&self) -> Received {
-        self.carried().received.unwrap_or_else(Received::now)
+        self.context().received.unwrap_or_else(Received::now)
     }
 
     pub fn audit_id(&self) -> &str {
-        self.carried().audit_id.as_ref().map_or("", |id| id.truncated())
+        self.context().audit_id.as_ref().map_or("", |id| id.truncated())
     }
 
     pub fn deadline(&self) -> Option<Instant> {
-        self.carried().deadline
+        self.context().deadline
     }
 
     /// Collects warnings for the answer's headers.
     pub fn warnings(&self) -> Warnings {
-        self.carried().warnings.clone().unwrap_or_default()
+        self.context().warnings.clone().unwrap_or_default()
     }
 
     pub fn latency(&self) -> Option<&Latency> {
-        self.carried().latency.as_ref()
+        self.context().latency.as_ref()
     }
 
     /// Its record in the audit log, if it is kept.
     pub fn audit(&self) -> Option<&Arc<AuditContext>> {
-        self.carried().audit.as_ref()
+        self.context().audit.as_ref()
     }
 
     /// The socket it came by; `None` from the loopback client.
     pub fn connection(&self) -> Option<&Arc<ConnectionInfo>> {
-        self.carried().connection.as_ref()
+        self.context().connection.as_ref()
     }
 
     /// A header as text; empty if absent or not text.

@@ -1,6 +1,6 @@
 //! The types that flow through the chains: requests, responses, handlers, bodies.
 
-use crate::context::Carried;
+use crate::context::RequestContext;
 use crate::upload::Upload;
 use bytes::Bytes;
 use futures::Stream;
@@ -19,16 +19,16 @@ pub type Reply = kubelith_auth::Answer<'static, Response>;
 /// A request, and what filters leave with it for those behind them.
 pub struct Request {
     http: http::Request<RequestBody>,
-    carried: Box<Carried>,
+    context: Box<RequestContext>,
 }
 
 impl Request {
-    pub fn carried(&self) -> &Carried {
-        &self.carried
+    pub fn context(&self) -> &RequestContext {
+        &self.context
     }
 
-    pub fn carried_mut(&mut self) -> &mut Carried {
-        &mut self.carried
+    pub fn context_mut(&mut self) -> &mut RequestContext {
+        &mut self.context
     }
 
     pub fn into_parts(self) -> (http::request::Parts, RequestBody) {
@@ -42,7 +42,7 @@ impl Request {
 
 impl From<http::Request<RequestBody>> for Request {
     fn from(http: http::Request<RequestBody>) -> Request {
-        Request { http, carried: Box::default() }
+        Request { http, context: Box::default() }
     }
 }
 

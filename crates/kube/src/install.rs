@@ -2,9 +2,10 @@
 
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
+use crate::defaults::Defaults;
 use crate::emulation::Emulation;
 use crate::services::{ServiceNetwork, Services};
-use crate::strategies;
+use crate::strategies::Host;
 use futures::future::BoxFuture;
 use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -25,6 +26,7 @@ use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Type
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
+use kubelith_validation::Env;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,6 +51,8 @@ pub struct Install {
     pub emulation: Emulation,
     /// Strategies of kinds that a layer above looks after, by group and plural.
     pub strategies: HashMap<(Str, Str), Arc<dyn Strategy>>,
+    /// What rules know of the server.
+    pub env: Arc<Env>,
     /// Whether a feature gate is on.
     pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
@@ -86,6 +90,7 @@ impl Install {
             runtime_config: RuntimeConfig::default(),
             emulation: Emulation::default(),
             strategies: HashMap::new(),
+            env: Arc::new(Env::default()),
             gates: Arc::new(|gate| FeatureGates::default().enabled(gate)),
         }
     }
@@ -117,6 +122,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         config.stored_as,
         &config.registry,
     );
+    let defaults = Defaults::new(config.catalog, &*config.gates);
     let mut routes = Routes::default();
     let mut resources = Resources::default();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
@@ -127,14 +133,18 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &services, descriptor, &on).await?),
+            true => Some(resource(&config, &defaults, &services, descriptor, &on).await?),
             false => None,
         };
         for index in on {
             let version = descriptor.versions[index].name.clone();
             let gv = GroupVersion::new(descriptor.group.clone(), version);
             let endpoint = resource.as_ref().map(|r| Arc::new(endpoint(&config, r, index)));
-            discovered.entry(gv.clone()).or_default().push(Discovered::of(descriptor, index));
+            let mut entry = Discovered::of(descriptor, index);
+            if !(config.gates)("StorageVersionHash") {
+                entry.stored_as = None;
+            }
+            discovered.entry(gv.clone()).or_default().push(entry);
             let served = Served {
                 descriptor: descriptor.clone(),
                 version_index: index,
@@ -155,7 +165,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             resources.insert((descriptor.group.clone(), descriptor.plural.clone()), resource);
         }
     }
-    crate::actions::install(&mut routes);
+    crate::actions::install(&mut routes, &config.env);
     let discovery = config.catalog.apis().iter().filter_map(|api| {
         let found = discovered.remove(&api.gv)?;
         Some(Entry {
@@ -171,17 +181,19 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
 
 async fn resource(
     config: &Install,
+    defaults: &Defaults,
     services: &Arc<Services>,
     descriptor: &Arc<Descriptor>,
     on: &[usize],
 ) -> Result<Arc<Resource>, StoreError> {
+    let host = Host { env: config.env.clone(), defaults, gates: &*config.gates };
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
-        ("", "services") => strategies::of_services(services, &*config.gates),
+        ("", "services") => host.strategy_of_services(services),
         ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
-            strategies::of_claims(plural, &config.objects, &*config.gates)
+            host.strategy_of_claims(plural, &config.objects)
         }
-        (group, plural) => strategies::of(group, plural, &*config.gates),
+        (group, plural) => host.strategy(group, plural),
     });
     let working = match strategy.working_version() {
         Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
@@ -213,6 +225,7 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let (group, plural) = (&descriptor.group, &descriptor.plural);
     let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
     let inner = crate::params::guard(group, plural, &access.authorizer, &config.objects, inner);
+    let inner = crate::claims::guard((group, plural), &*config.gates, &access.authorizer, inner);
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
@@ -221,7 +234,7 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
     let kind = resource.descriptor.gvk(&version.name);
     Endpoint {
         resource: resource.clone(),
-        facet: None,
+        view: None,
         version_index: index,
         kind: kind.clone(),
         formats: BUILT_IN,
@@ -245,7 +258,7 @@ fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(St
     let schema = config.catalog.kind_schema(&kind)?;
     let scale = Scale::of(&resource.descriptor, index, schema.clone())?;
     let endpoint = Endpoint {
-        facet: Some(Arc::new(scale)),
+        view: Some(Arc::new(scale)),
         kind: kind.clone(),
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
         fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),

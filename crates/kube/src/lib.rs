@@ -7,6 +7,7 @@ pub mod actions;
 pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
+mod claims;
 pub mod connect;
 pub mod defaults;
 mod emulation;

@@ -1,16 +1,17 @@
 //! Metrics of admission: how long plugins and phases take, and what Pod Security decides.
 
 use kubelith_admission::{
-    Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, Power, SecurityMode, Timer,
+    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
+    SecurityMode, Timer,
 };
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
-use kubelith_observe::metrics::prometheus::{Histogram, HistogramVec, IntCounterVec, Registry};
+use kubelith_observe::metrics::prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Opts, Registry};
 use kubelith_observe::metrics::{counters, histograms, register};
 use kubelith_registry::admission::Operation;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const STEP: &str = "apiserver_admission_step_admission_duration_seconds";
 const CONTROLLER: &str = "apiserver_admission_controller_admission_duration_seconds";
@@ -23,6 +24,105 @@ pub struct AdmissionMetrics {
     evaluations: IntCounterVec,
     exemptions: IntCounterVec,
     webhooks: WebhookMetrics,
+    policies: PolicyMetrics,
+    manifests: ManifestMetrics,
+}
+
+/// What is counted of policies.
+struct PolicyMetrics {
+    validating: (IntCounterVec, HistogramVec),
+    mutating: (IntCounterVec, HistogramVec),
+}
+
+impl PolicyMetrics {
+    fn new(registry: &Registry) -> PolicyMetrics {
+        let of = |kind: &str, labels: &[&str]| {
+            let checks = format!("apiserver_{kind}_admission_policy_check_total");
+            let times = format!("apiserver_{kind}_admission_policy_check_duration_seconds");
+            (
+                counters(registry, &checks, "Expressions of admission policies, by what came of them.", labels),
+                histograms(
+                    registry,
+                    &times,
+                    "Time of expressions of admission policies, by what came of them.",
+                    &[0.0000005, 0.001, 0.01, 0.1, 1.0],
+                    labels,
+                ),
+            )
+        };
+        PolicyMetrics {
+            validating: of("validating", &["policy", "policy_binding", "error_type", "enforcement_action"]),
+            mutating: of("mutating", &["policy", "policy_binding", "error_type"]),
+        }
+    }
+
+    fn count(&self, check: PolicyCheck<'_>) {
+        let error = match check.error {
+            CheckError::None => "no_error",
+            CheckError::Compile => "compile_error",
+            CheckError::OutOfBudget => "out_of_budget",
+            CheckError::Invalid => "invalid_error",
+        };
+        let labels = [check.policy, check.binding, error, check.action];
+        let ((checks, times), labels) = match check.power {
+            Power::Validating => (&self.validating, &labels[..]),
+            Power::Mutating => (&self.mutating, &labels[..3]),
+        };
+        checks.with_label_values(labels).inc();
+        times.with_label_values(labels).observe(check.time.as_secs_f64());
+    }
+}
+
+/// What is counted of manifests.
+struct ManifestMetrics {
+    reloads: IntCounterVec,
+    last: GaugeVec,
+    info: GaugeVec,
+    /// Which server it is, without saying so.
+    server: String,
+    /// The hash that is shown of each plugin.
+    shown: Mutex<HashMap<&'static str, String>>,
+}
+
+impl ManifestMetrics {
+    fn new(registry: &Registry, server_id: &str) -> ManifestMetrics {
+        let name = |what: &str| format!("apiserver_manifest_admission_config_controller_{what}");
+        let gauges = |what: &str, help: &str, labels: &[&str]| {
+            let vec = GaugeVec::new(Opts::new(name(what), help), labels).expect("names and labels are well-formed");
+            register(registry, vec.clone());
+            vec
+        };
+        let labels = &["status", "plugin", "apiserver_id_hash"];
+        ManifestMetrics {
+            reloads: counters(registry, &name("automatic_reloads_total"), "Reads of manifests, by outcome.", labels),
+            last: gauges(
+                "automatic_reload_last_timestamp_seconds",
+                "When manifests were last read, by outcome.",
+                labels,
+            ),
+            info: gauges(
+                "last_config_info",
+                "A hash of the manifests in force.",
+                &["plugin", "apiserver_id_hash", "hash"],
+            ),
+            server: crate::access::metrics::hash(server_id.as_bytes()),
+            shown: Mutex::default(),
+        }
+    }
+
+    fn read(&self, plugin: &'static str, hash: Option<&str>) {
+        let labels = [if hash.is_some() { "success" } else { "failure" }, plugin, &self.server];
+        self.reloads.with_label_values(&labels).inc();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last.with_label_values(&labels).set(now.as_secs_f64());
+        let Some(hash) = hash else { return };
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = shown.insert(plugin, hash.to_owned()) {
+            // It may be the same one.
+            let _ = self.info.remove_label_values(&[plugin, &self.server, &before]);
+        }
+        self.info.with_label_values(&[plugin, &self.server, hash]).set(1.0);
+    }
 }
 
 /// What is counted of webhooks, and of the conditions under which they are asked.
@@ -109,7 +209,8 @@ fn condition_type(power: Power) -> &'static str {
 const MAX_CODE: u16 = 600;
 
 impl AdmissionMetrics {
-    pub fn new(registry: &Registry) -> AdmissionMetrics {
+    /// `server_id` tells servers apart that share a store.
+    pub fn new(registry: &Registry, server_id: &str) -> AdmissionMetrics {
         let times = histograms(
             registry,
             STEP,
@@ -141,6 +242,8 @@ impl AdmissionMetrics {
                 &["request_operation", "resource", "subresource"],
             ),
             webhooks: WebhookMetrics::new(registry),
+            policies: PolicyMetrics::new(registry),
+            manifests: ManifestMetrics::new(registry, server_id),
         };
         // The usual ones are there from the start.
         for operation in ["create", "update"] {
@@ -221,6 +324,14 @@ impl Observer for AdmissionMetrics {
         if failures > 0 {
             self.webhooks.condition_errors.with_label_values(&labels).inc_by(failures as u64);
         }
+    }
+
+    fn policy_checked(&self, check: PolicyCheck<'_>) {
+        self.policies.count(check);
+    }
+
+    fn manifests_read(&self, plugin: &'static str, hash: Option<&str>) {
+        self.manifests.read(plugin, hash);
     }
 
     fn excluded_by_conditions(&self, name: &str, kind: &'static str, power: Power, operation: Operation) {

@@ -56,9 +56,12 @@ impl Certificates {
     /// The options with our own authorities where they are in use: for clients, and for the front proxy by which
     /// extension servers know this server.
     pub fn complete(&self, mut options: Options) -> Options {
+        let ours = self.pki.as_ref().filter(|pki| pki.has(Part::Serving));
+        options.serving.root_ca_file = Some(ours.map_or_else(|| self.serving.cert.clone(), Pki::ca_cert));
         let Some(pki) = &self.pki else { return options };
         if pki.has(Part::Admin) {
             options.authentication.client_ca_file = Some(pki.ca_cert());
+            options.authentication.client_authority = Some(CertKeyFiles { cert: pki.ca_cert(), key: pki.ca_key() });
         }
         if pki.has(Part::FrontProxy) {
             options.aggregator.client_certificate =

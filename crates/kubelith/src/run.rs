@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
 use crate::{audit, chain};
+use kubelith_auth::impersonation::Modes;
 use kubelith_cel::device::Gates;
 use kubelith_cel::env::Libraries;
 use kubelith_listen::{HttpOptions, Listener, bind};
@@ -39,7 +40,6 @@ const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
-    kubelith_validation::allow_privileged(options.admission.allow_privileged);
     kubelith_validation::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
@@ -161,7 +161,10 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
 
     let socket = bind(&options.serving.bind)
         .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
-    let http = HttpOptions { max_streams_per_connection: options.serving.max_streams_per_connection };
+    let http = HttpOptions {
+        max_streams_per_connection: options.serving.max_streams_per_connection,
+        park_idle: options.serving.park_idle,
+    };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&certificates, &listener)?;
     server.run(listener, stop).await.map_err(|e| e.to_string())
@@ -207,6 +210,10 @@ fn server_config(
                 proxy_headers: setup.proxy_headers(),
             },
             authorizer: access.authorizer.clone(),
+            impersonation: match options.features.enabled("ConstrainedImpersonation") {
+                true => Modes::All,
+                false => Modes::Unconstrained,
+            },
             tracer: None,
             audit,
             service_quality: flow_control.service_quality(),

@@ -1,4 +1,4 @@
-//! Where the state of connections goes that were put aside.
+//! Freeing the state of parked connections.
 //!
 //! A state is tens of kilobytes in a few blocks. Connections wander between the runtime's threads, and memory that one
 //! thread has taken and another one gives up is not free before the first one looks for blocks of that size again:

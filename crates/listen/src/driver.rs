@@ -36,7 +36,7 @@ const FIRST: Pace = Pace { check: Duration::from_secs(3), quiet: Duration::from_
 /// As above where many are served: when thousands come at a time, as after a restart, few of them need their state at
 /// the same time.
 const CROWDED: Pace = Pace { check: Duration::from_secs(1), quiet: Duration::from_millis(500) };
-/// Of one that was parked before: one that speaks up now and then is not taken up and put aside each time.
+/// Of one that was parked before: one that is used now and then is not parked after each request.
 const AGAIN: Pace = Pace { check: Duration::from_secs(6), quiet: Duration::from_secs(2) };
 /// Connections that are served at a time; states of so many take some 10 MB.
 const CROWD: usize = 256;
@@ -57,7 +57,7 @@ pub(super) struct Driver<P: Protocol> {
     entry: Entry,
     activity: Arc<Activity>,
     leaving_since: Option<Instant>,
-    /// The client was asked for what it takes to put the connection aside.
+    /// The client was asked to prepare for parking (to empty its HPACK table).
     asked: bool,
     /// How much was sent when the client's windows were seen to be closed, and since when they are.
     stopped: Option<(u64, Instant)>,
@@ -105,13 +105,13 @@ impl<P: Protocol> Driver<P> {
     fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
             State::Waiting(stream, parked) => {
-                let stirs = parked.as_mut().is_some_and(|parked| P::poll_stirs(parked, cx).is_ready());
-                if !stirs && self.activity.has_unflushed() {
+                let is_ready = parked.as_mut().is_some_and(|parked| P::poll_answer_ready(parked, cx).is_ready());
+                if !is_ready && self.activity.has_unflushed() {
                     // A failure shows at the next read.
                     let _ = Pin::new(&mut *stream).poll_flush(cx);
                 }
-                let spoke = if stirs { Ok(true) } else { ready!(stream.poll_first_bytes(cx)) };
-                if parked.is_some() && !stirs && matches!(spoke, Ok(true)) && P::answers_aside(stream, cx) {
+                let spoke = if is_ready { Ok(true) } else { ready!(stream.poll_first_bytes(cx)) };
+                if parked.is_some() && !is_ready && matches!(spoke, Ok(true)) && P::answers_parked(stream, cx) {
                     return Poll::Ready(());
                 }
                 if let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
@@ -197,7 +197,8 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn next_look(&self, when: Instant) -> Instant {
-        let may_park = matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
+        let may_park =
+            self.shared.options.park_idle && matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
         if may_park && (P::PARKS_BUSY || !self.activity.is_busy()) {
             when.min(Instant::now() + self.pace().check)
         } else {
@@ -210,12 +211,13 @@ impl<P: Protocol> Driver<P> {
         let quiet = self.pace().quiet;
         let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
         self.asked = false;
-        if self.leaving_since.is_some() || !P::is_quiet(&self.activity, quiet) {
+        let may_park = self.shared.options.park_idle && self.leaving_since.is_none();
+        if !may_park || !P::is_quiet(&self.activity, quiet) {
             return false;
         }
         let parked = P::poll_park(conn, cx);
         self.asked = parked.is_none();
-        parked.is_some_and(|parked| self.put_aside(parked, cx))
+        parked.is_some_and(|parked| self.park_stream(parked, cx))
     }
 
     /// As `park`, when the client was asked for what that takes: it need not wait for the next look at the clock.
@@ -226,13 +228,13 @@ impl<P: Protocol> Driver<P> {
         }
         let Some(parked) = P::park_as_agreed(conn) else { return false };
         self.asked = false;
-        self.put_aside(parked, cx)
+        self.park_stream(parked, cx)
     }
 
-    fn put_aside(&mut self, parked: P::Parked, cx: &mut Context<'_>) -> bool {
+    fn park_stream(&mut self, parked: P::Parked, cx: &mut Context<'_>) -> bool {
         let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
         self.served = None;
-        match P::put_aside(conn, &self.shared.disposal) {
+        match P::park_stream(conn, &self.shared.disposal) {
             Some(stream) if !stream.has_unread() => {
                 self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
                 self.state = State::Waiting(stream, Some(parked));
@@ -253,7 +255,7 @@ impl<P: Protocol> Driver<P> {
         if matches!(self.state, State::Waiting(..))
             && let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
         {
-            match parked.filter(|_| P::BIDS_FAREWELL) {
+            match parked.filter(|_| P::SENDS_GOAWAY) {
                 Some(parked) => self.serve(stream, Some(parked)),
                 None => self.state = State::Closing(stream),
             }

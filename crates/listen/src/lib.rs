@@ -40,11 +40,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     pub max_streams_per_connection: u32,
+    /// Idle connections give up their protocol's state until they are used again.
+    pub park_idle: bool,
 }
 
 impl Default for HttpOptions {
     fn default() -> HttpOptions {
-        HttpOptions { max_streams_per_connection: DEFAULT_MAX_STREAMS }
+        HttpOptions { max_streams_per_connection: DEFAULT_MAX_STREAMS, park_idle: true }
     }
 }
 
@@ -52,9 +54,9 @@ impl Default for HttpOptions {
 #[derive(Debug, Default)]
 pub struct ListenStats {
     pub tls_handshake_errors: AtomicU64,
-    /// How often a silent connection was put aside.
+    /// How often an idle connection was parked.
     pub parked: AtomicU64,
-    /// How often one was taken up again.
+    /// How often one was resumed.
     pub resumed: AtomicU64,
 }
 

@@ -28,10 +28,10 @@ const MAX_SEND_BUFFER: usize = 128 * 1024;
 
 pub(super) trait Protocol: Send + 'static {
     type Connection: Send;
-    /// What must be known of a connection that was put aside.
+    /// The state of a parked connection.
     type Parked: Send + Unpin;
 
-    /// Serves a connection from its begin, or one that was put aside.
+    /// Serves a new connection, or resumes a parked one.
     fn serve(
         stream: ClientStream,
         service: ConnectionService,
@@ -45,7 +45,7 @@ pub(super) trait Protocol: Send + 'static {
     /// No new requests; ends when those under way are done.
     fn leave(conn: Pin<&mut Self::Connection>);
 
-    /// The stream without the protocol's state and buffers; `None` if the protocol cannot be picked up again.
+    /// The stream without the protocol's state and buffers; `None` if the stream is not ours any more.
     fn into_stream(conn: Pin<Box<Self::Connection>>) -> Option<ClientStream>;
 
     /// If the protocol lets us send nothing more: how much was sent until now.
@@ -53,37 +53,37 @@ pub(super) trait Protocol: Send + 'static {
         None
     }
 
-    /// Whether so little has gone on for a while that the connection may be put aside.
+    /// Whether the connection has been idle for long enough to be parked.
     fn is_quiet(activity: &Activity, a_while: Duration) -> bool;
 
-    /// Ready when a connection that was put aside has something to send.
-    fn poll_stirs(_: &mut Self::Parked, _: &mut Context<'_>) -> Poll<()> {
+    /// Ready when a parked connection has something to send.
+    fn poll_answer_ready(_: &mut Self::Parked, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// The client has said something to a connection that was put aside: true if that was all, and an answer was given.
-    fn answers_aside(_: &mut ClientStream, _: &mut Context<'_>) -> bool {
+    /// The client has sent bytes to a parked connection: true if they were answered without resuming it.
+    fn answers_parked(_: &mut ClientStream, _: &mut Context<'_>) -> bool {
         false
     }
 
-    /// What to keep of a silent connection if it can do without its state now. If it cannot, what that takes is begun.
+    /// The parked state of an idle connection, if it can be parked now. If not, the client is asked to prepare for it.
     fn poll_park(conn: &mut Pin<Box<Self::Connection>>, cx: &mut Context<'_>) -> Option<Self::Parked>;
 
-    /// As `poll_park`, when that has begun something: nothing more is begun.
+    /// As `poll_park`, after the client was asked: asks for nothing more.
     fn park_as_agreed(_: &Self::Connection) -> Option<Self::Parked> {
         None
     }
 
-    /// As `into_stream`, for a connection that was put aside.
-    fn put_aside(conn: Pin<Box<Self::Connection>>, _: &Arc<Disposal>) -> Option<ClientStream> {
+    /// As `into_stream`, for a connection that is parked.
+    fn park_stream(conn: Pin<Box<Self::Connection>>, _: &Arc<Disposal>) -> Option<ClientStream> {
         Self::into_stream(conn)
     }
 
-    /// Whether a connection with requests under way may be put aside.
+    /// Whether a connection with requests under way may be parked.
     const PARKS_BUSY: bool;
 
-    /// Whether a client has to be told that a connection ends, also one that was put aside.
-    const BIDS_FAREWELL: bool;
+    /// Whether a client is told that a connection ends, also a parked one.
+    const SENDS_GOAWAY: bool;
 }
 
 pub(super) struct Http1;
@@ -91,7 +91,7 @@ pub(super) struct Http1;
 impl Protocol for Http1 {
     type Connection = http1::Connection<TokioIo<ClientStream>, ConnectionService>;
     type Parked = ();
-    const BIDS_FAREWELL: bool = false;
+    const SENDS_GOAWAY: bool = false;
     const PARKS_BUSY: bool = false;
 
     fn serve(
@@ -157,7 +157,7 @@ impl Protocol for Http2 {
     type Connection = Http2Connection;
     type Parked = Parked;
     /// Or a request that is on its way might be lost.
-    const BIDS_FAREWELL: bool = true;
+    const SENDS_GOAWAY: bool = true;
     const PARKS_BUSY: bool = true;
 
     fn serve(
@@ -169,7 +169,7 @@ impl Protocol for Http2 {
         let most = options.max_streams_per_connection;
         let window = UPLOAD_WINDOW.saturating_mul(most).min(i32::MAX as u32);
         let (tap, streams) = match parked {
-            Some(parked) => (Tap::resume(stream, &parked, window), Streams::again(parked.into_answers())),
+            Some(parked) => (Tap::resume(stream, &parked, window), Streams::resumed(parked.into_answers())),
             None => (Tap::new(stream), Streams::default()),
         };
         let (tap, streams) = (Arc::new(Mutex::new(tap)), Arc::new(streams));
@@ -216,7 +216,7 @@ impl Protocol for Http2 {
         conn.tap().park(&conn.streams)
     }
 
-    fn put_aside(conn: Pin<Box<Self::Connection>>, disposal: &Arc<Disposal>) -> Option<ClientStream> {
+    fn park_stream(conn: Pin<Box<Self::Connection>>, disposal: &Arc<Disposal>) -> Option<ClientStream> {
         let stream = conn.tap().take_stream();
         let remains: Box<Http2Connection> = Pin::into_inner(conn);
         disposal.take(remains);
@@ -231,12 +231,12 @@ impl Protocol for Http2 {
         conn.tap().sent_before_stop()
     }
 
-    fn poll_stirs(parked: &mut Parked, cx: &mut Context<'_>) -> Poll<()> {
-        parked.poll_stirs(cx)
+    fn poll_answer_ready(parked: &mut Parked, cx: &mut Context<'_>) -> Poll<()> {
+        parked.poll_answer_ready(cx)
     }
 
     /// Clients ask whether we are there when they have not heard of us for a while.
-    fn answers_aside(stream: &mut ClientStream, cx: &mut Context<'_>) -> bool {
+    fn answers_parked(stream: &mut ClientStream, cx: &mut Context<'_>) -> bool {
         let Some((length, answer)) = answer_ping(stream.unread_bytes()) else { return false };
         if stream.unread_bytes().len() > length {
             return false;

@@ -68,7 +68,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let streams = match self.streams.as_ref().map(|streams| (streams, streams.begin())) {
-            Some((_, Begun::Again(held))) => return Answer::Ready(Ok(go_on(held))).into_future(),
+            Some((_, Begun::Resumed(held))) => return Answer::Ready(Ok(go_on(held))).into_future(),
             Some((streams, Begun::New(nth))) => Some((streams.clone(), nth)),
             None => None,
         };
@@ -81,7 +81,7 @@ impl hyper::service::Service<http::Request<Incoming>> for ConnectionService {
         let control = self.control.clone();
         let unread = if request.headers().contains_key(EXPECT) { Unread::Left } else { Unread::Taken };
         let mut request = Request::from(request.map(|body| RequestBody::Incoming(Upload::new(body, unread))));
-        request.carried_mut().connection = Some(self.connection.clone());
+        request.context_mut().connection = Some(self.connection.clone());
         self.offer_upgrade(&mut request);
         let is_head = request.method() == Method::HEAD;
         let version = request.version();

@@ -2,6 +2,7 @@
 //! selectors, quantities, times and names. Pure: no I/O, no global state; the time comes
 //! through a [`Clock`] that callers are handed.
 
+pub mod address;
 pub mod field;
 pub mod gvk;
 pub mod intstr;

@@ -10,6 +10,8 @@ pub struct Library {
     pub catalog: &'static Catalog,
     /// `1.36`
     pub release: Str,
+    /// Whether built-in fields list the values that they can have (OpenAPIEnums).
+    pub enums: bool,
 }
 
 impl Library {

@@ -21,6 +21,8 @@ pub struct Schemas<'a> {
     pub words: &'a Words,
     pub kinds: &'a Kinds,
     pub dialect: Dialect,
+    /// Whether the values that fields can have are listed.
+    pub enums: bool,
 }
 
 impl Schemas<'_> {
@@ -76,7 +78,8 @@ impl Schemas<'_> {
         {
             schema.insert("default", default);
         }
-        let values = field.schema.rules.as_ref().map_or(&[][..], |r| &r.enumeration);
+        let rules = field.schema.rules.as_ref().filter(|_| self.enums);
+        let values = rules.map_or(&[][..], |r| &r.enumeration);
         let text = self.words.of_field(t, &field.name).map(str::to_owned);
         put_text(&mut schema, with_values(text, values));
         self.wrap(schema)
@@ -137,6 +140,9 @@ impl Schemas<'_> {
         merging(&mut out, schema);
         if let Some(rules) = &schema.rules {
             put_rules(&mut out, rules);
+            if !self.enums {
+                out.remove("enum");
+            }
         }
         out
     }

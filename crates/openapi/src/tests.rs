@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 pub fn library() -> Library {
-    Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() }
+    Library { catalog: kubelith_catalog::builtin(), release: "1.36".into(), enums: true }
 }
 
 /// Every version of every resource that can be served.

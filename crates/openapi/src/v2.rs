@@ -33,8 +33,13 @@ impl Own for Document<'_> {
 
     fn definition(&self, name: &str) -> Option<Value> {
         let name = self.models.get(name)?;
-        let schemas =
-            Schemas { table: &self.library.catalog.table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
+        let schemas = Schemas {
+            table: &self.library.catalog.table,
+            words: self.words,
+            kinds: &self.kinds,
+            dialect: Dialect::V2,
+            enums: self.library.enums,
+        };
         self.written.get(name).map(|s| s.write(Dialect::V2, self.words)).or_else(|| schemas.named(name))
     }
 
@@ -100,7 +105,8 @@ impl<'a> Document<'a> {
 
     pub fn definitions(&self) -> impl Iterator<Item = (&str, Value)> {
         let table = &self.library.catalog.table;
-        let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2 };
+        let schemas =
+            Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V2, enums: self.library.enums };
         let ours = self.models.iter().filter_map(move |name| {
             let own = self.written.get(name).map(|source| source.write(Dialect::V2, self.words));
             let mut schema = own.or_else(|| schemas.named(name))?;

@@ -48,7 +48,8 @@ impl<'a> Document<'a> {
 
     pub fn schemas(&self) -> impl Iterator<Item = (&str, Value)> {
         let table = &self.library.catalog.table;
-        let schemas = Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V3 };
+        let schemas =
+            Schemas { table, words: self.words, kinds: &self.kinds, dialect: Dialect::V3, enums: self.library.enums };
         self.models.iter().filter_map(move |name| {
             let schema =
                 self.written.get(name).map(|s| s.write(Dialect::V3, self.words)).or_else(|| schemas.named(name))?;

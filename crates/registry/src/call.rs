@@ -9,6 +9,8 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Call {
     pub user: Arc<User>,
+    /// As authorizers call what is done; empty where this server does it by itself.
+    pub verb: Str,
     /// The resource in the URL.
     pub resource: GroupResource,
     /// The version in the URL.

@@ -51,7 +51,7 @@ impl Objects {
         // Stricter ones are told of the pods that they have.
         match judged.resource == "namespaces" {
             true => namespaces.hub.caught_up().await,
-            false => namespaces.hub.caught_up_with_rules().await,
+            false => namespaces.hub.caught_up_for_admission().await,
         };
     }
 
@@ -106,6 +106,7 @@ impl Objects {
     pub fn own_call(&self, resource: &Resource, namespace: &str, name: &str) -> Call {
         let descriptor = &resource.descriptor;
         Call {
+            verb: Str::default(),
             user: Arc::new(User::named("system:apiserver").with_groups(&["system:masters"])),
             resource: GroupResource::new(descriptor.group.clone(), descriptor.plural.clone()),
             version: descriptor.storage.kind.version.clone(),

@@ -13,7 +13,7 @@ use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Encoding, Scope};
 use kubelith_store::cache::{
-    Bearing, CachedObject, Draft, EventKind, Hub, Oddities, Rendered, Renderer, ResourceCache, Snapshot,
+    CachedObject, Draft, EventKind, Hub, Oddities, ReadBy, Rendered, Renderer, ResourceCache, Snapshot,
 };
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
@@ -172,12 +172,12 @@ impl Resource {
         let Encoded { bytes, draft } = encoded;
         let key = self.store_key(key);
         if let Some(draft) = draft {
-            self.hub.foresee(key.clone(), bytes.clone(), draft);
+            self.hub.add_pending_write(key.clone(), bytes.clone(), draft);
         }
         let written = self.hub.store().put(key.clone(), bytes, expect, ttl).await;
         match &written {
-            Ok(revision) => self.hub.wrote(revision.0, self.bearing()),
-            Err(_) => self.hub.unforesee(&key),
+            Ok(revision) => self.hub.wrote(revision.0, self.read_by()),
+            Err(_) => self.hub.drop_pending_write(&key),
         }
         written
     }
@@ -185,14 +185,14 @@ impl Resource {
     /// Deletes from the store.
     pub(crate) async fn remove(&self, key: &str, expect: Expect) -> Result<Deleted, StoreError> {
         let deleted = self.hub.store().delete(self.store_key(key), expect).await?;
-        self.hub.wrote(deleted.revision.0, self.bearing());
+        self.hub.wrote(deleted.revision.0, self.read_by());
         Ok(deleted)
     }
 
     /// Pods are written all the time, and nothing but a namespace is judged by them.
-    fn bearing(&self) -> Bearing {
+    fn read_by(&self) -> ReadBy {
         let Descriptor { group, plural, .. } = &*self.descriptor;
-        if plural == "pods" && group.is_empty() { Bearing::Fact } else { Bearing::Rule }
+        if plural == "pods" && group.is_empty() { ReadBy::Clients } else { ReadBy::Admission }
     }
 
     /// How long the object lives from this write on: as the strategy says, or the operator.

@@ -94,6 +94,7 @@ fn chain(
         service_quality: None,
         tracer: None,
         authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None },
+        impersonation: kubelith_auth::impersonation::Modes::All,
         authorizer,
         audit,
         flow_control: None,

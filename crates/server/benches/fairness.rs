@@ -74,8 +74,8 @@ fn request(method: &str, path: &str, user: User) -> Request {
     );
     let plain = path.split('?').next().unwrap_or(path);
     let info = RequestInfo::parse(request.method(), plain, request.uri()).expect("a resource");
-    request.carried_mut().info = Some(Arc::new(info));
-    request.carried_mut().user = Some(Arc::new(user));
+    request.context_mut().info = Some(Arc::new(info));
+    request.context_mut().user = Some(Arc::new(user));
     request
 }
 

@@ -9,6 +9,7 @@ use crate::filters::{
 };
 use crate::lifecycle::{Lifecycle, WaitGroup};
 use kubelith_auth::Authorizer;
+use kubelith_auth::impersonation::Modes;
 use kubelith_http::BoxHandler;
 use kubelith_observe::metrics::Metrics;
 use kubelith_observe::spans::Tracer;
@@ -20,6 +21,7 @@ use std::time::Duration;
 pub struct ChainConfig {
     pub authentication: AuthenticationOptions,
     pub authorizer: Arc<dyn Authorizer>,
+    pub impersonation: Modes,
     /// Takes spans, if traces are wanted.
     pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
@@ -80,7 +82,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // asked, then as whom.
         .maybe(c.tracer.map(tracing::layer))
         .maybe(c.audit.as_ref().map(audit::layer))
-        .then(impersonation::layer(c.authorizer.clone()))
+        .then(impersonation::layer(c.authorizer.clone(), c.impersonation))
         // Who is over a budget does not even wait for a seat.
         .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))

@@ -50,7 +50,7 @@ struct Gate {
 impl Handler for Gate {
     fn handle(&self, mut request: Request) -> Reply {
         if !self.installation.is_complete() {
-            request.carried_mut().early = true;
+            request.context_mut().early = true;
         }
         self.next.handle(request)
     }
@@ -59,7 +59,7 @@ impl Handler for Gate {
 /// The end of the chain: nobody knows the path, or nobody knows it yet.
 pub fn nobody() -> BoxHandler {
     Arc::new(|request: Request| -> Reply {
-        if !request.carried().early {
+        if !request.context().early {
             return Reply::Ready(respond::not_found());
         }
         let why = "the request has been made before all known HTTP paths have been installed, please try again";

@@ -35,7 +35,7 @@ fn entry(group: &str, plural: &str, subresource: &str) -> Entry {
 fn request(path: &str) -> Request {
     let mut request = Request::from(http::Request::builder().uri(path).body(RequestBody::Full(None)).unwrap());
     let info = RequestInfo::parse(&Method::GET, path, request.uri()).unwrap();
-    request.carried_mut().info = Some(Arc::new(info));
+    request.context_mut().info = Some(Arc::new(info));
     request
 }
 

@@ -51,13 +51,14 @@ pub struct TestServer {
     dir: PathBuf,
 }
 
-/// Where a server is found.
-#[derive(Debug, Clone, Copy, Default)]
+/// Where a server is found, and how it speaks HTTP.
+#[derive(Debug, Clone, Default)]
 pub struct Place<'a> {
     /// Names in its certificate besides `localhost`.
     pub names: &'a [&'a str],
     /// 0 for a free one.
     pub port: u16,
+    pub http: HttpOptions,
 }
 
 /// A whole answer.
@@ -116,7 +117,7 @@ impl TestServer {
         let socket = BindOptions { address: Ipv4Addr::LOCALHOST.into(), port: place.port, sharing: Sharing::Exclusive };
         let socket = bind(&socket).expect("a free port");
         let tls = Arc::new(tls.expect("TLS"));
-        let listener = Listener::new(socket, tls.clone(), HttpOptions::default());
+        let listener = Listener::new(socket, tls.clone(), place.http);
         let stats = listener.stats();
         let address = listener.local_addr().expect("an address");
         let (stop, loopback) = (CancellationToken::new(), server.loopback());
@@ -229,6 +230,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
                 audiences: Vec::new(),
                 proxy_headers: None,
             },
+            impersonation: kubelith_auth::impersonation::Modes::All,
             authorizer: Arc::new(PrivilegedGroup),
             tracer: None,
             audit: None,

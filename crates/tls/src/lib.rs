@@ -11,6 +11,7 @@ pub mod pki;
 pub mod policy;
 pub mod resolver;
 pub mod server_config;
+pub mod signing;
 pub mod trust;
 
 pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};

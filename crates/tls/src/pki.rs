@@ -169,6 +169,10 @@ impl Pki {
         self.path("ca.crt")
     }
 
+    pub fn ca_key(&self) -> PathBuf {
+        self.path("ca.key")
+    }
+
     /// Of the certificate by which extension servers know this one.
     pub fn front_proxy_ca(&self) -> PathBuf {
         self.path("front-proxy-ca.crt")

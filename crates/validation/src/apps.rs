@@ -6,7 +6,7 @@ use crate::common::{
 use crate::core::pod::{self, Owner, PodName};
 use crate::core::volume::check_claim;
 use crate::internal;
-use crate::{Request, Rules};
+use crate::{Env, Request, Rules};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_percent, name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::{Namespacing, validate_annotations};
@@ -16,26 +16,28 @@ use kubelith_meta::{Map, Value};
 pub fn rules(plural: &str) -> Option<Rules> {
     Some(match plural {
         "deployments" => Rules {
-            create: |_, object| {
+            create: |request, object| {
                 let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
-                deployment(member(object, "spec"), &mut errors);
+                deployment(request.env, member(object, "spec"), &mut errors);
                 errors
             },
             update: |request, new, old| on_update(request, new, old, deployment, DEPLOYMENT_COUNTS),
         },
         "replicasets" => Rules {
-            create: |_, object| {
+            create: |request, object| {
                 let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
-                replica_set(member(object, "spec"), &mut errors);
+                replica_set(request.env, member(object, "spec"), &mut errors);
                 errors
             },
             update: |request, new, old| on_update(request, new, old, replica_set, REPLICA_SET_COUNTS),
         },
-        "statefulsets" => Rules { create: |_, object| stateful_set(object), update: stateful_set_update },
+        "statefulsets" => {
+            Rules { create: |request, object| stateful_set(request.env, object), update: stateful_set_update }
+        }
         "daemonsets" => Rules {
-            create: |_, object| {
+            create: |request, object| {
                 let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
-                daemon_set(member(object, "spec"), &mut errors);
+                daemon_set(request.env, member(object, "spec"), &mut errors);
                 errors
             },
             update: daemon_set_update,
@@ -58,7 +60,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
     })
 }
 
-type SpecRule = fn(&Value, &mut ErrorList);
+type SpecRule = fn(&Env, &Value, &mut ErrorList);
 
 /// Counts in a status that are never negative, and none over the first.
 type Counts = &'static [&'static str];
@@ -78,7 +80,7 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value, rule: SpecRule, cou
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    rule(spec, &mut errors);
+    rule(request.env, spec, &mut errors);
     let [new, old] = [spec, before].map(|spec| spec.get("selector"));
     internal::immutable("*LabelSelector", new, old, &SPEC.child("selector"), &mut errors);
     errors
@@ -121,7 +123,7 @@ fn check_collisions(new: &Value, old: &Value, errors: &mut ErrorList) {
 }
 
 /// A pod template.
-pub fn template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn template(env: &Env, template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let metadata = member(template, "metadata");
     if let Some(labels) = metadata.map("labels") {
         errors.extend(validate_labels(labels, &path.child("labels")));
@@ -130,8 +132,8 @@ pub fn template(template: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         errors.extend(validate_annotations(annotations, &path.child("annotations")));
     }
     let spec = member(template, "spec");
-    pod::annotations::check(metadata, spec, &path.child("annotations"), errors);
-    pod::spec(spec, PodName(""), Owner::Template, &path.child("spec"), errors);
+    pod::annotations::check(env, metadata, spec, &path.child("annotations"), errors);
+    pod::spec(env, spec, PodName(""), Owner::Template, &path.child("spec"), errors);
     pod::annotations::check_match(metadata, spec, &path.child("spec"), errors);
     if !spec.list("ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
@@ -177,10 +179,10 @@ fn check_selector(spec: &Value, what: &str, errors: &mut ErrorList) {
 }
 
 /// The template of what runs forever.
-fn check_lasting_template(spec: &Value, what: &str, errors: &mut ErrorList) {
+fn check_lasting_template(env: &Env, spec: &Value, what: &str, errors: &mut ErrorList) {
     let path = SPEC.child("template");
     check_match(spec, &SPEC, WhenEmpty::Anything, errors);
-    template(member(spec, "template"), &path, errors);
+    template(env, member(spec, "template"), &path, errors);
     check_always(spec, what, errors);
 }
 
@@ -206,11 +208,11 @@ fn invalid_selector(spec: &Value, errors: &mut ErrorList) -> bool {
     is_invalid
 }
 
-fn deployment(spec: &Value, errors: &mut ErrorList) {
+fn deployment(env: &Env, spec: &Value, errors: &mut ErrorList) {
     not_negative(spec.number("replicas"), &SPEC.child("replicas"), errors);
     check_selector(spec, "deployment", errors);
     if !invalid_selector(spec, errors) {
-        check_lasting_template(spec, "ReplicaSet", errors);
+        check_lasting_template(env, spec, "ReplicaSet", errors);
     }
     check_deployment_strategy(member(spec, "strategy"), errors);
     not_negative(spec.number("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
@@ -276,23 +278,23 @@ fn int_or_string(value: &Value) -> BadValue {
     }
 }
 
-fn replica_set(spec: &Value, errors: &mut ErrorList) {
+fn replica_set(env: &Env, spec: &Value, errors: &mut ErrorList) {
     not_negative(spec.number("replicas"), &SPEC.child("replicas"), errors);
     not_negative(spec.number("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
     check_selector(spec, "deployment", errors);
     if !invalid_selector(spec, errors) {
-        check_lasting_template(spec, "ReplicaSet", errors);
+        check_lasting_template(env, spec, "ReplicaSet", errors);
     }
 }
 
-fn daemon_set(spec: &Value, errors: &mut ErrorList) {
+fn daemon_set(env: &Env, spec: &Value, errors: &mut ErrorList) {
     label_selector(spec.get("selector"), &SPEC.child("selector"), errors);
     check_match(spec, &SPEC, WhenEmpty::AsIs, errors);
     if let Some(selector) = spec.some("selector").filter(|s| is_empty_selector(s)) {
         let shown = internal::shown("*LabelSelector", Some(selector));
         errors.push(Error::invalid(&SPEC.child("selector"), shown, "empty selector is invalid for daemonset"));
     }
-    template(member(spec, "template"), &SPEC.child("template"), errors);
+    template(env, member(spec, "template"), &SPEC.child("template"), errors);
     check_always(spec, "DaemonSet", errors);
     not_negative(spec.number("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
     let strategy = member(spec, "updateStrategy");
@@ -354,14 +356,14 @@ fn daemon_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorLis
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
     let selectors = (spec.get("selector"), before.get("selector"));
     internal::immutable("*LabelSelector", selectors.0, selectors.1, &SPEC.child("selector"), &mut errors);
-    daemon_set(spec, &mut errors);
+    daemon_set(request.env, spec, &mut errors);
     errors
 }
 
-fn stateful_set(object: &Value) -> ErrorList {
+fn stateful_set(env: &Env, object: &Value) -> ErrorList {
     // Pods get the name, and a number: it must fit a label.
     let mut errors = meta(object, Namespacing::Required, name_is_dns_label);
-    check_stateful_set(member(object, "spec"), None, &mut errors);
+    check_stateful_set(env, member(object, "spec"), None, &mut errors);
     errors
 }
 
@@ -373,7 +375,7 @@ fn stateful_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorL
         return errors;
     }
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    check_stateful_set(spec, Some(before), &mut errors);
+    check_stateful_set(request.env, spec, Some(before), &mut errors);
     if !internal::same("FixedStatefulSetSpec", Some(spec), Some(before)) {
         let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
              'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' \
@@ -383,7 +385,7 @@ fn stateful_set_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorL
     errors
 }
 
-fn check_stateful_set(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+fn check_stateful_set(env: &Env, spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     let policy = spec.text("podManagementPolicy");
     let path = SPEC.child("podManagementPolicy");
     match policy {
@@ -426,13 +428,13 @@ fn check_stateful_set(spec: &Value, before: Option<&Value>, errors: &mut ErrorLi
         check_match(spec, &SPEC, WhenEmpty::Anything, errors);
         let was_wrong = before.is_some_and(|before| {
             let mut found = ErrorList::new();
-            template(&with_claims(before), &SPEC.child("template"), &mut found);
+            template(env, &with_claims(before), &SPEC.child("template"), &mut found);
             !found.is_empty()
         });
         let own = with_claims(spec);
         let path = SPEC.child("template");
         if !was_wrong {
-            template(&own, &path, errors);
+            template(env, &own, &path, errors);
         }
         // The reference looks at these once more.
         let metadata = member(&own, "metadata");

@@ -5,7 +5,7 @@ use crate::common::{
     quantity_not_negative,
 };
 use crate::core::quota::container_resource_name;
-use crate::{Request, Rules};
+use crate::{Env, Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_subdomain, name_is_path_segment};
@@ -17,10 +17,10 @@ const SOURCES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "
 
 pub fn rules(plural: &str) -> Option<Rules> {
     (plural == "horizontalpodautoscalers").then_some(Rules {
-        create: |_, object| {
+        create: |request, object| {
             let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
             let target = member(member(object, "spec"), "scaleTargetRef");
-            check(member(object, "spec"), group_of(target), &mut errors);
+            check(member(object, "spec"), least_replicas(request.env), group_of(target), &mut errors);
             errors
         },
         update: on_update,
@@ -40,15 +40,29 @@ fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
         let (own, before) = (target(new), target(old));
         let is_same = ["apiVersion", "kind"].iter().all(|key| own.text(key) == before.text(key));
         let group = if is_same { Group::Any } else { group_of(&own) };
-        check(member(new, "spec"), group, &mut errors);
+        let spec = member(new, "spec");
+        let least = match member(member(old, "spec"), "minReplicas").as_i64() {
+            Some(0) => 0,
+            _ => least_replicas(request.env),
+        };
+        check(spec, least, group, &mut errors);
     }
     errors
 }
 
-fn check(spec: &Value, group: Group, errors: &mut ErrorList) {
+/// Of the lower limit.
+fn least_replicas(env: &Env) -> i64 {
+    if env.features.scales_to_zero { 0 } else { 1 }
+}
+
+fn check(spec: &Value, least: i64, group: Group, errors: &mut ErrorList) {
     let (min, max) = (spec.int("minReplicas"), spec.number("maxReplicas"));
-    if let Some(min) = min.filter(|min| *min < 1) {
-        errors.push(Error::invalid(&SPEC.child("minReplicas"), min, "must be greater than or equal to 1"));
+    if let Some(min) = min.filter(|min| *min < least) {
+        errors.push(Error::invalid(
+            &SPEC.child("minReplicas"),
+            min,
+            format!("must be greater than or equal to {least}"),
+        ));
     }
     let path = SPEC.child("maxReplicas");
     if max == 0 {

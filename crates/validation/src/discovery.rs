@@ -1,12 +1,12 @@
 //! EndpointSlices.
 
-use crate::Rules;
 use crate::common::{Fields, dns_label, immutable_text, meta, name_full, qualified_name, same_member};
 use crate::core::endpoint_ip;
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
-    IpRules, is_label_value, name_is_dns_subdomain, parse_ip_sloppy, validate_fully_qualified_domain_name, validate_ip,
+    is_label_value, name_is_dns_subdomain, parse_ip_sloppy, validate_fully_qualified_domain_name, validate_ip,
     validate_ip_of_legacy_field,
 };
 use kubelith_meta::object::Namespacing;
@@ -22,16 +22,16 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 pub fn rules(plural: &str) -> Option<Rules> {
     (plural == "endpointslices").then_some(Rules {
-        create: |_, slice| self::slice(slice, None),
-        update: |_, new, old| {
-            let mut errors = self::slice(new, Some(old));
+        create: |request, slice| self::slice(request.env, slice, None),
+        update: |request, new, old| {
+            let mut errors = self::slice(request.env, new, Some(old));
             immutable_text(new, old, "addressType", &Path::ROOT, &mut errors);
             errors
         },
     })
 }
 
-fn slice(slice: &Value, old: Option<&Value>) -> ErrorList {
+fn slice(env: &Env, slice: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = meta(slice, Namespacing::Required, name_is_dns_subdomain);
     let address_type = slice.text("addressType");
     if address_type.is_empty() {
@@ -42,7 +42,7 @@ fn slice(slice: &Value, old: Option<&Value>) -> ErrorList {
     }
     check_ports(slice.list("ports"), &mut errors);
     if !old.is_some_and(|old| same_member(old, slice, "endpoints")) {
-        check_endpoints(slice.list("endpoints"), address_type, &mut errors);
+        check_endpoints(env, slice.list("endpoints"), address_type, &mut errors);
     }
     errors
 }
@@ -76,7 +76,7 @@ fn check_ports(ports: &[Value], errors: &mut ErrorList) {
     }
 }
 
-fn check_endpoints(endpoints: &[Value], address_type: &str, errors: &mut ErrorList) {
+fn check_endpoints(env: &Env, endpoints: &[Value], address_type: &str, errors: &mut ErrorList) {
     let path = Path::new("endpoints");
     if endpoints.len() > MAX_ENDPOINTS {
         errors.push(Error::too_many(&path, endpoints.len(), MAX_ENDPOINTS));
@@ -92,7 +92,7 @@ fn check_endpoints(endpoints: &[Value], address_type: &str, errors: &mut ErrorLi
             errors.push(Error::too_many(&addresses_path, addresses.len(), MAX_ADDRESSES));
         }
         for (i, address) in addresses.into_iter().enumerate() {
-            check_address(address, address_type, &addresses_path, i, errors);
+            check_address(env, address, address_type, &addresses_path, i, errors);
         }
         if let Some(node) = endpoint.some("nodeName").and_then(Value::as_str) {
             name_full(name_is_dns_subdomain, node, &path.child("nodeName"), errors);
@@ -113,11 +113,11 @@ fn check_endpoints(endpoints: &[Value], address_type: &str, errors: &mut ErrorLi
     }
 }
 
-fn check_address(address: &str, address_type: &str, path: &Path<'_>, i: usize, errors: &mut ErrorList) {
+fn check_address(env: &Env, address: &str, address_type: &str, path: &Path<'_>, i: usize, errors: &mut ErrorList) {
     let at = path.index(i);
     let (found, is_right, family) = match address_type {
         "IPv4" => {
-            let found = validate_ip_of_legacy_field(address, IpRules::Strict, &[], &at);
+            let found = validate_ip_of_legacy_field(address, env.ip_rules(), &[], &at);
             (found, parse_ip_sloppy(address).is_some_and(|ip| ip.to_canonical().is_ipv4()), "IPv4")
         }
         "IPv6" => {

@@ -5,12 +5,13 @@ mod admissionregistration;
 mod apps;
 mod autoscaling;
 mod batch;
-mod capabilities;
 mod certificates;
 mod common;
 mod coordination;
 mod core;
+mod declared;
 mod discovery;
+mod env;
 pub mod expression;
 mod flowcontrol;
 mod internal;
@@ -25,23 +26,26 @@ mod semver;
 mod storage;
 mod storage_version;
 pub mod webhook;
+mod workloads;
 pub mod x509;
 
-pub use capabilities::allow_privileged;
 pub use core::pod::qos_class;
+pub use env::{Env, Features};
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
 pub use resource::admin_access;
 pub use seen::Seen;
 
 /// What a rule may know of the request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The group and version in the URL; few rules depend on it.
     pub group: &'a str,
     pub version: &'a str,
     /// Empty for the resource itself.
     pub subresource: &'a str,
+    /// Of the server.
+    pub env: &'a Env,
 }
 
 pub type OnCreate = fn(Request<'_>, &Value) -> ErrorList;

@@ -1,17 +1,17 @@
 //! Ingresses, their classes, network policies, and the addresses of services.
 
-use crate::Rules;
 use crate::common::{
     Fields, IMMUTABLE, SPEC, dns_subdomain, immutable_text, invalid_all, label_selector, member, meta, meta_update,
     name_full, port,
 };
 use crate::internal;
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
-    Cidr, IpRules, Messages, NameUse, is_dns1123_subdomain, is_port_name, is_wildcard_dns1123_subdomain,
-    name_is_dns_label, name_is_dns_subdomain, name_is_path_segment, parse_ip_sloppy, validate_cidr,
-    validate_cidr_of_legacy_field, validate_domain_prefixed_path, validate_ip,
+    Cidr, Messages, NameRule, NameUse, is_dns1123_subdomain, is_port_name, is_wildcard_dns1123_subdomain,
+    name_is_dns_label, name_is_dns_subdomain, name_is_dns1035_label, name_is_path_segment, parse_ip_sloppy,
+    validate_cidr, validate_cidr_of_legacy_field, validate_domain_prefixed_path, validate_ip,
 };
 use kubelith_meta::object::Namespacing;
 
@@ -21,18 +21,20 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 pub fn rules(plural: &str) -> Option<Rules> {
     Some(match plural {
         "networkpolicies" => Rules {
-            create: |_, policy| {
+            create: |request, policy| {
                 let mut errors = meta(policy, Namespacing::Required, name_is_dns_subdomain);
-                check_policy(member(policy, "spec"), &[], &mut errors);
+                check_policy(request.env, member(policy, "spec"), &[], &mut errors);
                 errors
             },
-            update: |_, new, old| {
+            update: |request, new, old| {
                 let mut errors = meta_update(new, old);
-                check_policy(member(new, "spec"), &blocks(member(old, "spec")), &mut errors);
+                check_policy(request.env, member(new, "spec"), &blocks(member(old, "spec")), &mut errors);
                 errors
             },
         },
-        "ingresses" => Rules { create: |_, ingress| ingress_create(ingress), update: ingress_update },
+        "ingresses" => {
+            Rules { create: |request, ingress| ingress_create(request.env, ingress), update: ingress_update }
+        }
         "ingressclasses" => Rules {
             create: |_, class| ingress_class(class),
             update: |_, new, old| {
@@ -88,7 +90,7 @@ fn blocks(spec: &Value) -> Vec<&str> {
     all
 }
 
-fn check_policy(spec: &Value, known: &[&str], errors: &mut ErrorList) {
+fn check_policy(env: &Env, spec: &Value, known: &[&str], errors: &mut ErrorList) {
     label_selector(spec.get("podSelector"), &SPEC.child("podSelector"), errors);
     for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
         for (i, rule) in spec.list(rules).iter().enumerate() {
@@ -97,7 +99,7 @@ fn check_policy(spec: &Value, known: &[&str], errors: &mut ErrorList) {
                 check_policy_port(value, &path.item("ports", j), errors);
             }
             for (j, peer) in rule.list(peers).iter().enumerate() {
-                check_peer(peer, known, &path.item(peers, j), errors);
+                check_peer(env, peer, known, &path.item(peers, j), errors);
             }
         }
     }
@@ -142,12 +144,12 @@ fn check_policy_port(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_peer(peer: &Value, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+fn check_peer(env: &Env, peer: &Value, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
     for key in ["podSelector", "namespaceSelector"] {
         label_selector(peer.get(key), &path.child(key), errors);
     }
     if let Some(block) = peer.some("ipBlock") {
-        check_block(block, known, &path.child("ipBlock"), errors);
+        check_block(env, block, known, &path.child("ipBlock"), errors);
     }
     let count = ["podSelector", "namespaceSelector", "ipBlock"].iter().filter(|key| peer.has(key)).count();
     if count == 0 {
@@ -157,16 +159,16 @@ fn check_peer(peer: &Value, known: &[&str], path: &Path<'_>, errors: &mut ErrorL
     }
 }
 
-fn check_block(block: &Value, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
+fn check_block(env: &Env, block: &Value, known: &[&str], path: &Path<'_>, errors: &mut ErrorList) {
     let cidr = block.text("cidr");
     if cidr.is_empty() {
         return errors.push(Error::required(&path.child("cidr"), ""));
     }
-    errors.extend(validate_cidr_of_legacy_field(cidr, IpRules::Strict, known, &path.child("cidr")));
+    errors.extend(validate_cidr_of_legacy_field(cidr, env.ip_rules(), known, &path.child("cidr")));
     let Some(whole) = Cidr::parse_sloppy(cidr) else { return };
     for (i, except) in block.texts("except").into_iter().enumerate() {
         let path = path.item("except", i);
-        errors.extend(validate_cidr_of_legacy_field(except, IpRules::Strict, known, &path));
+        errors.extend(validate_cidr_of_legacy_field(except, env.ip_rules(), known, &path));
         let Some(part) = Cidr::parse_sloppy(except) else { continue };
         let network = part.network();
         if !whole.contains(network.address) || whole.prefix >= part.prefix {
@@ -175,9 +177,9 @@ fn check_block(block: &Value, known: &[&str], path: &Path<'_>, errors: &mut Erro
     }
 }
 
-fn ingress_create(ingress: &Value) -> ErrorList {
+fn ingress_create(env: &Env, ingress: &Value) -> ErrorList {
     let mut errors = meta(ingress, Namespacing::Required, name_is_dns_subdomain);
-    check_ingress(member(ingress, "spec"), None, &mut errors);
+    check_ingress(env, member(ingress, "spec"), None, &mut errors);
     let class = member(ingress, "spec").some("ingressClassName").and_then(Value::as_str);
     if let (Some(annotation), Some(class)) = (ingress.meta().annotation(CLASS_ANNOTATION), class)
         && annotation != class
@@ -192,15 +194,15 @@ fn ingress_create(ingress: &Value) -> ErrorList {
 fn ingress_update(request: crate::Request<'_>, new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta_update(new, old);
     if request.subresource == "status" {
-        check_balancer(new, old, &mut errors);
+        check_balancer(request.env, new, old, &mut errors);
         return errors;
     }
     errors.extend(meta(new, Namespacing::Required, name_is_dns_subdomain));
-    check_ingress(member(new, "spec"), Some(member(old, "spec")), &mut errors);
+    check_ingress(request.env, member(new, "spec"), Some(member(old, "spec")), &mut errors);
     errors
 }
 
-fn check_balancer(new: &Value, old: &Value, errors: &mut ErrorList) {
+fn check_balancer(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
     let points = |object: &Value| -> Vec<Value> {
         let list = object.at(&["status", "loadBalancer", "ingress"]).and_then(Value::as_array);
         list.unwrap_or_default().to_vec()
@@ -213,7 +215,7 @@ fn check_balancer(new: &Value, old: &Value, errors: &mut ErrorList) {
         let (ip, host) = (point.text("ip"), point.text("hostname"));
         if !ip.is_empty() {
             let found =
-                kubelith_meta::names::validate_ip_of_legacy_field(ip, IpRules::Strict, &known, &path.child("ip"));
+                kubelith_meta::names::validate_ip_of_legacy_field(ip, env.ip_rules(), &known, &path.child("ip"));
             errors.extend(found);
         }
         if !host.is_empty() {
@@ -226,17 +228,33 @@ fn check_balancer(new: &Value, old: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn check_ingress(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+/// How the names of services in backends are checked: as labels, or more strictly as old labels, unless a stored one would
+/// not pass then.
+fn service_rule(env: &Env, before: Option<&Value>) -> NameRule {
+    let backends = |spec: &'_ Value| -> Vec<String> {
+        let paths = spec.list("rules").iter().flat_map(|rule| member(rule, "http").list("paths"));
+        let all = paths.map(|path| member(path, "backend")).chain(spec.some("defaultBackend"));
+        all.filter_map(|backend| backend.some("service")).map(|service| service.text("name").to_owned()).collect()
+    };
+    let is_relaxed = |name: &String| {
+        name_is_dns_label(name, NameUse::Full).is_empty() && !name_is_dns1035_label(name, NameUse::Full).is_empty()
+    };
+    let had_relaxed = || before.is_some_and(|before| backends(before).iter().any(is_relaxed));
+    if env.features.relaxed_service_names || had_relaxed() { name_is_dns_label } else { name_is_dns1035_label }
+}
+
+fn check_ingress(env: &Env, spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+    let of_services = service_rule(env, before);
     let rules = spec.list("rules");
     if rules.is_empty() && !spec.has("defaultBackend") {
         let shown = spec.some("rules").map_or(BadValue::text("null"), BadValue::from);
         errors.push(Error::invalid(&SPEC, shown, "either `defaultBackend` or `rules` must be specified"));
     }
     if let Some(backend) = spec.some("defaultBackend") {
-        check_backend(backend, &SPEC.child("defaultBackend"), errors);
+        check_backend(of_services, backend, &SPEC.child("defaultBackend"), errors);
     }
     for (i, rule) in rules.iter().enumerate() {
-        check_rule(rule, &SPEC.item("rules", i), errors);
+        check_rule(of_services, rule, &SPEC.item("rules", i), errors);
     }
     let had_bad_secret = before.is_some_and(|before| {
         before.list("tls").iter().any(|tls| {
@@ -263,7 +281,7 @@ fn host_problems(host: &str) -> Messages {
     if host.contains('*') { is_wildcard_dns1123_subdomain(host) } else { is_dns1123_subdomain(host) }
 }
 
-fn check_rule(rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_rule(of_services: NameRule, rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let host = rule.text("host");
     if !host.is_empty() {
         if parse_ip_sloppy(host).is_some() {
@@ -277,11 +295,11 @@ fn check_rule(rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         errors.push(Error::required(&path.child("paths"), ""));
     }
     for (i, item) in http.list("paths").iter().enumerate() {
-        check_path(item, &path.item("paths", i), errors);
+        check_path(of_services, item, &path.item("paths", i), errors);
     }
 }
 
-fn check_path(item: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_path(of_services: NameRule, item: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(kind) = item.some("pathType").and_then(Value::as_str) else {
         return errors.push(Error::required(&path.child("pathType"), "pathType must be specified"));
     };
@@ -309,27 +327,27 @@ fn check_path(item: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             errors.push(Error::not_supported(&path.child("pathType"), BadValue::json(other), known));
         }
     }
-    check_backend(member(item, "backend"), &path.child("backend"), errors);
+    check_backend(of_services, member(item, "backend"), &path.child("backend"), errors);
 }
 
-fn check_backend(backend: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_backend(of_services: NameRule, backend: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     match (backend.some("resource"), backend.some("service")) {
         (Some(_), Some(_)) => {
             errors.push(Error::invalid(path, "", "cannot set both resource and service backends"));
         }
         (Some(resource), None) => check_reference(resource, &path.child("resource"), errors),
-        (None, Some(service)) => check_service(service, path, errors),
+        (None, Some(service)) => check_service(of_services, service, path, errors),
         (None, None) => errors.push(Error::invalid(path, "", "resource or service backend is required")),
     }
 }
 
-fn check_service(service: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_service(of_services: NameRule, service: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let name = service.text("name");
     let name_path = path.children(&["service", "name"]);
     if name.is_empty() {
         errors.push(Error::required(&name_path, ""));
     } else {
-        name_full(name_is_dns_label, name, &name_path, errors);
+        name_full(of_services, name, &name_path, errors);
     }
     let own = member(service, "port");
     match (own.text("name"), own.number("number")) {

@@ -1,9 +1,9 @@
 //! RuntimeClasses.
 
-use crate::Rules;
 use crate::common::{Fields, METADATA, immutable_text, invalid_all, member};
 use crate::core::pod::{requirements, tolerations};
 use crate::internal;
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, name_is_dns_label, name_is_dns_subdomain};
@@ -12,9 +12,9 @@ use kubelith_meta::selector::validate_labels;
 
 pub fn rules(plural: &str) -> Option<Rules> {
     (plural == "runtimeclasses").then_some(Rules {
-        create: |_, class| check(class),
-        update: |_, new, old| {
-            let mut errors = check(new);
+        create: |request, class| check(request.env, class),
+        update: |request, new, old| {
+            let mut errors = check(request.env, new);
             errors.extend(validate_object_meta_update(new.meta(), old.meta(), &METADATA));
             immutable_text(new, old, "handler", &Path::ROOT, &mut errors);
             errors
@@ -22,7 +22,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
     })
 }
 
-fn check(class: &Value) -> ErrorList {
+fn check(env: &Env, class: &Value) -> ErrorList {
     let mut errors = validate_object_meta(class.meta(), Namespacing::Forbidden, name_is_dns_subdomain, &METADATA);
     let handler = class.text("handler");
     if handler.is_empty() {
@@ -40,7 +40,7 @@ fn check(class: &Value) -> ErrorList {
             errors.extend(validate_labels(labels, &path.child("nodeSelector")));
         }
         let list = scheduling.list("tolerations");
-        tolerations(list, &path.child("tolerations"), &mut errors);
+        tolerations(env, list, &path.child("tolerations"), &mut errors);
         let key = |t: &Value| ["key", "operator", "value", "effect"].map(|k| t.text(k).to_owned());
         for (i, toleration) in list.iter().enumerate() {
             if list[..i].iter().any(|other| key(other) == key(toleration)) {

@@ -1,7 +1,7 @@
-//! PriorityClasses.
+//! PriorityClasses; the other kinds of their group are in `workloads`.
 
-use crate::Rules;
 use crate::common::{Fields, immutable_member, meta, meta_update, supported};
+use crate::{Rules, workloads};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::name_is_dns_subdomain;
@@ -13,7 +13,12 @@ const OF_SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2 * HIGHEST_OF_USERS + 1000), ("system-cluster-critical", 2 * HIGHEST_OF_USERS)];
 
 pub fn rules(plural: &str) -> Option<Rules> {
-    (plural == "priorityclasses").then_some(PRIORITY_CLASS)
+    Some(match plural {
+        "podgroups" => workloads::POD_GROUP,
+        "priorityclasses" => PRIORITY_CLASS,
+        "workloads" => workloads::WORKLOAD,
+        _ => return None,
+    })
 }
 
 const PRIORITY_CLASS: Rules = Rules {

@@ -1,12 +1,12 @@
 //! Storage classes, attachments, and what drivers say of themselves.
 
-use crate::Rules;
 use crate::common::{
     Fields, SPEC, dns_subdomain, immutable, immutable_text, invalid_all, member, meta, meta_update, name_full,
     not_negative, qualified_name, quantity_not_negative, same_member,
 };
 use crate::core::volume::{Place, check_volume};
 use crate::internal;
+use crate::{Env, Rules};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{self, NameUse, is_dns1123_subdomain, name_is_dns_subdomain, range_message};
 use kubelith_meta::object::Namespacing;
@@ -48,15 +48,15 @@ pub fn rules(plural: &str) -> Option<Rules> {
         },
         "csinodes" => Rules { create: |_, node| csi_node(node), update: |_, new, old| csi_node_update(new, old) },
         "csidrivers" => Rules {
-            create: |_, driver| {
+            create: |request, driver| {
                 let mut errors = meta(driver, Namespacing::Forbidden, driver_name_rule);
-                check_driver(member(driver, "spec"), &mut errors);
+                check_driver(request.env, member(driver, "spec"), &mut errors);
                 errors
             },
-            update: |_, new, old| {
+            update: |request, new, old| {
                 let mut errors = meta_update(new, old);
                 let (spec, old) = (member(new, "spec"), member(old, "spec"));
-                check_driver(spec, &mut errors);
+                check_driver(request.env, spec, &mut errors);
                 // The reference spells the first path like this.
                 for (key, path) in
                     [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
@@ -297,7 +297,7 @@ fn csi_node_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-fn check_driver(spec: &Value, errors: &mut ErrorList) {
+fn check_driver(env: &Env, spec: &Value, errors: &mut ErrorList) {
     for (key, path) in [
         ("attachRequired", "attachedRequired"),
         ("podInfoOnMount", "podInfoOnMount"),
@@ -340,6 +340,9 @@ fn check_driver(spec: &Value, errors: &mut ErrorList) {
     if let Some(value) = spec.some("serviceAccountTokenInSecrets").filter(|_| spec.list("tokenRequests").is_empty()) {
         let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
         errors.push(Error::invalid(&SPEC.child("serviceAccountTokenInSecrets"), value, detail));
+    }
+    if env.features.volume_limit_scaling && !spec.has("preventPodSchedulingIfMissing") {
+        errors.push(Error::required(&SPEC.child("preventPodSchedulingIfMissing"), ""));
     }
 }
 

@@ -1,6 +1,14 @@
 //! What tests share.
 
+use crate::Env;
 use kubelith_meta::Value;
+use std::sync::LazyLock;
+
+/// With all features as they are by default.
+pub fn env() -> &'static Env {
+    static ENV: LazyLock<Env> = LazyLock::new(Env::default);
+    &ENV
+}
 
 /// Values from JSON as tests write it.
 pub fn value(json: &str) -> Value {
@@ -19,14 +27,14 @@ pub fn value(json: &str) -> Value {
 
 /// What is wrong with a new object, as messages.
 pub fn check_create(group: &str, plural: &str, object: &str) -> Vec<String> {
-    let request = crate::Request { group, version: "v1", subresource: "" };
+    let request = crate::Request { group, version: "v1", subresource: "", env: env() };
     let errors = (crate::rules(group, plural).create)(request, &value(object));
     errors.iter().map(ToString::to_string).collect()
 }
 
 /// What is wrong with a change, as messages.
 pub fn check_update(group: &str, plural: &str, subresource: &str, new: &str, old: &str) -> Vec<String> {
-    let request = crate::Request { group, version: "v1", subresource };
+    let request = crate::Request { group, version: "v1", subresource, env: env() };
     let errors = (crate::rules(group, plural).update)(request, &value(new), &value(old));
     errors.iter().map(ToString::to_string).collect()
 }

@@ -16,7 +16,7 @@ pub fn validate_url(url: &str, path: &Path<'_>) -> ErrorList {
             return errors;
         }
     };
-    let Url { scheme, user, host, query, fragment } = url;
+    let Url { scheme, user, host, query, fragment, .. } = url;
     if scheme != "https" {
         errors.push(Error::invalid(path, scheme, format!("'https' is the only allowed URL scheme{FORM}")));
     }

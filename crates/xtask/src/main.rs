@@ -6,6 +6,8 @@ mod conformance;
 #[cfg(test)]
 mod deny;
 #[cfg(test)]
+mod gates;
+#[cfg(test)]
 mod knots;
 #[cfg(test)]
 mod layers;

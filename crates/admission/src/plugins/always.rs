@@ -23,3 +23,34 @@ impl Plugin for AlwaysDeny {
         Verdict::Ready(Err(request.forbidden(object, DENIED)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_meta::{GroupResource, GroupVersionKind, Str};
+    use kubelith_registry::admission::Operation;
+    use kubelith_registry::{Call, Mode, Warnings};
+
+    #[test]
+    fn whoever_denies_all_denies_all() {
+        let call = Call {
+            verb: "create".into(),
+            user: Default::default(),
+            resource: GroupResource::new("", "configmaps"),
+            version: "v1".into(),
+            kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+            namespace: "n".into(),
+            name: "m".into(),
+            subresource: Str::default(),
+            mode: Mode::Real,
+            deadline: None,
+            warnings: Warnings::default(),
+        };
+        let request = Request { call: &call, operation: Operation::Create, old: None, options: None, resource: None };
+        let object = Value::object();
+        let Verdict::Ready(Err(status)) = AlwaysDeny.validate(request, &object) else { panic!("not denied") };
+        let want = "configmaps \"m\" is forbidden: admission control is denying all modifications";
+        assert_eq!((status.code, status.message.as_str()), (403, want));
+        assert!(matches!(AlwaysAdmit.validate(request, &object), Verdict::Ready(Ok(()))));
+    }
+}

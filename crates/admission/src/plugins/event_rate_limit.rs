@@ -6,8 +6,8 @@ use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::text::aggregate;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::Request;
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 const FORMAT: Format = Format {
@@ -41,7 +41,41 @@ struct Limit {
     per_second: f64,
     burst: f64,
     keys: usize,
-    buckets: Mutex<HashMap<String, Bucket>>,
+    buckets: Mutex<Buckets>,
+}
+
+/// Buckets by key, and in the order in which they were asked for: `order` has the keys by the number of their last use.
+#[derive(Default)]
+struct Buckets {
+    by_key: HashMap<Arc<str>, (u64, Bucket)>,
+    order: BTreeMap<u64, Arc<str>>,
+    uses: u64,
+}
+
+impl Buckets {
+    /// The bucket of a key, which was asked for last from now on; a new one takes the place of the one that was asked for
+    /// longest ago, which is the fullest and means the least.
+    fn of(&mut self, key: &str, max: usize, new: Bucket) -> &mut Bucket {
+        self.uses += 1;
+        let key: Arc<str> = match self.by_key.get_key_value(key) {
+            Some((key, (before, _))) => {
+                self.order.remove(before);
+                key.clone()
+            }
+            None => {
+                while self.by_key.len() >= max.max(1)
+                    && let Some((_, oldest)) = self.order.pop_first()
+                {
+                    self.by_key.remove(&oldest);
+                }
+                key.into()
+            }
+        };
+        self.order.insert(self.uses, key.clone());
+        let (number, bucket) = self.by_key.entry(key).or_insert((self.uses, new));
+        *number = self.uses;
+        bucket
+    }
 }
 
 /// Fills with time; each event takes one.
@@ -53,16 +87,15 @@ struct Bucket {
 
 impl EventRateLimit {
     pub fn new(text: Option<&[u8]>) -> Result<EventRateLimit, String> {
-        let failed = |why: &dyn std::fmt::Display| format!("couldn't init admission plugin \"EventRateLimit\": {why}");
         let document = match text {
-            Some(text) => FORMAT.read(text).map_err(|why| failed(&why))?,
+            Some(text) => FORMAT.read(text).map_err(|why| why.to_string())?,
             None => Value::Null,
         };
         let limits = document.get("limits").and_then(Value::as_array).unwrap_or(&[]);
         let errors = validate(limits);
         match errors.is_empty() {
             true => Ok(EventRateLimit { limits: limits.iter().map(Limit::of).collect() }),
-            false => Err(failed(&aggregate(errors.0.iter().map(ToString::to_string)))),
+            false => Err(aggregate(errors.0.iter().map(ToString::to_string))),
         }
     }
 }
@@ -129,12 +162,7 @@ impl Limit {
 
     fn takes(&self, key: &str, now: Instant) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !buckets.contains_key(key) && buckets.len() >= self.keys {
-            // The one that was asked for longest ago is the fullest, and means the least.
-            let oldest = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(key, _)| key.clone());
-            buckets.remove(&oldest.unwrap_or_default());
-        }
-        let bucket = buckets.entry(key.to_owned()).or_insert(Bucket { tokens: self.burst, at: now });
+        let bucket = buckets.of(key, self.keys, Bucket { tokens: self.burst, at: now });
         let since = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.tokens = (bucket.tokens + since * self.per_second).min(self.burst);
         bucket.at = now;
@@ -183,7 +211,7 @@ mod tests {
         assert_eq!((taken("a", now), taken("b", now)), (3, 3));
         assert_eq!(taken("a", now + Duration::from_secs(1)), 2);
         // The third key takes the place of the one that was asked for longest ago.
-        assert_eq!((taken("c", now), limit.buckets.lock().unwrap().len()), (3, 2));
+        assert_eq!((taken("c", now), limit.buckets.lock().unwrap().by_key.len()), (3, 2));
     }
 
     #[test]
@@ -196,7 +224,7 @@ mod tests {
             ),
         ] {
             let said = EventRateLimit::new(Some(format!("{HEAD}{text}").as_bytes())).err().unwrap();
-            assert_eq!(said, format!("couldn't init admission plugin \"EventRateLimit\": {why}"));
+            assert_eq!(said, why);
         }
     }
 }

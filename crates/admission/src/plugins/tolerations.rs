@@ -9,6 +9,7 @@ use kubelith_meta::{GroupResource, Map, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::{Collection, parse};
+use kubelith_validation::Features;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -72,21 +73,25 @@ const FORMAT: Format = Format {
 /// Annotations of a namespace, or else the configuration, give tolerations to pods and say which they may have.
 pub struct PodTolerationRestriction {
     namespaces: Collection,
+    features: Features,
     defaults: Vec<Value>,
     allowed: Vec<Value>,
 }
 
 impl PodTolerationRestriction {
-    pub fn new(objects: &Arc<Objects>, text: Option<&[u8]>) -> Result<PodTolerationRestriction, String> {
+    pub fn new(
+        objects: &Arc<Objects>,
+        features: Features,
+        text: Option<&[u8]>,
+    ) -> Result<PodTolerationRestriction, String> {
         let document = match text.filter(|text| !text.is_empty()) {
-            Some(text) => FORMAT
-                .read(text)
-                .map_err(|why| format!("couldn't init admission plugin \"PodTolerationRestriction\": {why}"))?,
+            Some(text) => FORMAT.read(text).map_err(|why| why.to_string())?,
             None => Value::Null,
         };
         let of = |name: &str| document.get(name).and_then(Value::as_array).unwrap_or(&[]).to_vec();
         Ok(PodTolerationRestriction {
             namespaces: objects.of("", "namespaces"),
+            features,
             defaults: of("default"),
             allowed: of("whitelist"),
         })
@@ -139,7 +144,7 @@ impl Plugin for PodTolerationRestriction {
             if request.operation == Operation::Create {
                 more = self.annotated(namespace, DEFAULTS).await?.unwrap_or_else(|| self.defaults.clone());
             }
-            if !super::resource_quota::is_best_effort(pod) {
+            if !super::resource_quota::is_best_effort(pod, &self.features) {
                 more.push(toleration(MEMORY_PRESSURE));
             }
             if !more.is_empty() {

@@ -4,10 +4,11 @@ use super::params::namespace;
 use super::parts::{Asked, Parts};
 use super::policy::{Binding, Mutation, Policy};
 use super::source::Bound;
-use crate::attributes::{Seen, is_exempt};
+use crate::attributes::Seen;
 use crate::config::Config;
-use crate::expression::{Asker, FailurePolicy, Inputs, Matched, describe};
-use crate::observe::Power;
+use crate::expression::{Described, FailurePolicy, Inputs, Matched, Namespace};
+use crate::manifests::{Manifests, Of};
+use crate::observe::{CheckError, PolicyCheck, Power};
 use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
 use crate::versioned::{self, Changing};
@@ -22,7 +23,8 @@ use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::admission::Request;
 use kubelith_schema::TypedSchema;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What the expressions of one mutation may cost.
 const BUDGET: u64 = 10_000_000;
@@ -31,16 +33,18 @@ const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 pub struct MutatingAdmissionPolicy(Parts);
 
 impl MutatingAdmissionPolicy {
-    pub fn new(config: &Config) -> MutatingAdmissionPolicy {
-        MutatingAdmissionPolicy(Parts::new(config, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"))
+    pub fn new(config: &Config, text: Option<&[u8]>) -> Result<MutatingAdmissionPolicy, String> {
+        let plurals = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+        Ok(MutatingAdmissionPolicy(Parts::new(config, Of::MutatingPolicies, plurals, text)?))
     }
 }
 
 impl Plugin for MutatingAdmissionPolicy {
+    fn manifests(&self) -> Option<Arc<Manifests>> {
+        self.0.source.manifests.clone()
+    }
+
     fn admit_in<'a>(&'a self, request: Request<'a>, object: &'a mut Value, round: &'a Round) -> Verdict<'a> {
-        if is_exempt(request) {
-            return Verdict::PASSED;
-        }
         let bound = self.0.source.candidates(request);
         if bound.is_empty() {
             return Verdict::PASSED;
@@ -212,7 +216,10 @@ impl MutatingAdmissionPolicy {
             if changing.object().is_null() {
                 continue;
             }
-            match self.mutated(context, invocation, changing, mutation) {
+            let began = Instant::now();
+            let mutated = self.mutated(context, invocation, changing, mutation);
+            self.count(invocation, &mutated, began.elapsed());
+            match mutated {
                 Ok(None) => is_touched = true,
                 Ok(Some(made)) => {
                     is_touched = true;
@@ -233,48 +240,65 @@ impl MutatingAdmissionPolicy {
         Ok(is_touched)
     }
 
+    fn count(&self, invocation: &Invocation<'_>, mutated: &Result<Option<Value>, Failure>, time: Duration) {
+        let error = match mutated {
+            Ok(_) => CheckError::None,
+            Err(Failure::Policy(why)) => CheckError::of(why),
+            Err(Failure::Status(status)) => CheckError::of(&status.message),
+        };
+        let (policy, binding) = (&invocation.policy.name, &invocation.binding.name);
+        let action = if mutated.is_ok() { "allow" } else { "deny" };
+        self.0.observer.policy_checked(PolicyCheck { power: Power::Mutating, policy, binding, error, action, time });
+    }
+
     fn holds(&self, context: &Context<'_>, invocation: &Invocation<'_>, changing: &Changing<'_>) -> Matched {
         let policy = invocation.policy;
         let began = Instant::now();
-        let mut matched = Matched::Yes;
-        let mut failures = 0;
-        self.with_inputs(context, invocation, changing, &mut |inputs, _| {
-            let outcome = policy.expressions().conditions.check(inputs, policy.failure_policy);
-            (matched, failures) = (outcome.matched, outcome.failures);
-        });
-        let operation = context.request.operation;
-        // The reference counts conditions of both kinds of policies as those of validating ones.
-        let power = Power::Validating;
-        self.0.observer.conditions_checked(&policy.name, "policy", power, operation, failures, began.elapsed());
-        matched
-    }
-
-    /// Runs `then` with all that the expressions of an invocation can see.
-    fn with_inputs(
-        &self,
-        context: &Context<'_>,
-        invocation: &Invocation<'_>,
-        changing: &Changing<'_>,
-        then: &mut dyn FnMut(&Inputs<'_>, &mut u64),
-    ) {
-        let Context { request, namespace, .. } = *context;
-        let seen = invocation.seen;
-        let asker = Asker::new(&self.0.authorizer, request);
-        let mut described = describe(request, &seen.kind);
-        described.set_at(&["resource", "group"], Value::String(seen.resource.group.clone()));
-        described.set_at(&["resource", "version"], Value::String(seen.resource.version.clone()));
         let printed = versioned::printed(Some(changing.object()));
+        let described = Described::new(context.request, &invocation.seen.kind);
         let inputs = Inputs {
             object: printed.as_ref(),
             old: changing.old(),
-            namespace,
+            namespace: None,
             request: &described,
             params: invocation.param.as_ref(),
-            authorizer: Some(&asker),
-            variables: &[],
+            authorizer: Some(&self.0.authorizer),
         };
+        let run = policy.expressions().composition.open(&inputs);
+        let outcome = policy.expressions().conditions.check(&run, policy.failure_policy);
+        let operation = context.request.operation;
+        // The reference counts conditions of both kinds of policies as those of validating ones.
+        let power = Power::Validating;
+        self.0.observer.conditions_checked(&policy.name, "policy", power, operation, outcome.failures, began.elapsed());
+        outcome.matched
+    }
+
+    /// What the expression of a mutation makes.
+    fn made(
+        &self,
+        context: &Context<'_>,
+        invocation: &Invocation<'_>,
+        object: &Value,
+        old: Option<&Value>,
+        mutation: &Mutation,
+    ) -> Result<Value, String> {
+        let described = Described::matched(context.request, invocation.seen);
+        let inputs = Inputs {
+            object: Some(object),
+            old,
+            namespace: context.namespace,
+            request: &described,
+            params: invocation.param.as_ref(),
+            authorizer: Some(&self.0.authorizer),
+        };
+        let run = invocation.policy.expressions().composition.open(&inputs);
         let mut budget = BUDGET;
-        invocation.policy.expressions().composition.with_variables(&inputs, &mut budget, then);
+        match mutation {
+            Mutation::Apply(expression) => expression.run(&run, &mut budget, configuration),
+            Mutation::JsonPatch(expression) => expression.run(&run, &mut budget, operations),
+        }
+        .and_then(|made| made)
+        .and_then(|made| made)
     }
 
     /// What a mutation makes of the object; `None` if it leaves it alone.
@@ -285,18 +309,9 @@ impl MutatingAdmissionPolicy {
         changing: &Changing<'_>,
         mutation: &Mutation,
     ) -> Result<Option<Value>, Failure> {
-        let mut made = Err(String::new());
-        self.with_inputs(context, invocation, changing, &mut |inputs, budget| {
-            made = match mutation {
-                Mutation::Apply(expression) => expression.run(inputs, budget, configuration),
-                Mutation::JsonPatch(expression) => expression.run(inputs, budget, operations),
-            }
-            .and_then(|made| made)
-            .and_then(|made| made);
-        });
-        let made = made.map_err(Failure::Policy)?;
-        let (request, kind) = (context.request, &invocation.seen.kind);
         let object = &versioned::printed(Some(changing.object())).unwrap_or_default();
+        let made = self.made(context, invocation, object, changing.old(), mutation).map_err(Failure::Policy)?;
+        let (request, kind) = (context.request, &invocation.seen.kind);
         let mut result = match mutation {
             Mutation::Apply(_) => {
                 let merged = apply(request, object, made, kind);
@@ -317,7 +332,7 @@ impl MutatingAdmissionPolicy {
 /// What one round of a request is about.
 struct Context<'a> {
     request: Request<'a>,
-    namespace: Option<&'a Value>,
+    namespace: Option<&'a Namespace>,
     round: &'a Round,
 }
 

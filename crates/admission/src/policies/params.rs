@@ -3,6 +3,7 @@
 use super::policy::{Binding, Policy};
 use crate::attributes::{is_namespace, namespace_of};
 use crate::config::FindCustom;
+use crate::expression::Namespace;
 use kubelith_meta::selector::LabelSelector;
 use kubelith_meta::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_registry::admission::Request;
@@ -12,13 +13,13 @@ use kubelith_schema::Scope;
 use std::sync::Arc;
 
 /// The namespace of a request, unless that is about a namespace itself.
-pub async fn namespace(namespaces: &Collection, request: Request<'_>) -> Result<Option<Value>, Status> {
+pub async fn namespace(namespaces: &Collection, request: Request<'_>) -> Result<Option<Namespace>, Status> {
     let name = namespace_of(request);
     if name.is_empty() || is_namespace(request) {
         return Ok(None);
     }
     match namespaces.find("", name).await? {
-        Some(found) => Ok(parse(&found)),
+        Some(found) => Ok(Some(Namespace::new(found))),
         None => Err(Status::not_found(&GroupResource::new("", "namespaces"), name)),
     }
 }

@@ -5,6 +5,7 @@ use super::policy::{Binding, Policy};
 use super::source::Source;
 use crate::attributes::Seen;
 use crate::config::Config;
+use crate::manifests::{self, Manifests, Of};
 use crate::observe::Observer;
 use crate::rules::Versions;
 use kubelith_auth::Authorizer;
@@ -33,16 +34,18 @@ pub struct Asked<'a, 'v> {
 
 impl Parts {
     /// For these plurals of policies and bindings.
-    pub fn new(config: &Config, policies: &'static str, bindings: &'static str) -> Parts {
+    pub fn new(config: &Config, of: Of, plurals: [&'static str; 2], text: Option<&[u8]>) -> Result<Parts, String> {
         let objects = config.objects.clone();
-        Parts {
-            source: Source::new(objects.clone(), policies, bindings),
+        let folder = manifests::of_policies(of, text, &*config.gates)?;
+        let manifests = folder.map(|folder| Manifests::new(of, folder, objects.clone(), config.observer.clone()));
+        Ok(Parts {
+            source: Source::new(objects.clone(), plurals, manifests),
             namespaces: objects.of("", "namespaces"),
             params: Params { objects: objects.clone(), custom: config.custom.clone() },
             objects,
             authorizer: config.authorizer.clone(),
             observer: config.observer.clone(),
-        }
+        })
     }
 
     /// How the policy sees the request, and where its parameters come from; `None` if it is not meant. The error says

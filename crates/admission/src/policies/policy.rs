@@ -1,7 +1,7 @@
 //! One policy or binding, read once; its expressions are compiled when a request first needs them.
 
 use crate::attributes::Seen;
-use crate::expression::{Compiled, Composition, Conditions, FailurePolicy};
+use crate::expression::{Compiled, Composition, Conditions, FailurePolicy, Messages};
 use crate::matching::Selectors;
 use crate::rules::{MatchPolicy, Rule, Versions};
 use kubelith_cel::admission::Sees;
@@ -66,6 +66,7 @@ pub struct Policy {
 /// What a policy says, ready to run.
 pub struct Expressions {
     pub composition: Composition,
+    pub messages: Messages,
     pub conditions: Conditions,
     pub validations: Vec<Validation>,
     /// Key, expression and its text.
@@ -117,13 +118,13 @@ impl Policy {
         }
         let of = |value: &Value, key: &str| composition.compile(value.str_at(&[key]));
         let conditions = list(&self.spec, "matchConditions").iter().map(|c| of(c, "expression")).collect();
-        let message_env = composition.without_authorizer(has_params);
+        let messages = composition.of_messages(has_params);
         let validation = |validation: &Value| {
             let message = validation.str_at(&["messageExpression"]);
             let text = validation.str_at(&["message"]).trim();
             Validation {
                 expression: of(validation, "expression"),
-                message_expression: (!message.is_empty()).then(|| Compiled::new(&message_env, message)),
+                message_expression: (!message.is_empty()).then(|| messages.compile(message)),
                 message: match text {
                     "" => format!("failed expression: {}", validation.str_at(&["expression"]).trim()),
                     text => text.to_owned(),
@@ -138,14 +139,13 @@ impl Policy {
             let source = annotation.str_at(&["valueExpression"]);
             (Str::from(annotation.str_at(&["key"])), composition.compile(source), Str::from(source))
         };
-        let mutation_env = composition.of_mutations();
         let mutation = |mutation: &Value| match mutation.str_at(&["patchType"]) {
             "JSONPatch" => {
-                Mutation::JsonPatch(Compiled::new(&mutation_env, mutation.str_at(&["jsonPatch", "expression"])))
+                Mutation::JsonPatch(composition.compile_mutation(mutation.str_at(&["jsonPatch", "expression"])))
             }
             _ => {
                 let source = mutation.str_at(&["applyConfiguration", "expression"]);
-                Mutation::Apply(Compiled::new(&mutation_env, source))
+                Mutation::Apply(composition.compile_mutation(source))
             }
         };
         Expressions {
@@ -153,6 +153,7 @@ impl Policy {
             conditions: Conditions::of(conditions),
             validations: list(&self.spec, "validations").iter().map(validation).collect(),
             annotations: list(&self.spec, "auditAnnotations").iter().map(annotation).collect(),
+            messages,
             composition,
         }
     }

@@ -4,10 +4,11 @@ use super::params::namespace;
 use super::parts::{Asked, Parts};
 use super::policy::{Binding, Policy};
 use super::source::Bound;
-use crate::attributes::{Seen, is_exempt};
+use crate::attributes::Seen;
 use crate::config::Config;
-use crate::expression::{Asker, FailurePolicy, Inputs, Matched, OUT_OF_BUDGET, describe};
-use crate::observe::Power;
+use crate::expression::{Described, FailurePolicy, Inputs, Matched, OUT_OF_BUDGET};
+use crate::manifests::{Manifests, Of};
+use crate::observe::{CheckError, PolicyCheck, Power};
 use crate::plugin::{Plugin, Verdict};
 use crate::rules::Versions;
 use crate::versioned;
@@ -16,7 +17,8 @@ use kubelith_codec::json;
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::Request;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What the expressions of a policy may cost for one parameter.
 const BUDGET: u64 = 10_000_000;
@@ -29,20 +31,18 @@ const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure
 pub struct ValidatingAdmissionPolicy(Parts);
 
 impl ValidatingAdmissionPolicy {
-    pub fn new(config: &Config) -> ValidatingAdmissionPolicy {
-        ValidatingAdmissionPolicy(Parts::new(
-            config,
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicybindings",
-        ))
+    pub fn new(config: &Config, text: Option<&[u8]>) -> Result<ValidatingAdmissionPolicy, String> {
+        let plurals = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+        Ok(ValidatingAdmissionPolicy(Parts::new(config, Of::ValidatingPolicies, plurals, text)?))
     }
 }
 
 impl Plugin for ValidatingAdmissionPolicy {
+    fn manifests(&self) -> Option<Arc<Manifests>> {
+        self.0.source.manifests.clone()
+    }
+
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
-        if is_exempt(request) {
-            return Verdict::PASSED;
-        }
         let bound = self.0.source.candidates(request);
         if bound.is_empty() {
             return Verdict::PASSED;
@@ -59,12 +59,15 @@ struct Denial {
     reason: Str,
 }
 
-/// What came of one validation.
+/// A validation that does not hold, or of which that cannot be told.
 struct Failed {
     /// Its place among those of the policy.
     place: usize,
     message: String,
     reason: Str,
+    /// Not so if the failure policy passes over it.
+    is_denied: bool,
+    time: Duration,
 }
 
 /// What came of one run of a policy.
@@ -73,7 +76,16 @@ struct Outcome {
     failed: Vec<Failed>,
     annotations: Vec<(Str, String)>,
     /// Annotations that failed.
-    errors: Vec<String>,
+    errors: Vec<(String, Duration)>,
+}
+
+impl Outcome {
+    /// Nothing but an error, of none of the validations.
+    fn error(policy: &Policy, message: String) -> Outcome {
+        let is_denied = policy.failure_policy == FailurePolicy::Fail;
+        let failed = Failed { place: 0, message, reason: "Invalid".into(), is_denied, time: Duration::ZERO };
+        Outcome { failed: vec![failed], ..Outcome::default() }
+    }
 }
 
 impl ValidatingAdmissionPolicy {
@@ -112,7 +124,7 @@ impl ValidatingAdmissionPolicy {
                     }
                 };
                 for outcome in run {
-                    act(request, policy, binding, outcome, &mut denials, &mut annotations);
+                    self.act(request, (policy, binding), outcome, &mut denials, &mut annotations);
                 }
             }
             for (key, values) in annotations {
@@ -146,10 +158,8 @@ impl ValidatingAdmissionPolicy {
         }
         let [new, old] = made;
         let namespace = namespace(&self.0.namespaces, request).await?;
-        let asker = Asker::new(&self.0.authorizer, request);
-        let mut described = describe(request, &seen.kind);
-        described.set_at(&["resource", "group"], Value::String(seen.resource.group.clone()));
-        described.set_at(&["resource", "version"], Value::String(seen.resource.version.clone()));
+        // Conditions see the resource that was asked for.
+        let (sent, described) = (Described::new(request, &seen.kind), Described::matched(request, seen));
         let new = new.or_else(|| versioned::printed(Some(object)));
         let run = |params: &Option<Value>| {
             let inputs = Inputs {
@@ -158,85 +168,117 @@ impl ValidatingAdmissionPolicy {
                 namespace: namespace.as_ref(),
                 request: &described,
                 params: params.as_ref(),
-                authorizer: Some(&asker),
-                variables: &[],
+                authorizer: Some(&self.0.authorizer),
             };
-            self.evaluate(policy, request, &inputs)
+            let held = self.holds(policy, request, &Inputs { namespace: None, request: &sent, ..inputs });
+            match held {
+                Matched::Yes => validate(policy, &inputs),
+                Matched::No => Outcome::default(),
+                Matched::Failed(why) => Outcome::error(policy, why),
+            }
         };
         Ok(params.iter().map(run).collect())
     }
 
-    fn evaluate(&self, policy: &Policy, request: Request<'_>, inputs: &Inputs<'_>) -> Outcome {
+    fn holds(&self, policy: &Policy, request: Request<'_>, inputs: &Inputs<'_>) -> Matched {
         let expressions = policy.expressions();
-        let mut outcome = Outcome::default();
-        let mut budget = BUDGET;
-        expressions.composition.with_variables(inputs, &mut budget, &mut |inputs, budget| {
-            if !expressions.conditions.is_empty() && !self.holds(policy, request, inputs, &mut outcome) {
-                return;
-            }
-            validate(policy, inputs, budget, &mut outcome);
-        });
-        outcome
-    }
-
-    /// Whether the match conditions hold. If that cannot be told, the outcome says so.
-    fn holds(&self, policy: &Policy, request: Request<'_>, inputs: &Inputs<'_>, outcome: &mut Outcome) -> bool {
+        if expressions.conditions.is_empty() {
+            return Matched::Yes;
+        }
         let began = Instant::now();
-        let checked = policy.expressions().conditions.check(inputs, policy.failure_policy);
+        let run = expressions.composition.open(inputs);
+        let checked = expressions.conditions.check(&run, policy.failure_policy);
         let (power, operation) = (Power::Validating, request.operation);
         self.0.observer.conditions_checked(&policy.name, "policy", power, operation, checked.failures, began.elapsed());
-        match checked.matched {
-            Matched::Yes => return true,
-            Matched::No => {}
-            Matched::Failed(message) => outcome.failed.push(Failed { place: 0, message, reason: "Invalid".into() }),
-        }
-        false
+        checked.matched
     }
 }
 
-fn validate(policy: &Policy, inputs: &Inputs<'_>, budget: &mut u64, outcome: &mut Outcome) {
+fn validate(policy: &Policy, inputs: &Inputs<'_>) -> Outcome {
     let fails = policy.failure_policy == FailurePolicy::Fail;
     let expressions = policy.expressions();
-    let invalid = || Str::from("Invalid");
+    let mut budget = BUDGET;
     let mut failed = Vec::new();
+    let run = expressions.composition.open(inputs);
+    let mut lap = Instant::now();
     for (place, validation) in expressions.validations.iter().enumerate() {
-        match validation.expression.run(inputs, budget, |value| matches!(value, Val::Bool(true))) {
+        let result = validation.expression.run(&run, &mut budget, |value| matches!(value, Val::Bool(true)));
+        let now = Instant::now();
+        let time = now - lap;
+        lap = now;
+        match result {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => {
-                failed.push(Failed { place, message: String::new(), reason: validation.reason.clone() });
+                let reason = validation.reason.clone();
+                failed.push(Failed { place, message: String::new(), reason, is_denied: true, time });
             }
-            Ok(Err(message)) if fails => failed.push(Failed { place, message, reason: invalid() }),
-            Ok(Err(_)) => {}
-            Err(message) => {
-                outcome.failed = fails.then(|| Failed { place: 0, message, reason: invalid() }).into_iter().collect();
-                return;
+            Ok(Err(message)) => {
+                failed.push(Failed { place, message, reason: "Invalid".into(), is_denied: fails, time });
             }
+            Err(message) => return Outcome::error(policy, message),
         }
     }
-    for failed in failed.iter_mut().filter(|f| f.message.is_empty()) {
-        let validation = &expressions.validations[failed.place];
-        let made = match &validation.message_expression {
-            None => Ok(None),
-            Some(expression) => {
-                let inputs = Inputs { authorizer: None, ..*inputs };
-                let made = expression.run(&inputs, budget, |value| value.as_str().map(|text| text.trim().to_owned()));
-                made.map(|made| made.ok().flatten())
-            }
-        };
-        failed.message = match made {
-            Ok(Some(text)) if !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n') => text,
-            Ok(_) => validation.message.clone(),
-            Err(_) => format!("failed messageExpression: {OUT_OF_BUDGET}"),
-        };
-    }
-    outcome.failed = failed;
-    annotate(policy, inputs, fails, outcome);
+    tell(policy, inputs, budget, &mut failed);
+    annotate(policy, inputs, Outcome { failed, ..Outcome::default() })
 }
 
-fn annotate(policy: &Policy, inputs: &Inputs<'_>, fails: bool, outcome: &mut Outcome) {
+/// Gives those that failed without a word their messages.
+fn tell(policy: &Policy, inputs: &Inputs<'_>, mut budget: u64, failed: &mut Vec<Failed>) {
+    let expressions = policy.expressions();
+    let makers = expressions.validations.iter().filter(|v| v.message_expression.is_some()).count() as u64;
+    // All messages are paid for, also those that nobody needs: these are made only where that could matter.
+    let may_run_out = budget < makers.saturating_mul(expressions.composition.highest_cost());
+    if failed.is_empty() && !may_run_out {
+        return;
+    }
+    let inputs = Inputs { authorizer: None, ..*inputs };
+    let run = expressions.composition.open_messages(&expressions.messages, &inputs);
+    for (place, validation) in expressions.validations.iter().enumerate() {
+        let wordless = failed.iter_mut().find(|f| f.place == place && f.message.is_empty());
+        let made = match &validation.message_expression {
+            Some(expression) if wordless.is_some() || may_run_out => {
+                expression.run(&run, &mut budget, |value| value.as_str().map(|text| text.trim().to_owned()))
+            }
+            _ => Ok(Ok(None)),
+        };
+        let Ok(made) = made else { return run_out(policy, failed) };
+        if let Some(wordless) = wordless {
+            let usable = |text: &String| !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
+            wordless.message = made.ok().flatten().filter(usable).unwrap_or_else(|| validation.message.clone());
+        }
+    }
+}
+
+/// Where messages cost too much, all validations count as failed but those that failed with an error of their own.
+fn run_out(policy: &Policy, failed: &mut Vec<Failed>) {
+    let is_denied = policy.failure_policy == FailurePolicy::Fail;
+    let of = |place: usize| {
+        let message = format!("failed messageExpression: {OUT_OF_BUDGET}");
+        Failed { place, message, reason: "Invalid".into(), is_denied, time: Duration::ZERO }
+    };
+    let had_error = |f: &Failed| f.message.starts_with("expression '") || f.message.starts_with("compilation error");
+    failed.retain(had_error);
+    for place in 0..policy.expressions().validations.len() {
+        if !failed.iter().any(|f| f.place == place) {
+            failed.push(of(place));
+        }
+    }
+    failed.sort_by_key(|f| f.place);
+}
+
+/// Makes the audit annotations, which cannot ask the authorizer either.
+fn annotate(policy: &Policy, inputs: &Inputs<'_>, mut outcome: Outcome) -> Outcome {
+    let expressions = policy.expressions();
+    if expressions.annotations.is_empty() {
+        return outcome;
+    }
+    let fails = policy.failure_policy == FailurePolicy::Fail;
     let mut budget = BUDGET;
-    for (key, expression, source) in &policy.expressions().annotations {
-        let made = expression.run(inputs, &mut budget, |value| match value {
+    let inputs = Inputs { authorizer: None, ..*inputs };
+    let run = expressions.composition.open(&inputs);
+    for (key, expression, source) in &expressions.annotations {
+        let began = Instant::now();
+        let made = expression.run(&run, &mut budget, |value| match value {
             Val::Null => Ok(None),
             value => match value.as_str() {
                 Some(text) => Ok(Some(text.trim().to_owned())),
@@ -250,59 +292,83 @@ fn annotate(policy: &Policy, inputs: &Inputs<'_>, fails: bool, outcome: &mut Out
         match made {
             Ok(Ok(Ok(Some(text)))) if !text.is_empty() => outcome.annotations.push((key.clone(), text)),
             Ok(Ok(Ok(_))) => {}
-            Ok(Ok(Err(why))) => outcome.errors.push(why),
-            Ok(Err(why)) if fails => outcome.errors.push(why),
+            Ok(Ok(Err(why))) => outcome.errors.push((why, began.elapsed())),
+            Ok(Err(why)) if fails => outcome.errors.push((why, began.elapsed())),
             Ok(Err(_)) => {}
-            Err(message) => {
-                let failed = fails.then(|| Failed { place: 0, message, reason: "Invalid".into() });
-                *outcome = Outcome { failed: failed.into_iter().collect(), ..Outcome::default() };
-                return;
-            }
+            Err(message) => return Outcome::error(policy, message),
         }
     }
+    outcome
 }
 
-/// Does what the binding says is to be done.
-fn act(
-    request: Request<'_>,
-    policy: &Policy,
-    binding: &Binding,
-    outcome: Outcome,
-    denials: &mut Vec<Denial>,
-    annotations: &mut Vec<(Str, Vec<String>)>,
-) {
-    let denial = |message: String, reason: Str| Denial {
-        policy: policy.name.clone(),
-        binding: Some(binding.name.clone()),
-        message,
-        reason,
-    };
-    for Failed { place, message, reason } in outcome.failed {
-        for action in &binding.actions {
-            match action.as_str() {
-                "Deny" => denials.push(denial(message.clone(), reason.clone())),
-                "Audit" => request.call.annotate(FAILURE_KEY, failure(binding, place, &message)),
-                "Warn" => request.call.warn(format!(
-                    "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
-                    policy.name, binding.name
-                )),
-                _ => {}
+impl ValidatingAdmissionPolicy {
+    /// Does what the binding says is to be done.
+    fn act(
+        &self,
+        request: Request<'_>,
+        (policy, binding): (&Policy, &Binding),
+        outcome: Outcome,
+        denials: &mut Vec<Denial>,
+        annotations: &mut Vec<(Str, Vec<String>)>,
+    ) {
+        let denial = |message: String, reason: Str| Denial {
+            policy: policy.name.clone(),
+            binding: Some(binding.name.clone()),
+            message,
+            reason,
+        };
+        let count = |action: &'static str, message: &str, time: Duration| {
+            let (policy, binding, error) = (&policy.name, &binding.name, CheckError::of(message));
+            self.0.observer.policy_checked(PolicyCheck {
+                power: Power::Validating,
+                policy,
+                binding,
+                error,
+                action,
+                time,
+            });
+        };
+        for Failed { place, message, reason, is_denied, time } in outcome.failed {
+            if !is_denied {
+                count("allow", &message, time);
+                continue;
+            }
+            for action in &binding.actions {
+                match action.as_str() {
+                    "Deny" => {
+                        denials.push(denial(message.clone(), reason.clone()));
+                        count("deny", &message, time);
+                    }
+                    "Audit" => {
+                        request.call.annotate(FAILURE_KEY, failure(binding, place, &message));
+                        count("audit", &message, time);
+                    }
+                    "Warn" => {
+                        request.call.warn(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
+                            policy.name, binding.name
+                        ));
+                        count("warn", &message, time);
+                    }
+                    _ => {}
+                }
             }
         }
-    }
-    for why in outcome.errors {
-        denials.push(denial(why, "Invalid".into()));
-    }
-    for (key, mut text) in outcome.annotations {
-        let mut end = text.len().min(MAX_ANNOTATION);
-        while !text.is_char_boundary(end) {
-            end -= 1;
+        for (why, time) in outcome.errors {
+            count("deny", &why, time);
+            denials.push(denial(why, "Invalid".into()));
         }
-        text.truncate(end);
-        match annotations.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, values)) if values.contains(&text) => {}
-            Some((_, values)) => values.push(text),
-            None => annotations.push((key, vec![text])),
+        for (key, mut text) in outcome.annotations {
+            let mut end = text.len().min(MAX_ANNOTATION);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+            match annotations.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, values)) if values.contains(&text) => {}
+                Some((_, values)) => values.push(text),
+                None => annotations.push((key, vec![text])),
+            }
         }
     }
 }

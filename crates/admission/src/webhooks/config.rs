@@ -1,5 +1,6 @@
-//! What the configuration file has for the plugins of webhooks: who this server is to them.
+//! What the configuration file has for the plugins of webhooks.
 
+use crate::manifests;
 use kubelith_codec::config::{Format, Shape};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, Path};
@@ -12,24 +13,25 @@ const FORMAT: Format = Format {
     fields: &[("kubeConfigFile", Shape::Text), ("staticManifestsDir", Shape::Text)],
 };
 
-/// The kubeconfig file with credentials for webhooks, if there is one.
-pub fn kubeconfig(plugin: Option<&[u8]>) -> Result<Option<PathBuf>, String> {
-    let Some(text) = plugin else { return Ok(None) };
-    let document = FORMAT.read(text).map_err(|e| e.to_string())?;
-    let directory = document.str_at(&["staticManifestsDir"]);
-    if !directory.is_empty() {
-        return Err(format!(
-            "static webhook manifests dir \"{directory}\" configured but ManifestBasedAdmissionControlConfig feature gate \
-             is not enabled"
-        ));
+/// Who this server is to webhooks, and where more of them are.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// The kubeconfig file with credentials.
+    pub kubeconfig: Option<PathBuf>,
+    /// The folder with manifests.
+    pub manifests: Option<PathBuf>,
+}
+
+impl Settings {
+    pub fn read(plugin: Option<&[u8]>, gates: &dyn Fn(&str) -> bool) -> Result<Settings, String> {
+        let Some(text) = plugin else { return Ok(Settings::default()) };
+        let document = FORMAT.read(text).map_err(|e| e.to_string())?;
+        let file = document.get("kubeConfigFile").and_then(Value::as_str).unwrap_or("");
+        let path = PathBuf::from(file);
+        if !file.is_empty() && !path.is_absolute() {
+            return Err(Error::invalid(&Path::new("kubeConfigFile"), file, "must be an absolute file path").to_string());
+        }
+        let kubeconfig = (!file.is_empty()).then_some(path);
+        Ok(Settings { kubeconfig, manifests: manifests::folder(&document, gates)? })
     }
-    let file = document.get("kubeConfigFile").and_then(Value::as_str).unwrap_or("");
-    if file.is_empty() {
-        return Ok(None);
-    }
-    let path = PathBuf::from(file);
-    if !path.is_absolute() {
-        return Err(Error::invalid(&Path::new("kubeConfigFile"), file, "must be an absolute file path").to_string());
-    }
-    Ok(Some(path))
 }

@@ -1,6 +1,6 @@
 //! One webhook of a configuration, read once.
 
-use crate::expression::{Conditions, FailurePolicy};
+use crate::expression::{Composition, Conditions, FailurePolicy};
 use crate::matching::Selectors;
 use crate::rules::{MatchPolicy, Rule};
 use kubelith_auth::hook::{Hook as Client, Hooks};
@@ -29,7 +29,7 @@ pub struct Hook {
     /// Whether it is asked again after others have changed the object.
     pub is_reinvoked: bool,
     conditions: Vec<Value>,
-    compiled: OnceLock<Conditions>,
+    compiled: OnceLock<(Composition, Conditions)>,
     client_config: Value,
     client: OnceLock<Result<Arc<dyn Client>, String>>,
 }
@@ -90,9 +90,17 @@ impl Hook {
         }
     }
 
-    /// Compiled when they are first needed.
-    pub fn conditions(&self) -> &Conditions {
-        self.compiled.get_or_init(|| Conditions::compile(&self.conditions, Sees { params: false, authorizer: true }))
+    /// Compiled when they are first needed; none if there are none.
+    pub fn conditions(&self) -> Option<&(Composition, Conditions)> {
+        if self.conditions.is_empty() {
+            return None;
+        }
+        Some(self.compiled.get_or_init(|| {
+            let composition = Composition::new(Sees { params: false, authorizer: true });
+            let of = |condition: &Value| composition.compile(condition.str_at(&["expression"]));
+            let conditions = Conditions::of(self.conditions.iter().map(of).collect());
+            (composition, conditions)
+        }))
     }
 
     pub fn client(&self, hooks: &dyn Hooks) -> Result<&Arc<dyn Client>, &str> {

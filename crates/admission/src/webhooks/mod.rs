@@ -20,7 +20,8 @@ pub use validating::ValidatingAdmissionWebhook;
 
 use crate::attributes::Seen;
 use crate::config::Config;
-use crate::expression::{Asker, Inputs, Matched, describe, undecided};
+use crate::expression::{Described, Inputs, Matched, undecided};
+use crate::manifests::{Manifests, Of};
 use crate::observe::{Observer, Power};
 use crate::rules::Versions;
 use hook::Hook;
@@ -46,14 +47,20 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    fn new(config: &Config, plugin: Option<&[u8]>, plural: &'static str, power: Power) -> Result<Webhooks, String> {
-        let kubeconfig = config::kubeconfig(plugin)?;
+    fn new(config: &Config, plugin: Option<&[u8]>, power: Power) -> Result<Webhooks, String> {
+        let settings = config::Settings::read(plugin, &*config.gates)?;
+        let (of, plural) = match power {
+            Power::Mutating => (Of::MutatingWebhooks, "mutatingwebhookconfigurations"),
+            Power::Validating => (Of::ValidatingWebhooks, "validatingwebhookconfigurations"),
+        };
+        let (objects, observer) = (&config.objects, &config.observer);
+        let manifests = settings.manifests.map(|folder| Manifests::new(of, folder, objects.clone(), observer.clone()));
         Ok(Webhooks {
-            source: Source::new(config.objects.clone(), plural),
+            source: Source::new(config.objects.clone(), plural, manifests),
             objects: config.objects.clone(),
             namespaces: config.objects.of("", "namespaces"),
             authorizer: config.authorizer.clone(),
-            hooks: (config.hooks)(kubeconfig.as_deref())?,
+            hooks: (config.hooks)(settings.kubeconfig.as_deref())?,
             observer: config.observer.clone(),
             power,
         })
@@ -85,13 +92,9 @@ impl Webhooks {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<bool, Status> {
-        let conditions = hook.conditions();
-        if conditions.is_empty() {
-            return Ok(true);
-        }
+        let Some((composition, conditions)) = hook.conditions() else { return Ok(true) };
         let began = Instant::now();
-        let asker = Asker::new(&self.authorizer, request);
-        let described = describe(request, &seen.kind);
+        let described = Described::new(request, &seen.kind);
         let printed = crate::versioned::printed(object);
         let inputs = Inputs {
             object: printed.as_ref(),
@@ -99,10 +102,10 @@ impl Webhooks {
             namespace: None,
             request: &described,
             params: None,
-            authorizer: Some(&asker),
-            variables: &[],
+            authorizer: Some(&self.authorizer),
         };
-        let outcome = conditions.check(&inputs, hook.failure_policy);
+        let run = composition.open(&inputs);
+        let outcome = conditions.check(&run, hook.failure_policy);
         let (name, operation) = (&hook.name, request.operation);
         self.observer.conditions_checked(name, "webhook", self.power, operation, outcome.failures, began.elapsed());
         match outcome.matched {

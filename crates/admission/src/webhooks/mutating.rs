@@ -5,9 +5,10 @@ use super::Webhooks;
 use super::call::{Failure, Invocation, out_of_time, unreachable};
 use super::hook::Hook;
 use super::review::{Response, Texts};
-use crate::attributes::{Seen, is_exempt};
+use crate::attributes::Seen;
 use crate::config::Config;
 use crate::expression::FailurePolicy;
+use crate::manifests::Manifests;
 use crate::observe::Power;
 use crate::plugin::{Memory, Plugin, Round, Verdict};
 use crate::rules::Versions;
@@ -32,14 +33,18 @@ pub struct MutatingAdmissionWebhook(Webhooks);
 
 impl MutatingAdmissionWebhook {
     pub fn new(config: &Config, plugin: Option<&[u8]>) -> Result<MutatingAdmissionWebhook, String> {
-        let webhooks = Webhooks::new(config, plugin, "mutatingwebhookconfigurations", Power::Mutating)?;
+        let webhooks = Webhooks::new(config, plugin, Power::Mutating)?;
         Ok(MutatingAdmissionWebhook(webhooks))
     }
 }
 
 impl Plugin for MutatingAdmissionWebhook {
+    fn manifests(&self) -> Option<Arc<Manifests>> {
+        self.0.source.manifests.clone()
+    }
+
     fn admit_in<'a>(&'a self, request: Request<'a>, object: &'a mut Value, round: &'a Round) -> Verdict<'a> {
-        if self.0.source.is_empty() || is_exempt(request) {
+        if self.0.source.is_empty() {
             return Verdict::PASSED;
         }
         let set = self.0.source.current();
@@ -77,7 +82,7 @@ impl Webhooks {
         let mut changing = Changing::new(request, object);
         for (place, hook) in hooks {
             let Some(seen) = self.is_meant(hook, request, &versions, changing.object()).await? else { continue };
-            if !hook.conditions().is_empty() {
+            if hook.conditions().is_some() {
                 changing.bring_to(&seen.kind).await?;
                 if !self.holds(hook, request, seen, Some(changing.object()), changing.old())? {
                     continue;

@@ -15,6 +15,7 @@ fn value(text: &str) -> Value {
 
 fn call(resource: &str, subresource: &str, namespace: &str) -> Call {
     Call {
+        verb: Str::default(),
         user: Arc::new(User::named("u")),
         resource: GroupResource::new("apps", resource),
         version: "v1".into(),

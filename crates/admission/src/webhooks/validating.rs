@@ -5,9 +5,10 @@ use super::Webhooks;
 use super::call::{Failure, Invocation, out_of_time, unreachable};
 use super::hook::Hook;
 use super::review::Texts;
-use crate::attributes::{Seen, is_exempt};
+use crate::attributes::Seen;
 use crate::config::Config;
 use crate::expression::FailurePolicy;
+use crate::manifests::Manifests;
 use crate::observe::Power;
 use crate::plugin::{Plugin, Verdict};
 use crate::rules::Versions;
@@ -26,14 +27,18 @@ pub struct ValidatingAdmissionWebhook(Webhooks);
 
 impl ValidatingAdmissionWebhook {
     pub fn new(config: &Config, plugin: Option<&[u8]>) -> Result<ValidatingAdmissionWebhook, String> {
-        let webhooks = Webhooks::new(config, plugin, "validatingwebhookconfigurations", Power::Validating)?;
+        let webhooks = Webhooks::new(config, plugin, Power::Validating)?;
         Ok(ValidatingAdmissionWebhook(webhooks))
     }
 }
 
 impl Plugin for ValidatingAdmissionWebhook {
+    fn manifests(&self) -> Option<Arc<Manifests>> {
+        self.0.source.manifests.clone()
+    }
+
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
-        if self.0.source.is_empty() || is_exempt(request) {
+        if self.0.source.is_empty() {
             return Verdict::PASSED;
         }
         let set = self.0.source.current();

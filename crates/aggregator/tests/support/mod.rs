@@ -195,7 +195,8 @@ impl Apis {
 
     fn served(self) -> (Delegate, Arc<Discovery>, Arc<OpenApi>) {
         let discovery = Discovery::new("127.0.0.1:6443");
-        let openapi = OpenApi::new(Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() });
+        let openapi =
+            OpenApi::new(Library { catalog: kubelith_catalog::builtin(), release: "1.36".into(), enums: true });
         discovery.set(Source::BuiltIn, self.installed.discovery);
         openapi.put(served::subjects(&self.installed.routes));
         let api = Delegate::end().behind(|next| Api::new(self.installed.routes, next));
@@ -256,7 +257,7 @@ pub async fn extension_of(
     let ca = CaPool::from_pem(&front_proxy.ca()).unwrap();
     let config = RequestHeaderConfig { ca, allowed_names: Vec::new(), headers: RequestHeaderNames::standard() };
     let authenticator = RequestHeader::new(Arc::new(ArcSwapOption::from_pointee(config)), Arc::new(SystemClock));
-    let place = Place { names: &[SERVICE], port };
+    let place = Place { names: &[SERVICE], port, ..Place::default() };
     let configure = |config: &mut kubelith_server::ServerConfig| {
         config.chain.authentication.authenticator = Arc::new(authenticator);
         config.chain.authorizer = Arc::new(AlwaysAllow);

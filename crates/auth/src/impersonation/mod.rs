@@ -29,12 +29,28 @@ pub struct Impersonated {
 
 /// Decides about impersonation, remembering which mode worked for a requestor last. As in the reference, that
 /// mode is tried first the next time.
-#[derive(Default)]
 pub struct Impersonation {
+    modes: &'static [Mode],
     last_mode: Mutex<HashMap<Str, Mode>>,
 }
 
+/// The ways in which somebody may be let act as another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    All,
+    /// `impersonate` alone, without the gate ConstrainedImpersonation.
+    Unconstrained,
+}
+
 impl Impersonation {
+    pub fn new(modes: Modes) -> Impersonation {
+        let modes = match modes {
+            Modes::All => &Mode::ALL[..],
+            Modes::Unconstrained => &[Mode::Legacy],
+        };
+        Impersonation { modes, last_mode: Mutex::default() }
+    }
+
     /// The user that `attributes.user` becomes, or the 403 of the first mode that refused.
     pub async fn impersonate(
         &self,
@@ -43,7 +59,7 @@ impl Impersonation {
         wanted: &User,
     ) -> Result<Impersonated, Status> {
         let preferred = self.preferred(&attributes.user);
-        let others = Mode::ALL.into_iter().filter(|m| Some(*m) != preferred);
+        let others = self.modes.iter().copied().filter(|m| Some(*m) != preferred);
         let mut first_error = None;
         for mode in preferred.into_iter().chain(others) {
             match check(mode, authorizer, attributes, wanted).await {

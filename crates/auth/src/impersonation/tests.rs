@@ -38,7 +38,7 @@ fn attributes(requestor: User) -> Attributes {
 fn run(requestor: &User, allowed: &[&'static str], wanted: &User) -> Result<(User, &'static str), String> {
     let lines = Lines { allowed: allowed.to_vec(), asked: Mutex::default() };
     let attributes = attributes(requestor.clone());
-    let result = block_on(Impersonation::default().impersonate(&lines, &attributes, wanted));
+    let result = block_on(Impersonation::new(Modes::All).impersonate(&lines, &attributes, wanted));
     result.map(|i| ((*i.user).clone(), i.constraint)).map_err(|s| s.message)
 }
 
@@ -206,7 +206,7 @@ fn refusals_name_the_first_mode() {
 fn the_mode_that_worked_is_tried_first() {
     let allowed = vec!["impersonate * *"];
     let lines = Lines { allowed, asked: Mutex::default() };
-    let impersonation = Impersonation::default();
+    let impersonation = Impersonation::new(Modes::All);
     let alice = attributes(User::named("alice"));
     let ask = || block_on(impersonation.impersonate(&lines, &alice, &User::named("bob"))).unwrap();
     ask();
@@ -217,4 +217,10 @@ fn the_mode_that_worked_is_tried_first() {
         impersonation.remember(&User::named(format!("user{i}")), Mode::Legacy);
     }
     assert!(impersonation.last_mode.lock().unwrap().len() <= MAX_REMEMBERED);
+}
+
+#[test]
+fn without_the_gate_the_old_verb_alone_counts() {
+    assert_eq!(Impersonation::new(Modes::All).modes.len(), Mode::ALL.len());
+    assert_eq!(Impersonation::new(Modes::Unconstrained).modes, [Mode::Legacy]);
 }

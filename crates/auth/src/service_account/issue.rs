@@ -8,6 +8,9 @@ use kubelith_meta::time::Time;
 use kubelith_meta::{Map, Str, Value};
 use std::sync::Arc;
 
+/// Of tokens that live in Secrets.
+const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
+
 /// Signs tokens in the name of one issuer.
 pub struct TokenIssuer {
     issuer: String,
@@ -88,6 +91,22 @@ impl TokenIssuer {
             Signing::External(signer) => signer.sign(jwt::encode(json::write(&claims))).await?,
         };
         Ok(IssuedToken { token, id })
+    }
+
+    /// A token of the old kind, which lives in a Secret and does not expire. `None` if another program signs: those that
+    /// we know sign no such tokens.
+    pub fn issue_legacy(&self, service_account: &Value, secret: &str) -> Result<Option<String>, String> {
+        let Signing::Own(signer) = &self.signing else { return Ok(None) };
+        let meta = service_account.meta();
+        let claims = Value::from([
+            ("iss", Value::from(LEGACY_ISSUER)),
+            ("kubernetes.io/serviceaccount/namespace", meta.namespace().into()),
+            ("kubernetes.io/serviceaccount/secret.name", secret.into()),
+            ("kubernetes.io/serviceaccount/service-account.name", meta.name().into()),
+            ("kubernetes.io/serviceaccount/service-account.uid", meta.uid().into()),
+            ("sub", username(meta.namespace(), meta.name()).into()),
+        ]);
+        signer.sign(&claims).map(Some)
     }
 
     fn claims(&self, spec: &TokenSpec<'_>, id: &str) -> Value {

@@ -68,6 +68,17 @@ pub enum ListKind {
     Map(Vec<Str>),
 }
 
+impl ListKind {
+    /// What Go calls such lists, in messages.
+    pub fn go_type(&self) -> &'static str {
+        match self {
+            ListKind::Atomic => "*common.unstructuredList",
+            ListKind::Set => "*common.unstructuredSetList",
+            ListKind::Map(_) => "*common.unstructuredMapList",
+        }
+    }
+}
+
 /// Keys are strings.
 #[derive(Debug, Clone)]
 pub struct Map {

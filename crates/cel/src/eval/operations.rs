@@ -48,10 +48,8 @@ pub(super) fn is_in<'a>(item: &Val<'a>, of: &Val<'a>) -> Res<'a> {
 pub(super) fn matches<'a>(text: &Val<'a>, pattern: &Val<'a>) -> Res<'a> {
     let Some(string) = text.as_str() else { return Err(no_operator(text, "matches")) };
     let Some(pattern) = pattern.as_str() else { return Err(EvalError::no_overload()) };
-    match kubelith_schema::go_regexp::compile(pattern) {
-        Ok(regex) => Ok(Val::Bool(regex.is_match(string))),
-        Err(e) => Err(EvalError::new(e)),
-    }
+    let matched = kubelith_schema::go_regexp::Matcher::new(pattern).and_then(|matcher| matcher.is_match(string));
+    matched.map(Val::Bool).map_err(EvalError::new)
 }
 
 fn is_escaped(declared: &Declared) -> bool {
@@ -147,6 +145,21 @@ pub(crate) fn check_key(key: &Val<'_>) -> Result<(), EvalError> {
         Val::Str(_) | Val::Text(_) | Val::Int(_) | Val::Uint(_) | Val::Bool(_) | Val::Double(_) => Ok(()),
         other => Err(EvalError::new(format!("invalid qualifier type: {}", other.go_type()))),
     }
+}
+
+/// As `check_key`, of a path. What is found from a variable on is JSON as it was decoded, to the reference.
+pub(super) fn check_path(key: &Val<'_>, attr: &Attr) -> Result<(), EvalError> {
+    let decoded = match (key, &attr.base) {
+        (Val::Json(Value::Array(_), None), Base::Variable(_)) => "[]interface {}",
+        (Val::Json(Value::Object(_), None), Base::Variable(_)) => "map[string]interface {}",
+        (Val::Null, Base::Variable(_)) if attr.path.last().is_some_and(is_undeclared) => "<nil>",
+        _ => return check_key(key),
+    };
+    Err(EvalError::new(format!("invalid qualifier type: {decoded}")))
+}
+
+fn is_undeclared(step: &Step) -> bool {
+    !matches!(&step.key, StepKey::Field(field) if field.known.is_some())
 }
 
 #[cold]

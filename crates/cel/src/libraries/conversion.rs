@@ -66,7 +66,7 @@ pub fn to_double<'a>(x: &Val<'a>) -> Res<'a> {
     }
 }
 
-/// Go's `strconv.ParseFloat`: underscores only behind a base prefix, hexadecimal floats, names of infinities.
+/// Go's `strconv.ParseFloat`: underscores between digits, hexadecimal floats, names of infinities.
 pub fn parse_double(text: &str) -> Option<f64> {
     let (negative, body) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -74,13 +74,19 @@ pub fn parse_double(text: &str) -> Option<f64> {
         _ => (false, text),
     };
     let sign = if negative { -1.0 } else { 1.0 };
-    let lower = body.to_ascii_lowercase();
+    let mut lower = body.to_ascii_lowercase();
     if lower == "inf" || lower == "infinity" {
         return Some(sign * f64::INFINITY);
     }
     if lower == "nan" {
         // NaN has no sign.
         return (body.len() == text.len()).then_some(f64::NAN);
+    }
+    if lower.contains('_') {
+        if !separates_digits(&lower) {
+            return None;
+        }
+        lower.retain(|c| c != '_');
     }
     if let Some(hex) = lower.strip_prefix("0x") {
         return parse_hex(hex).map(|d| sign * d).filter(|d| d.is_finite());
@@ -93,24 +99,75 @@ pub fn parse_double(text: &str) -> Option<f64> {
     d.is_finite().then_some(sign * d)
 }
 
+/// Whether each underscore stands between digits, of which the prefix of a base is one.
+fn separates_digits(text: &str) -> bool {
+    let (is_hex, digits) = match text.strip_prefix("0x") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let is_digit = |b: u8| b.is_ascii_digit() || (is_hex && b.is_ascii_hexdigit());
+    let bytes = digits.as_bytes();
+    bytes.iter().enumerate().filter(|(_, b)| **b == b'_').all(|(i, _)| {
+        let before = if i == 0 { is_hex } else { is_digit(bytes[i - 1]) };
+        before && bytes.get(i + 1).copied().is_some_and(is_digit)
+    })
+}
+
 /// `1.8p3`: digits, a point, an exponent of two that must be there.
 fn parse_hex(text: &str) -> Option<f64> {
+    /// Beyond this every number is zero or infinite.
+    const MAX_EXPONENT: i64 = 100_000_000;
     let (mantissa, exponent) = text.split_once('p')?;
-    let exponent: i32 = exponent.parse().ok().filter(|e: &i32| e.abs() < 5000)?;
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let size = digits.parse::<i64>().unwrap_or(MAX_EXPONENT).min(MAX_EXPONENT);
+    let mut exponent = if exponent.starts_with('-') { -size } else { size };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let mut value = 0.0f64;
-    for c in whole.chars().filter(|c| *c != '_') {
-        value = value * 16.0 + f64::from(c.to_digit(16)?);
+    // What does not fit only matters for rounding.
+    let (mut value, mut is_inexact) = (0u64, false);
+    for (i, c) in whole.chars().chain(fraction.chars()).enumerate() {
+        let digit = u64::from(c.to_digit(16)?);
+        let is_fraction = i >= whole.len();
+        if value >> 60 == 0 {
+            value = value << 4 | digit;
+            exponent -= if is_fraction { 4 } else { 0 };
+        } else {
+            is_inexact |= digit != 0;
+            exponent += if is_fraction { 0 } else { 4 };
+        }
     }
-    let mut scale = 1.0 / 16.0;
-    for c in fraction.chars() {
-        value += f64::from(c.to_digit(16)?) * scale;
-        scale /= 16.0;
+    Some(scaled(value, is_inexact, exponent))
+}
+
+/// The double next to `value` and a bit more, if it is not exact, times two to the power of `exponent`.
+fn scaled(value: u64, is_inexact: bool, exponent: i64) -> f64 {
+    const BITS: i64 = 53;
+    const MIN_EXPONENT: i64 = -1022;
+    if value == 0 {
+        return 0.0;
     }
-    Some(value * 2f64.powi(exponent))
+    let shift = i64::from(value.leading_zeros());
+    let (value, exponent) = (u128::from(value << shift), exponent - shift);
+    let leading = exponent + 63;
+    if leading > 1023 {
+        return f64::INFINITY;
+    }
+    // Numbers that are very small have fewer bits.
+    let bits = BITS - (MIN_EXPONENT - leading).max(0);
+    if bits < 0 {
+        return 0.0;
+    }
+    let dropped = 64 - bits;
+    let (kept, rest, half) = (value >> dropped, value & ((1 << dropped) - 1), 1u128 << (dropped - 1));
+    let is_up = rest > half || (rest == half && (is_inexact || kept & 1 == 1));
+    let (kept, exponent) = ((kept + u128::from(is_up)) as f64, (exponent + dropped) as i32);
+    // In two steps, both exact: the power alone may be too small for a double.
+    kept * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
 }
 
 pub fn to_duration<'a>(x: &Val<'a>) -> Res<'a> {

@@ -112,8 +112,8 @@ pub fn run(id: &str) -> Option<Run> {
         "list_double_sum_double" => Run::Unary(|l| sum(l, Val::Double(0.0))),
         "list_duration_sum_duration" => Run::Unary(|l| sum(l, Val::Duration(0))),
         "list_slice" => Run::Many(|a| slice(&a[0], int(&a[1])?, int(&a[2])?)),
-        "list_flatten" => Run::Unary(|l| flatten(l, 1)),
-        "list_flatten_int" => Run::Binary(|l, depth| flatten(l, int(depth)?)),
+        "list_flatten" => Run::Unary(|l| flatten(l, None)),
+        "list_flatten_int" => Run::Binary(|l, depth| flatten(l, Some(depth))),
         "lists_range" => Run::Unary(range),
         "list_reverse" => Run::Unary(reverse),
         "list_distinct" => Run::Unary(distinct),
@@ -190,13 +190,27 @@ fn slice<'a>(list: &Val<'a>, start: i64, end: i64) -> Res<'a> {
     Val::list((start as usize..end as usize).map(|i| list.at(i)).collect::<Result<_, _>>()?)
 }
 
-fn flatten<'a>(list: &Val<'a>, depth: i64) -> Res<'a> {
-    if depth < 0 {
+fn flatten<'a>(list: &Val<'a>, depth: Option<&Val<'a>>) -> Res<'a> {
+    let levels = depth.map_or(Some(1), Val::as_int);
+    let (Some(view), Some(levels)) = (list.as_list(), levels) else {
+        let (of, depth) = (shown_type(list), depth.map_or("", shown_type));
+        return Err(EvalError::new(format!("no such overload: {of}.flatten({depth})")));
+    };
+    if levels < 0 {
         return Err(EvalError::fixed("level must be non-negative"));
     }
     let mut out = Vec::new();
-    flatten_into(items(list)?, depth, &mut out)?;
+    flatten_into(view, levels, &mut out)?;
     Val::list(out)
+}
+
+/// A type with what is in it, which is anything when it is asked of a value.
+fn shown_type<'v>(val: &'v Val<'_>) -> &'v str {
+    match val.type_name() {
+        "list" => "list(dyn)",
+        "map" => "map(dyn, dyn)",
+        other => other,
+    }
 }
 
 fn flatten_into<'a>(list: ListView<'_, 'a>, depth: i64, out: &mut Vec<Val<'a>>) -> Result<(), EvalError> {
@@ -249,7 +263,8 @@ fn distinct<'a>(list: &Val<'a>) -> Res<'a> {
 
 /// A list in the order of other values, one for each of its elements.
 pub fn sort_by<'a>(list: &Val<'a>, keys: &Val<'a>) -> Res<'a> {
-    let (view, keys) = (items(list)?, items(keys)?);
+    let view = list.as_list().ok_or_else(|| arithmetic::no_operator(list, "@sortByAssociatedKeys"))?;
+    let keys = items(keys)?;
     if view.len() != keys.len() {
         return Err(EvalError::new(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively",

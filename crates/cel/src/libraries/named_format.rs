@@ -133,7 +133,7 @@ impl NamedFormat {
             NamedFormat::Dns1123SubdomainPrefix => names::name_is_dns_subdomain(text, Prefix),
             NamedFormat::Dns1035LabelPrefix => names::name_is_dns1035_label(text, Prefix),
             NamedFormat::LabelValue => names::is_label_value(text),
-            NamedFormat::Uri => super::url::parse_request(text).err().into_iter().collect(),
+            NamedFormat::Uri => kubelith_meta::url::Url::parse_request(text).err().into_iter().collect(),
             NamedFormat::Uuid => unless(fits("uuid", text), "does not match the UUID format"),
             NamedFormat::Byte => unless(fits("byte", text), "invalid base64"),
             NamedFormat::Date => unless(fits("date", text), "invalid date"),

@@ -10,7 +10,30 @@ pub fn offset(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if name.contains("..") || name.starts_with('/') || name.contains('\\') {
         return Err(EvalError::fixed("time: invalid location name"));
     }
-    find(name, seconds).ok_or_else(|| EvalError::new(format!("unknown time zone {name}")))
+    find(name, seconds).ok_or_else(|| failure(name))
+}
+
+/// Why there is no such zone. The reference looks for a file, and says what the system says of its name.
+fn failure(name: &str) -> EvalError {
+    /// The longest name of a file, and the longest path without the folder of zones.
+    const MAX_NAME: usize = 255;
+    const MAX_PATH: usize = 4095 - "/usr/share/zoneinfo/".len();
+    if name.contains('\0') {
+        return EvalError::fixed("invalid argument");
+    }
+    let first = name.split('/').next().unwrap_or(name);
+    if name.len() > MAX_PATH || first.len() > MAX_NAME {
+        return EvalError::fixed("file name too long");
+    }
+    let folder = name.trim_end_matches('/');
+    let inside = |zone: &[u8]| zone.strip_prefix(folder.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    if !folder.is_empty() && has_name(inside) {
+        return EvalError::fixed("is a directory");
+    }
+    if name.match_indices('/').any(|(at, _)| find(&name[..at], 0).is_some()) {
+        return EvalError::fixed("not a directory");
+    }
+    EvalError::new(format!("unknown time zone {name}"))
 }
 
 /// How many zones; for each the place and length of its name and the place of its data; names; data. The data of a zone:
@@ -18,6 +41,16 @@ pub fn offset(name: &str, seconds: i64) -> Result<i64, EvalError> {
 /// rule for what comes later, as POSIX writes it.
 const TABLE: &[u8] = include_bytes!("zones.bin");
 const RECORD: usize = 7;
+
+fn has_name(is: impl Fn(&[u8]) -> bool) -> bool {
+    let count = TABLE.get(..2).map_or(0, |count| number(count) as usize);
+    let names = 2 + count * RECORD;
+    (0..count).any(|i| {
+        let record = &TABLE[2 + i * RECORD..2 + (i + 1) * RECORD];
+        let start = names + number(&record[..2]) as usize;
+        TABLE.get(start..start + usize::from(record[2])).is_some_and(&is)
+    })
+}
 
 fn find(name: &str, seconds: i64) -> Option<i64> {
     let count = number(TABLE.get(..2)?) as usize;

@@ -45,6 +45,13 @@ impl EvalError {
         EvalError(Box::new(Inner { message: Cow::Owned(message), end: true }))
     }
 
+    /// Go panics over values that are not what they are taken for; the evaluation ends there.
+    #[cold]
+    pub fn conversion(problem: &str) -> EvalError {
+        let message = format!("internal error: interface conversion: {problem}");
+        EvalError(Box::new(Inner { message: Cow::Owned(message), end: true }))
+    }
+
     #[cold]
     pub fn no_overload() -> EvalError {
         EvalError::fixed("no such overload")

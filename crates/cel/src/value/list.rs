@@ -51,11 +51,7 @@ impl<'a> List<'a> {
         match self.form {
             Form::Plain => "*types.baseList",
             Form::Concat => "*types.concatList",
-            Form::Typed(list) => match list.kind {
-                declared::ListKind::Atomic => "*common.unstructuredList",
-                declared::ListKind::Set => "*common.unstructuredSetList",
-                declared::ListKind::Map(_) => "*common.unstructuredMapList",
-            },
+            Form::Typed(list) => list.kind.go_type(),
         }
     }
 }

@@ -24,7 +24,7 @@ pub use list::{Form, List, ListView};
 pub use map::{Key, Map, MapView};
 pub use opaque::{
     Authorizer, AuthorizerHandle, AuthzRequest, CidrRange, Decision, DecisionVal, ObjectVal, Opaque, PatchVal,
-    ResourceCheck, UrlVal,
+    ResourceCheck,
 };
 pub use timestamp::{Civil, MAX_SECONDS, MIN_SECONDS, Timestamp, days_from_civil};
 
@@ -278,7 +278,10 @@ impl<'a> Val<'a> {
             Val::Type(_) => "*types.Type",
             Val::Json(Value::Array(_), None) => "*types.baseList",
             Val::Json(_, None) | Val::Map(_) | Val::MapRef(_) => "*types.baseMap",
-            Val::Json(Value::Array(_), Some(_)) => "*common.unstructuredList",
+            Val::Json(Value::Array(_), Some(declared)) => match json::list_of(declared) {
+                Some(list) => list.kind.go_type(),
+                None => "*common.unstructuredList",
+            },
             Val::Json(..) => "*common.unstructuredMap",
             Val::Preserved(_) => "*common.unknownPreserved",
             Val::List(list) => list.go_type(),

@@ -7,6 +7,7 @@ use crate::libraries::{
     AUTHORIZER, CIDR, DECISION, GROUP_CHECK, IP, NAMED_FORMAT, PATH_CHECK, QUANTITY, RESOURCE_CHECK, SEMVER, URL,
 };
 use kubelith_meta::Quantity;
+use kubelith_meta::url::Url;
 use kubelith_meta::user::User;
 use std::fmt;
 use std::net::IpAddr;
@@ -21,7 +22,7 @@ pub enum Opaque {
     },
     Ip(IpAddr),
     Cidr(CidrRange),
-    Url(UrlVal),
+    Url(Url),
     Semver(Version),
     Format(NamedFormat),
     Authorizer(AuthorizerHandle),
@@ -36,17 +37,6 @@ pub enum Opaque {
 pub struct CidrRange {
     pub address: IpAddr,
     pub bits: u8,
-}
-
-/// A URL as Go takes it apart.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UrlVal {
-    pub scheme: String,
-    pub host: String,
-    pub escaped_path: String,
-    pub query: String,
-    /// The whole, as Go puts it together again.
-    pub text: String,
 }
 
 /// Who is asked, about whom.

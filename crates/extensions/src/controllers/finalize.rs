@@ -119,6 +119,7 @@ async fn delete_all(resource: &Resource) -> Result<(), Status> {
     let mut failure = None;
     for object in snapshot.objects.values() {
         let call = Call {
+            verb: Str::default(),
             user: user.clone(),
             resource: resource.descriptor.group_resource(),
             version: resource.descriptor.storage.kind.version.clone(),

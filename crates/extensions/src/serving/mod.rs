@@ -5,6 +5,7 @@ mod codec;
 mod convert;
 pub mod descriptor;
 pub mod embedded;
+mod scale_body;
 pub(crate) mod schemas;
 mod strategy;
 mod table;
@@ -30,6 +31,7 @@ use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{Conversion, Resource, Strategy, Working};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::StoreError;
+use scale_body::ScaleDecoder;
 use schemas::Schemas;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -136,7 +138,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
         let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());
         let endpoint = Endpoint {
             resource,
-            facet: None,
+            view: None,
             version_index: index,
             kind: kind.clone(),
             formats: FORMATS,
@@ -187,12 +189,12 @@ fn scale(parent: &Endpoint) -> Option<Endpoint> {
     let scale = Scale::of(&parent.resource.descriptor, parent.version_index, schema.clone())?;
     Some(Endpoint {
         resource: parent.resource.clone(),
-        facet: Some(Arc::new(scale)),
+        view: Some(Arc::new(scale)),
         version_index: parent.version_index,
         kind: kind.clone(),
         formats: FORMATS,
         items: ListItems::WithoutType,
-        decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
+        decoder: Arc::new(ScaleDecoder(TypedDecoder { kind, schema: schema.clone() })),
         fields: Some(Arc::new(ScaleFields { schema, parent: Parent::Custom })),
         strategic: false,
         cells: parent.cells.clone(),

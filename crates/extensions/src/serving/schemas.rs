@@ -210,6 +210,15 @@ impl Embedded {
         embedded.walk(schema, &mut value.clone(), path, &mut Vec::new())
     }
 
+    /// Brings the metadata of resources in `value` into form: without what it cannot have. What cannot be read stays.
+    pub(crate) fn tidy(schema: &Structural, value: &mut Value) {
+        let embedded = Embedded { malformed: Malformed::Refuse, strictness: Strictness::Lenient };
+        let mut tidied = value.clone();
+        if embedded.walk(schema, &mut tidied, &Path::ROOT, &mut Vec::new()).is_ok() {
+            *value = tidied;
+        }
+    }
+
     fn walk(&self, s: &Structural, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) -> Result<(), Error> {
         match value {
             Value::Object(map) => {
@@ -255,7 +264,7 @@ impl Embedded {
                 match read_metadata(&mut read, self.strictness, &path.to_string()) {
                     Ok(found) => {
                         unknown.extend(found);
-                        *value = read;
+                        *value = if read.is_null() { Value::object() } else { read };
                         if value.get("creationTimestamp").is_some_and(Value::is_null) {
                             value.remove_at(&["creationTimestamp"]);
                         }

@@ -18,8 +18,64 @@ pub enum Unknown {
 
 pub fn validate(schema: &Value, unknown: Unknown, path: &Path<'_>) -> ErrorList {
     let mut walk = Walk { unknown, budget: Some(Budget::OBJECT), errors: ErrorList::default() };
-    walk.schema(&Structural::parse(schema), Root::Resource, path);
+    // The resource itself has metadata as embedded ones do.
+    let root = Structural { embedded: true, ..Structural::parse(schema) };
+    walk.schema(&root, Root::Resource, &Place::Value, path);
     walk.errors
+}
+
+/// Brings the metadata of resources within defaults into form, below the schema of one version.
+pub fn tidy(schema: &mut Value) {
+    if Structural::parse(schema)
+        .any(&|s| s.embedded && s.default.is_some() || s.default.is_some() && s.any(&|s| s.embedded))
+    {
+        tidy_below(schema, true);
+    }
+}
+
+fn tidy_below(schema: &mut Value, is_resource: bool) {
+    let own = Structural::parse(schema);
+    if let Some(default) = schema.get_mut("default") {
+        Embedded::tidy(&own, default);
+    }
+    if let Some(items) = schema.get_mut("items") {
+        tidy_below(items, false);
+    }
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (name, property) in properties.iter_mut() {
+        if !((is_resource || own.embedded) && OF_RESOURCES.contains(&name)) {
+            tidy_below(property, false);
+        }
+    }
+}
+
+/// Members of resources, which are checked as what they are part of.
+const OF_RESOURCES: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Where a default stands.
+#[derive(Clone)]
+enum Place {
+    Value,
+    /// In what every resource has, by these steps from the resource.
+    Metadata(Vec<String>),
+}
+
+impl Place {
+    fn child(&self, name: &str, of_resource: bool) -> Place {
+        match self {
+            Place::Metadata(steps) => Place::Metadata(steps.iter().cloned().chain([name.to_owned()]).collect()),
+            Place::Value if of_resource && OF_RESOURCES.contains(&name) => Place::Metadata(vec![name.to_owned()]),
+            Place::Value => Place::Value,
+        }
+    }
+}
+
+/// A resource with nothing in it but this.
+fn resource_with(steps: &[String], value: &Value) -> Value {
+    let mut resource = Value::from([("apiVersion", "validation/v1"), ("kind", "Validation")]);
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    resource.set_at(&steps, value.clone());
+    resource
 }
 
 pub fn has_unpruned(schema: &Value) -> bool {
@@ -42,22 +98,44 @@ struct Walk {
 }
 
 impl Walk {
-    fn schema(&mut self, schema: &Structural, root: Root, path: &Path<'_>) {
+    fn schema(&mut self, schema: &Structural, root: Root, place: &Place, path: &Path<'_>) {
+        let place = if schema.embedded { &Place::Value } else { place };
         if let Some(default) = schema.default.as_deref() {
-            self.default(schema, default, root, &path.child("default"));
+            match place {
+                Place::Value => self.default(schema, default, root, &path.child("default")),
+                Place::Metadata(steps) => self.metadata(schema, default, steps, root, &path.child("default")),
+            }
         }
+        // An item has no name, so nothing below is found from the resource.
         if let Some(items) = &schema.items {
-            self.below(items, &path.child("items"));
+            self.below(items, &Place::Value, &path.child("items"));
         }
         for (name, property) in &schema.properties {
-            self.below(property, &path.entry("properties", name));
+            self.below(property, &place.child(name, schema.embedded), &path.entry("properties", name));
         }
     }
 
-    fn below(&mut self, schema: &Structural, path: &Path<'_>) {
+    fn below(&mut self, schema: &Structural, place: &Place, path: &Path<'_>) {
         if self.budget.is_some() {
-            self.schema(schema, Root::of(schema), path);
+            self.schema(schema, Root::of(schema), place, path);
         }
+    }
+
+    /// A default of a part of metadata makes good metadata by itself.
+    fn metadata(&mut self, schema: &Structural, default: &Value, steps: &[String], root: Root, at: &Path<'_>) {
+        let resource = Structural { embedded: true, ..Structural::default() };
+        let whole = resource_with(steps, default);
+        let wrong = match Embedded::check(&resource, &whole, &Path::ROOT) {
+            Ok(()) => embedded::validate_at(&resource, &whole, &Path::ROOT),
+            Err(unreadable) => ErrorList::from_iter([unreadable]),
+        };
+        if !wrong.is_empty() {
+            let detail = format!("must result in valid metadata: {wrong}");
+            return self.errors.push(Error::invalid(at, default, detail));
+        }
+        let found = structural::validate(schema, default, Some(at));
+        let found = if found.is_empty() { self.rules(schema, default, root, at) } else { found };
+        self.errors.extend(found);
     }
 
     fn default(&mut self, schema: &Structural, default: &Value, root: Root, at: &Path<'_>) {
@@ -90,5 +168,65 @@ impl Walk {
         }
         self.budget = left;
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_codec::json;
+
+    fn value(text: &str) -> Value {
+        json::parse(text.as_bytes()).unwrap()
+    }
+
+    /// Each was given to kube-apiserver v1.36.
+    #[test]
+    fn defaults_of_metadata_make_good_metadata() {
+        const LABELS: &str = "properties[tpl].properties[metadata].properties[labels].default: Invalid value: {\"a b\":\"c\"}: must \
+             result in valid metadata: metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric \
+             characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or \
+             'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+        let cases = [
+            (r#"{"properties":{"metadata":{"type":"object","default":{"creationTimestamp":null,"name":"x"}}}}"#, ""),
+            (
+                r#"{"properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object","default":{"a b":"c"}}}}}}"#,
+                LABELS,
+            ),
+        ];
+        for (part, expected) in cases {
+            let mut part = value(part);
+            for (key, is) in [("type", Value::from("object")), ("x-kubernetes-embedded-resource", true.into())] {
+                part.set_at(&[key], is);
+            }
+            part.set_at(&["x-kubernetes-preserve-unknown-fields"], true.into());
+            let mut schema = value(r#"{"type":"object"}"#);
+            schema.set_at(&["properties", "tpl"], part);
+            let errors = validate(&schema, Unknown::Refused, &Path::ROOT);
+            let found = if errors.is_empty() { String::new() } else { errors.to_string() };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn metadata_within_defaults_is_tidied() {
+        let embedded = |default: &str| {
+            let text = r#"{"type":"object","properties":{"tpl":{"type":"object","x-kubernetes-embedded-resource":true,
+                "x-kubernetes-preserve-unknown-fields":true,"default":{"apiVersion":"v1","kind":"Pod","metadata":M}}}}"#;
+            value(&text.replace('M', default))
+        };
+        let cases = [
+            (r#"{"name":"x","creationTimestamp":null}"#, r#"{"name":"x"}"#),
+            (r#"{"name":"x","foo":1}"#, r#"{"name":"x"}"#),
+            ("null", "{}"),
+            (r#"{"labels":null}"#, "{}"),
+            (r#"{"name":null}"#, "{}"),
+            (r#"{"name":5}"#, r#"{"name":5}"#),
+        ];
+        for (given, expected) in cases {
+            let mut schema = embedded(given);
+            tidy(&mut schema);
+            assert_eq!(schema, embedded(expected), "{given}");
+        }
     }
 }

@@ -29,6 +29,16 @@ use kubelith_meta::{Str, Value};
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 
+/// Brings the metadata of resources within defaults into form, in all versions.
+pub fn tidy_defaults(definition: &mut Value) {
+    let versions = definition.at_mut(&["spec", "versions"]).and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        if let Some(schema) = version.at_mut(&["schema", "openAPIV3Schema"]) {
+            defaults::tidy(schema);
+        }
+    }
+}
+
 /// What is wrong with a new definition.
 pub fn create(object: &Value) -> ErrorList {
     let plural = object.str_at(&["spec", "names", "plural"]);

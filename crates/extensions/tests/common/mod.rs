@@ -46,7 +46,7 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
 /// The same with another time for conversion webhooks to answer in.
 pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
     let installed = install(Install {
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
         ..Install::unguarded(hub.clone())
@@ -54,7 +54,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
     let installed = installed.await.expect("the built-in groups");
     let discovery = Discovery::new("127.0.0.1:6443");
     discovery.set(Source::BuiltIn, installed.discovery);
-    let library = Library { catalog: kubelith_catalog::builtin(), release: "1.36".into() };
+    let library = Library { catalog: kubelith_catalog::builtin(), release: "1.36".into(), enums: true };
     let (metrics, counts) = (Metrics::new(), Arc::<ObjectCounts>::default());
     let config = Config {
         hub,

@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::uri::PathAndQuery;
 use kubelith_codec::negotiate::{BUILT_IN, Output, ResourceEndpoint};
 use kubelith_handlers::api::{Action, ActionCall};
-use kubelith_handlers::options::ListOptions;
+use kubelith_handlers::options::{InitialEvents, ListOptions};
 use kubelith_handlers::table::Printer;
 use kubelith_handlers::{output, views};
 use kubelith_http::Response;
@@ -52,7 +52,7 @@ impl Action for ComponentsAction {
             // A list of one name is still a list.
             let answer = match call.info.parts.len() < 2 {
                 true => {
-                    let chosen = chosen(&ListOptions::parse(&call.query)?)?;
+                    let chosen = chosen(&ListOptions::parse(&call.query, InitialEvents::Served)?)?;
                     let items = chosen.into_iter().map(|(name, port)| probes.status(name, port));
                     list(&call, &negotiated, futures::future::join_all(items).await)?
                 }

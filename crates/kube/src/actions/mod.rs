@@ -14,6 +14,7 @@ use kubelith_handlers::api::{Action, Routes};
 use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_registry::admission::Admission;
 use kubelith_store::cache::Hub;
+use kubelith_validation::Env;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,13 +42,13 @@ pub fn of(
 }
 
 /// Adds the actions that concern stored pods, once everything stored is there.
-pub fn install(routes: &mut Routes) {
+pub fn install(routes: &mut Routes, env: &Arc<Env>) {
     let core = GroupVersion::new("", "v1");
     let endpoint = |version: &GroupVersion, plural: &str| routes.versions.get(version)?.get(plural)?.endpoint.clone();
     let Some(pods) = endpoint(&core, "pods").map(|e| e.resource.clone()) else { return };
     let budgets = endpoint(&GroupVersion::new("policy", "v1"), "poddisruptionbudgets");
     let Some(served) = routes.versions.get_mut(&core) else { return };
-    let bind: Arc<dyn Action> = Arc::new(pods::Bind { pods: pods.clone() });
+    let bind: Arc<dyn Action> = Arc::new(pods::Bind { pods: pods.clone(), env: env.clone() });
     if let Some(bindings) = served.get_mut("bindings") {
         bindings.action = Some(bind.clone());
     }

@@ -75,6 +75,7 @@ struct Asked {
 impl Asked {
     fn call(&self, call: &ActionCall, object: &Value, mode: Mode) -> Call {
         Call {
+            verb: call.info.verb.clone(),
             user: call.user.clone(),
             resource: self.resource.clone(),
             version: call.info.version.clone(),

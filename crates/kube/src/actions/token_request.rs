@@ -55,6 +55,7 @@ async fn run(mut call: ActionCall, tokens: TokenService) -> Result<Response, Sta
     let endpoint = call.endpoint.clone().ok_or_else(|| Status::internal_error("service accounts are not stored"))?;
     let admission = &endpoint.resource.admission;
     let asked = Call {
+        verb: call.info.verb.clone(),
         user: call.user.clone(),
         resource: endpoint.resource.descriptor.group_resource(),
         version: call.info.version.clone(),

@@ -39,11 +39,19 @@ struct Parts {
     pods: Arc<Resource>,
     kubelets: Kubelets,
     authorizer: Arc<dyn Authorizer>,
-    /// A GET that takes over a connection needs the right to create, too (AuthorizePodWebsocketUpgradeCreatePermission).
-    upgrades_need_create: bool,
+    features: ConnectFeatures,
     /// To services and pods; their certificates are nobody's to vouch for.
     plain: Arc<Transport>,
     tls: Arc<Transport>,
+}
+
+/// What feature gates decide.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectFeatures {
+    /// A GET that takes over a connection needs the right to create, too (AuthorizePodWebsocketUpgradeCreatePermission).
+    pub upgrades_need_create: bool,
+    /// Logs may be asked for by stream (PodLogsQuerySplitStreams).
+    pub log_streams: bool,
 }
 
 /// Puts the actions into the routes of the core group, as far as its resources are there.
@@ -52,7 +60,7 @@ pub fn install(
     resources: &Resources,
     kubelets: &KubeletOptions,
     authorizer: Arc<dyn Authorizer>,
-    upgrades_need_create: bool,
+    features: ConnectFeatures,
 ) -> Result<(), String> {
     let find = |plural: &str| resources.get(&("".into(), plural.into())).cloned();
     let (Some(services), Some(endpoints), Some(pods), Some(nodes)) =
@@ -68,7 +76,7 @@ pub fn install(
         pods,
         kubelets: Kubelets::new(nodes, kubelets)?,
         authorizer,
-        upgrades_need_create,
+        features,
         plain: Arc::new(Transport::by(&kubelets.route, None).map_err(text)?.limited_to(kubelets.bandwidth)),
         tls: Arc::new(Transport::by(&kubelets.route, Some(&anyone)).map_err(text)?.limited_to(kubelets.bandwidth)),
     });

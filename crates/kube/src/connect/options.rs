@@ -37,6 +37,8 @@ impl Parameters {
     }
 }
 
+const ALL_STREAMS: &str = "All";
+
 /// `PodLogOptions`.
 #[derive(Debug, Default)]
 pub struct LogOptions {
@@ -50,10 +52,25 @@ pub struct LogOptions {
     pub limit_bytes: Option<i64>,
     pub insecure: bool,
     stream: Option<String>,
+    streams: LogStreams,
+}
+
+/// Whether logs may be asked for by stream.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum LogStreams {
+    Apart,
+    #[default]
+    Together,
+}
+
+impl From<bool> for LogStreams {
+    fn from(apart: bool) -> LogStreams {
+        if apart { LogStreams::Apart } else { LogStreams::Together }
+    }
 }
 
 impl LogOptions {
-    pub fn parse(parameters: &Parameters) -> Result<LogOptions, Status> {
+    pub fn parse(parameters: &Parameters, streams: LogStreams) -> Result<LogOptions, Status> {
         let time = parameters.first("sinceTime").filter(|t| !t.is_empty());
         let time = time.map(|t| Time::parse(t).map_err(|e| Status::bad_request(e.to_string()))).transpose()?;
         Ok(LogOptions {
@@ -66,7 +83,12 @@ impl LogOptions {
             tail_lines: parameters.integer("tailLines")?,
             limit_bytes: parameters.integer("limitBytes")?,
             insecure: parameters.flag("insecureSkipTLSVerifyBackend"),
-            stream: parameters.first("stream").map(str::to_owned),
+            stream: match (parameters.first("stream"), streams) {
+                (Some(stream), _) => Some(stream.to_owned()),
+                (None, LogStreams::Apart) => Some(ALL_STREAMS.to_owned()),
+                (None, LogStreams::Together) => None,
+            },
+            streams,
         })
     }
 
@@ -88,8 +110,21 @@ impl LogOptions {
             }
             _ => {}
         }
-        if self.stream.is_some() {
-            errors.push(Error::forbidden(&Path::new("stream"), "may not be specified"));
+        match (self.stream.as_deref(), self.streams) {
+            (None, _) => {}
+            (Some(_), LogStreams::Together) => {
+                errors.push(Error::forbidden(&Path::new("stream"), "may not be specified"));
+            }
+            (Some(stream), LogStreams::Apart) => {
+                let known = [ALL_STREAMS, "Stderr", "Stdout"];
+                if !known.contains(&stream) {
+                    errors.push(Error::not_supported(&Path::new("stream"), stream, known));
+                }
+                if stream != ALL_STREAMS && self.tail_lines.is_some() {
+                    let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
+                    errors.push(Error::forbidden(&Path::new(""), detail));
+                }
+            }
         }
         if errors.is_empty() {
             return Ok(());
@@ -108,6 +143,7 @@ impl LogOptions {
             ("previous", flag(self.previous)),
             ("sinceSeconds", number(self.since_seconds)),
             ("sinceTime", self.since_time.map(Time::rfc3339)),
+            ("stream", self.stream.clone()),
             ("tailLines", number(self.tail_lines)),
             ("timestamps", flag(self.timestamps)),
         ] {
@@ -189,7 +225,7 @@ mod tests {
             ),
             ("tailLines=x", Err("strconv.ParseInt: parsing \"x\": invalid syntax")),
         ] {
-            let parsed = LogOptions::parse(&Parameters::parse(Some(query)));
+            let parsed = LogOptions::parse(&Parameters::parse(Some(query)), LogStreams::Together);
             let checked = parsed.and_then(|o| o.validate("p").map(|()| o));
             let shown =
                 checked.map(|o| o.query().iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" "));

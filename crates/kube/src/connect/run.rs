@@ -80,6 +80,7 @@ impl Parts {
         };
         let info = &call.info;
         let about = Call {
+            verb: info.verb.clone(),
             user: call.user.clone(),
             resource: GroupResource::new(info.group.clone(), info.resource.clone()),
             version: info.version.clone(),
@@ -173,7 +174,7 @@ impl Parts {
 
     /// A GET was let in as a read, but what follows is more than that.
     async fn may_create(&self, call: &ActionCall) -> Result<(), Status> {
-        if !self.upgrades_need_create || call.info.verb == "create" {
+        if !self.features.upgrades_need_create || call.info.verb == "create" {
             return Ok(());
         }
         let mut attributes = authorization::attributes(&call.request);
@@ -190,7 +191,7 @@ impl Parts {
 
     async fn log(&self, call: &ActionCall, parameters: &Parameters) -> Result<Response, Status> {
         let asked = asked(call);
-        let options = LogOptions::parse(parameters)?;
+        let options = LogOptions::parse(parameters, self.features.log_streams.into())?;
         options.validate(asked.id)?;
         let pod = read(&self.pods, &asked, asked.id).await?;
         let chosen = container(&pod, &options.container)?;

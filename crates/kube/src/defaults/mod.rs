@@ -2,8 +2,8 @@
 //!
 //! Plain defaults stand in the catalogue (`= v`, `:= v`); `kubelith_schema::defaults` fills them in. Here are the
 //! rules for what depends on other fields, each for a type, in files by concept. A few of them do what the reference
-//! does while it converts between a version and its internal form; their comments name the upstream file. Feature gates
-//! count with their defaults.
+//! does while it converts between a version and its internal form; their comments name the upstream file. Some
+//! hold only while a feature gate is on ([`SWITCHED`]).
 
 mod autoscaling;
 mod cluster;
@@ -20,16 +20,14 @@ mod workloads;
 pub use workloads::follows_template;
 
 use kubelith_catalog::Catalog;
-use kubelith_meta::{GroupVersionKind, Map, Str, Value};
+use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::defaults::Rule;
 use kubelith_schema::{Defaulting, TypedSchema};
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 /// Fills in what a client left out of an object at the given version. Running it again changes nothing.
-pub type DefaultFn = &'static (dyn Fn(&str, &mut Value) + Send + Sync);
-
-type BoxedDefault = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
+pub type DefaultFn = Arc<dyn Fn(&str, &mut Value) + Send + Sync>;
 
 /// Rules by the OpenAPI names of their types.
 type Rules = &'static [(&'static str, Rule)];
@@ -47,52 +45,62 @@ const RULES: [Rules; 10] = [
     workloads::RULES,
 ];
 
-/// For kinds that have no defaults.
-pub const NOTHING: DefaultFn = &|_, _| {};
-
-static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| Builtin::new(kubelith_catalog::builtin()));
-
-/// The defaulting of a resource.
-pub fn of(group: &str, plural: &str) -> DefaultFn {
-    match BUILTIN.resources.get(&(Str::from(group), Str::from(plural))) {
-        Some(function) => &**function,
-        None => NOTHING,
-    }
+/// Rules that hold while a gate is on, and those in their place while it is off.
+struct Switched {
+    gate: &'static str,
+    on: Rules,
+    off: Rules,
 }
 
-/// Completes an object of a kind that may be no resource: a TokenRequest, for example.
-pub fn fill_kind(kind: &GroupVersionKind, object: &mut Value) {
-    if let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) {
-        BUILTIN.defaulting.fill(&schema.root, object);
-    }
+const SWITCHED: [Switched; 3] = [
+    Switched { gate: "MaxUnavailableStatefulSet", on: workloads::MAX_UNAVAILABLE, off: &[] },
+    Switched { gate: "PodLevelResources", on: pods::WITH_RESOURCES, off: pods::WITHOUT_RESOURCES },
+    Switched { gate: "VolumeLimitScaling", on: storage::LIMIT_SCALING, off: &[] },
+];
+
+/// The gates that defaults depend on.
+pub fn gates() -> impl Iterator<Item = &'static str> {
+    SWITCHED.iter().map(|switched| switched.gate)
 }
 
-/// All built-in kinds. It is made on first use, which takes well under a millisecond.
-struct Builtin {
-    defaulting: Defaulting,
+/// The defaults of all built-in kinds. Making it takes well under a millisecond.
+pub struct Defaults {
+    #[cfg(test)]
+    defaulting: Arc<Defaulting>,
     /// By group and plural; only those that have any defaults.
-    resources: HashMap<(Str, Str), BoxedDefault>,
+    resources: HashMap<(Str, Str), DefaultFn>,
 }
 
-impl Builtin {
-    fn new(catalog: &'static Catalog) -> Builtin {
-        let rules = RULES.into_iter().flatten().copied();
-        let defaulting = Defaulting::new(catalog.table.clone(), rules);
-        let mut resources: HashMap<_, BoxedDefault> = HashMap::new();
+impl Defaults {
+    pub fn new(catalog: &'static Catalog, is_on: &dyn Fn(&str) -> bool) -> Defaults {
+        let switched = SWITCHED.iter().flat_map(|rules| if is_on(rules.gate) { rules.on } else { rules.off });
+        let rules = RULES.into_iter().flatten().chain(switched).copied();
+        let defaulting = Arc::new(Defaulting::new(catalog.table.clone(), rules));
+        let mut resources: HashMap<_, DefaultFn> = HashMap::new();
         for descriptor in &catalog.descriptors {
             let versions = descriptor.versions.iter().map(|v| (v.name.clone(), v.schema.clone()));
             let versions: Vec<(Str, TypedSchema)> = versions.filter(|(_, s)| defaulting.concerns(&s.root)).collect();
             if versions.is_empty() {
                 continue;
             }
+            let defaulting = defaulting.clone();
             let fill = move |version: &str, object: &mut Value| {
                 if let Some((_, schema)) = versions.iter().find(|(name, _)| name == version) {
-                    BUILTIN.defaulting.fill(&schema.root, object);
+                    defaulting.fill(&schema.root, object);
                 }
             };
-            resources.insert((descriptor.group.clone(), descriptor.plural.clone()), Box::new(fill));
+            resources.insert((descriptor.group.clone(), descriptor.plural.clone()), Arc::new(fill));
         }
-        Builtin { defaulting, resources }
+        Defaults {
+            #[cfg(test)]
+            defaulting,
+            resources,
+        }
+    }
+
+    /// The defaulting of a resource, if it has any.
+    pub fn of(&self, group: &str, plural: &str) -> Option<DefaultFn> {
+        self.resources.get(&(Str::from(group), Str::from(plural))).cloned()
     }
 }
 
@@ -139,6 +147,13 @@ fn elements_mut<'a>(map: &'a mut Map, key: &str) -> impl Iterator<Item = &'a mut
     let items = map.get_mut(key).and_then(Value::as_array_mut);
     items.into_iter().flatten().filter_map(Value::as_object_mut)
 }
+
+/// With all features as they are by default.
+#[cfg(test)]
+static BUILTIN: std::sync::LazyLock<Defaults> = std::sync::LazyLock::new(|| {
+    let features = kubelith_features::FeatureGates::default();
+    Defaults::new(kubelith_catalog::builtin(), &|gate| features.enabled(gate))
+});
 
 #[cfg(test)]
 mod order_tests;

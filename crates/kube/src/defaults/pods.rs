@@ -6,7 +6,6 @@ use super::{Rules, drop_annotations, elements_mut, is_zero, object_mut, set_abse
 use kubelith_meta::{Map, Str, Value};
 
 pub const RULES: Rules = &[
-    ("io.k8s.api.core.v1.Pod", pod),
     ("io.k8s.api.core.v1.PodTemplateSpec", drop_init_annotations),
     ("io.k8s.api.core.v1.PodSpec", mirror_service_account),
     ("io.k8s.api.core.v1.PodStatus", pod_addresses),
@@ -15,8 +14,12 @@ pub const RULES: Rules = &[
     ("io.k8s.api.core.v1.Volume", volume),
 ];
 
+/// Of pods, which may have resources as a whole.
+pub const WITH_RESOURCES: Rules = &[("io.k8s.api.core.v1.Pod", |m| pod(m, pod_level))];
+pub const WITHOUT_RESOURCES: Rules = &[("io.k8s.api.core.v1.Pod", |m| pod(m, |_| {}))];
+
 /// What only pods get, and templates do not.
-fn pod(pod: &mut Map) {
+fn pod(pod: &mut Map, pod_level: fn(&mut Map)) {
     drop_init_annotations(pod);
     let spec = pod.entry_or_null("spec").make_object();
     // As it is stored, it lacks nothing.

@@ -7,6 +7,12 @@ use kubelith_meta::{Map, Value};
 pub const RULES: Rules =
     &[("io.k8s.api.core.v1.PersistentVolume", persistent_volume), ("io.k8s.api.core.v1.Secret", string_data)];
 
+/// Of drivers, which may say that pods wait for them.
+pub const LIMIT_SCALING: Rules = &[
+    ("io.k8s.api.storage.v1.CSIDriverSpec", |m| set_absent(m, "preventPodSchedulingIfMissing", false)),
+    ("io.k8s.api.storage.v1beta1.CSIDriverSpec", |m| set_absent(m, "preventPodSchedulingIfMissing", false)),
+];
+
 /// Of volumes only: a spec inside of a VolumeAttachment stays without these.
 fn persistent_volume(volume: &mut Map) {
     let spec = volume.entry_or_null("spec").make_object();

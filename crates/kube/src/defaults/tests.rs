@@ -8,9 +8,10 @@ fn value(text: &str) -> Value {
 /// The object with its defaults, which stay the same when they are filled in again.
 fn filled(group: &str, plural: &str, version: &str, given: &str) -> Value {
     let mut object = value(given);
-    of(group, plural)(version, &mut object);
+    let fill = BUILTIN.of(group, plural).unwrap_or_else(|| Arc::new(|_, _| {}));
+    fill(version, &mut object);
     let mut again = object.clone();
-    of(group, plural)(version, &mut again);
+    fill(version, &mut again);
     assert_eq!(again, object, "{plural} {given}: a second time changes it");
     object
 }
@@ -423,8 +424,31 @@ fn devices() {
 }
 
 #[test]
-fn kinds_that_are_no_resources() {
-    let mut request = value("{}");
-    fill_kind(&GroupVersionKind::new("authentication.k8s.io", "v1", "TokenRequest"), &mut request);
-    assert_eq!(request, value(r#"{"spec":{"expirationSeconds":3600}}"#));
+fn gates_bring_defaults_and_take_them_away() {
+    let cases = [
+        (
+            "apps",
+            "statefulsets",
+            "MaxUnavailableStatefulSet",
+            "{}",
+            "spec/updateStrategy/rollingUpdate/maxUnavailable 1",
+        ),
+        ("storage.k8s.io", "csidrivers", "VolumeLimitScaling", "{}", "spec/preventPodSchedulingIfMissing false"),
+        (
+            "",
+            "pods",
+            "PodLevelResources",
+            r#"{"spec":{"resources":{"limits":{"cpu":"1"}}}}"#,
+            r#"spec/resources/requests {"cpu":"1"}"#,
+        ),
+    ];
+    for (group, plural, gate, given, expected) in cases {
+        let (path, want) = expected.split_once(' ').unwrap();
+        for is_on in [true, false] {
+            let defaults = Defaults::new(kubelith_catalog::builtin(), &|asked| asked == gate && is_on);
+            let mut object = value(given);
+            defaults.of(group, plural).unwrap()("v1", &mut object);
+            assert_eq!(at(&object, path), is_on.then(|| value(want)).as_ref(), "{gate} {is_on}");
+        }
+    }
 }

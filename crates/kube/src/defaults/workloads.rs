@@ -15,6 +15,15 @@ pub const RULES: Rules = &[
     ("io.k8s.api.core.v1.ReplicationController", replication_controller),
 ];
 
+/// Of stateful sets, whose updates may take several pods down at once.
+pub const MAX_UNAVAILABLE: Rules = &[("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", |strategy| {
+    if text(strategy, "type") == "RollingUpdate"
+        && let Some(rolling) = object_mut(strategy, "rollingUpdate")
+    {
+        set_absent(rolling, "maxUnavailable", 1i64);
+    }
+})];
+
 /// How far a rolling update may go beside the wanted number.
 fn rolling_update(strategy: &mut Map, max_unavailable: Value, max_surge: Value) {
     if text(strategy, "type") != "RollingUpdate" {

@@ -15,7 +15,13 @@ const FAMILIES: Path<'static> = Path::of(&["spec", "ipFamilies"]);
 const CLUSTER_IPS: Path<'static> = Path::of(&["spec", "clusterIPs"]);
 
 /// Fills in spec.ipFamilyPolicy and spec.ipFamilies, or says why they cannot be as they are.
-pub fn init(call: &Call, addresses: &Addresses, service: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+pub fn init(
+    call: &Call,
+    addresses: &Addresses,
+    rules: IpRules,
+    service: &mut Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
     if text(service, "type") == EXTERNAL_NAME || old.is_some_and(|old| unchanged_dual_stack(service, old)) {
         return Ok(());
     }
@@ -29,7 +35,7 @@ pub fn init(call: &Call, addresses: &Addresses, service: &mut Value, old: Option
         true => Ok(()),
         false => Err(Status::invalid(&call.group_kind(), &name, &errors)),
     };
-    refuse(related_fields(service, old))?;
+    refuse(related_fields(rules, service, old))?;
 
     let mut errors = ErrorList::default();
     if let Some(old) = old {
@@ -170,7 +176,7 @@ pub fn all_addresses(service: &Value) -> Value {
 }
 
 /// What clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy must be like before any of them is filled in.
-fn related_fields(service: &Value, old: Option<&Value>) -> ErrorList {
+fn related_fields(rules: IpRules, service: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::default();
     let all = texts(service, "clusterIPs");
     let invalid = |why: &str| Error::invalid(&CLUSTER_IPS, all_addresses(service), why);
@@ -205,7 +211,7 @@ fn related_fields(service: &Value, old: Option<&Value>) -> ErrorList {
             }
             continue;
         }
-        let problems = validate_ip_of_legacy_field(address, IpRules::Strict, &known, &CLUSTER_IPS.index(i));
+        let problems = validate_ip_of_legacy_field(address, rules, &known, &CLUSTER_IPS.index(i));
         readable &= problems.is_empty();
         errors.extend(problems);
     }

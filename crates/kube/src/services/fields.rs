@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 pub const SERVICE: Kind = Kind {
     creates_on_update: true,
     delete_returns_object: true,
-    prepare_for_update: |_, part, service, old| {
+    prepare_for_update: |_, _, part, service, old| {
         if part == Part::Main {
             drop_type_dependent(service, old);
         }

@@ -18,7 +18,7 @@ pub use fields::SERVICE;
 pub use ports::{NodePorts, PortRange};
 pub use repair::hook as repair_hook;
 
-use kubelith_meta::names::Cidr;
+use kubelith_meta::names::{Cidr, IpRules};
 use kubelith_meta::{Status, Value};
 use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_registry::{Begun, Call, DeleteBy, DeleteOptions, Objects};
@@ -36,13 +36,19 @@ pub struct ServiceNetwork {
     pub ranges: Vec<Cidr>,
     /// `--service-node-port-range`.
     pub node_ports: PortRange,
+    /// How addresses are read.
+    pub ip_rules: IpRules,
 }
 
 /// As without flags.
 impl Default for ServiceNetwork {
     fn default() -> ServiceNetwork {
         let range = Cidr { address: std::net::Ipv4Addr::new(10, 0, 0, 0).into(), prefix: 24 };
-        ServiceNetwork { ranges: vec![range], node_ports: PortRange { base: 30000, size: 2768 } }
+        ServiceNetwork {
+            ranges: vec![range],
+            node_ports: PortRange { base: 30000, size: 2768 },
+            ip_rules: IpRules::Strict,
+        }
     }
 }
 
@@ -52,6 +58,7 @@ pub struct Services {
     addresses: Addresses,
     ports: NodePorts,
     metrics: Arc<PoolMetrics>,
+    ip_rules: IpRules,
 }
 
 impl Services {
@@ -63,13 +70,14 @@ impl Services {
         encoding: Encoding,
         registry: &Registry,
     ) -> Arc<Services> {
-        let ServiceNetwork { ranges, node_ports } = network;
+        let ServiceNetwork { ranges, node_ports, ip_rules } = network;
         let metrics = Arc::new(PoolMetrics::new(registry));
         let services = Arc::new(Services {
             addresses: Addresses::new(ranges, objects.clone(), metrics.clone()),
             ports: NodePorts::new(node_ports, hub, objects.clone(), encoding, metrics.clone()),
             metrics: metrics.clone(),
             objects,
+            ip_rules,
         });
         watch_ranges(registry, &services);
         services
@@ -130,7 +138,7 @@ impl Services {
         service: &mut Value,
         transaction: &mut Transaction,
     ) -> Result<(), Status> {
-        families::init(call, &self.addresses, service, None)?;
+        families::init(call, &self.addresses, self.ip_rules, service, None)?;
         transaction.allocate_addresses(call, service).await?;
         if view::uses_node_ports(service) {
             transaction.init_node_ports(call, service).await?;
@@ -148,7 +156,7 @@ impl Services {
         old: &Value,
         transaction: &mut Transaction,
     ) -> Result<(), Status> {
-        families::init(call, &self.addresses, service, Some(old))?;
+        families::init(call, &self.addresses, self.ip_rules, service, Some(old))?;
         self.update_addresses(call, service, old, transaction).await?;
         if view::uses_node_ports(old) && !view::uses_node_ports(service) {
             transaction.release_ports(view::node_ports(old));

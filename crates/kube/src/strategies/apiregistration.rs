@@ -7,6 +7,7 @@ use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::{Str, Value};
 use kubelith_registry::{Call, Part};
+use kubelith_validation::Env;
 
 pub const API_SERVICE: Kind = Kind {
     updates_unconditionally: false,
@@ -27,7 +28,7 @@ pub const API_SERVICE: Kind = Kind {
 };
 
 /// Local ones are available from the start: nobody has to be asked.
-fn prepare_for_create(_call: &Call, object: &mut Value) {
+fn prepare_for_create(_env: &Env, _call: &Call, object: &mut Value) {
     object.set_at(&["status"], Value::object());
     if object.at(&["spec", "service"]).is_none_or(Value::is_null) {
         // The object was made now.
@@ -44,7 +45,7 @@ fn prepare_for_create(_call: &Call, object: &mut Value) {
 }
 
 /// A status update changes nothing that people write.
-fn prepare_for_update(_call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
+fn prepare_for_update(_env: &Env, _call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
     if part != Part::Status {
         return;
     }

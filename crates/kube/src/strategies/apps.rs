@@ -11,11 +11,11 @@ use kubelith_schema::{Empties, canonicalize};
 
 pub const DAEMON_SET: Kind = Kind {
     generation: Generation::Spec,
-    prepare_for_create: |_, set| {
+    prepare_for_create: |_, _, set| {
         let given = template_generation(set);
         set_template_generation(set, given.max(1));
     },
-    prepare_for_update: |_, part, set, old| {
+    prepare_for_update: |_, _, part, set, old| {
         let changed = part == Part::Main && !is_same_stored(set, old, &TEMPLATE);
         set_template_generation(set, template_generation(old) + i64::from(changed));
     },
@@ -31,7 +31,7 @@ pub const DAEMON_SET: Kind = Kind {
 pub const DEPLOYMENT: Kind = Kind {
     generation: Generation::SpecAndAnnotations,
     // Alone among kinds, its labels are no business of those who write its status.
-    prepare_for_update: |_, part, deployment, old| {
+    prepare_for_update: |_, _, part, deployment, old| {
         if part == Part::Status {
             deployment.copy_at(&["metadata", "labels"], old);
         }

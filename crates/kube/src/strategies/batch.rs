@@ -19,7 +19,7 @@ pub const JOB: Kind = Kind {
         }
         Ok(())
     },
-    prepare_for_create: |_, job| {
+    prepare_for_create: |_, _, job| {
         // With a generated name every attempt has a copy, which has labels of its own.
         let follows = job.str_at(&["metadata", "generateName"]).is_empty() && follows_template(job);
         if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) != Some(true) {

@@ -9,7 +9,7 @@ use kubelith_validation::admin_access;
 
 pub const CLAIM: Kind = {
     let mut kind = other::sealed(Kind::PLAIN.returned());
-    kind.prepare_for_update = |_, part, claim, old| {
+    kind.prepare_for_update = |_, _, part, claim, old| {
         if part == Part::Status {
             other::keep_metadata(claim, old);
             drop_deallocated(claim, old);

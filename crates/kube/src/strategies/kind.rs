@@ -1,7 +1,7 @@
 //! A kind's behaviour as a value: facts and functions, each with a default. A kind overrides what it does differently.
 
 use super::devices;
-use crate::defaults::{self, DefaultFn};
+use crate::defaults::DefaultFn;
 use crate::gated::Gated;
 use crate::services::Services;
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use kubelith_registry::{
     Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
     count_change,
 };
-use kubelith_validation::{Request, Rules};
+use kubelith_validation::{Env, Request, Rules};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,9 @@ pub struct Kind {
     pub updates_unconditionally: bool,
     pub delete_returns_object: bool,
     pub garbage_collection: GarbageCollection,
-    pub default: DefaultFn,
     pub complete_read: fn(&mut Value),
-    pub prepare_for_create: fn(&Call, &mut Value),
-    pub prepare_for_update: fn(&Call, Part<'_>, &mut Value, &Value),
+    pub prepare_for_create: fn(&Env, &Call, &mut Value),
+    pub prepare_for_update: fn(&Env, &Call, Part<'_>, &mut Value, &Value),
     /// The rules for objects of this kind, of the crate that knows them all.
     pub rules: Rules,
     /// The rules are no milder about metadata than what is asked of all kinds.
@@ -64,10 +63,9 @@ impl Kind {
         updates_unconditionally: true,
         delete_returns_object: false,
         garbage_collection: GarbageCollection::DeleteDependents,
-        default: defaults::NOTHING,
         complete_read: |_| {},
-        prepare_for_create: |_, _| {},
-        prepare_for_update: |_, _, _, _| {},
+        prepare_for_create: |_, _, _| {},
+        prepare_for_update: |_, _, _, _, _| {},
         rules: Rules::NONE,
         validates_metadata: false,
         validate: |_, _| ErrorList::default(),
@@ -125,26 +123,27 @@ impl Kind {
         self.rules = kubelith_validation::rules(group, plural);
         self
     }
-
-    pub fn with_defaults_of(mut self, group: &str, plural: &str) -> Kind {
-        self.default = defaults::of(group, plural);
-        self
-    }
-}
-
-fn request_of(call: &Call) -> Request<'_> {
-    Request { group: &call.kind.group, version: &call.kind.version, subresource: &call.subresource }
 }
 
 /// A kind with what its behaviour needs of the server.
 pub struct Bound {
     pub kind: Kind,
+    /// Nothing for kinds that have no defaults.
+    pub default: Option<DefaultFn>,
+    pub env: Arc<Env>,
     /// What is dropped because its gate is off.
     pub gated: Gated,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
     /// Of claims on devices only: where their namespaces are.
     pub namespaces: Option<Arc<Objects>>,
+}
+
+impl Bound {
+    fn request<'a>(&'a self, call: &'a Call) -> Request<'a> {
+        let subresource = &call.subresource;
+        Request { group: &call.kind.group, version: &call.kind.version, subresource, env: &self.env }
+    }
 }
 
 impl Deref for Bound {
@@ -157,7 +156,9 @@ impl Deref for Bound {
 
 impl Strategy for Bound {
     fn default_object(&self, version: &str, object: &mut Value) {
-        (self.default)(version, object);
+        if let Some(default) = &self.default {
+            default(version, object);
+        }
     }
 
     fn complete_read(&self, object: &mut Value) {
@@ -169,7 +170,7 @@ impl Strategy for Bound {
 
     fn prepare_for_create(&self, call: &Call, object: &mut Value) {
         self.gated.drop_from(object, None);
-        (self.prepare_for_create)(call, object);
+        (self.prepare_for_create)(&self.env, call, object);
     }
 
     fn validate(&self, call: &Call, object: &Value) -> ErrorList {
@@ -177,7 +178,7 @@ impl Strategy for Bound {
             Some(objects) => devices::check_requested(objects, object),
             None => ErrorList::default(),
         };
-        errors.extend((self.rules.create)(request_of(call), object));
+        errors.extend((self.rules.create)(self.request(call), object));
         errors.extend((self.validate)(call, object));
         errors
     }
@@ -194,7 +195,7 @@ impl Strategy for Bound {
         if self.gated.drop_from(object, Some(old)) && self.counts_dropped {
             count_change(object, old);
         }
-        (self.prepare_for_update)(call, part, object, old);
+        (self.prepare_for_update)(&self.env, call, part, object, old);
     }
 
     fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -202,7 +203,7 @@ impl Strategy for Bound {
             Some(objects) if part == Part::Status => devices::check_given(objects, object, old),
             _ => ErrorList::default(),
         };
-        errors.extend((self.rules.update)(request_of(call), object, old));
+        errors.extend((self.rules.update)(self.request(call), object, old));
         errors.extend((self.validate_update)(call, part, object, old));
         errors
     }

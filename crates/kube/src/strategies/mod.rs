@@ -12,36 +12,66 @@ mod pod_warnings;
 
 pub use kind::{Bound, Kind};
 
+use crate::defaults::Defaults;
 use crate::gated::{Gated, Gates};
 use crate::services::Services;
+use kubelith_features::FeatureGates;
 use kubelith_registry::{GarbageCollection, Generation, Objects, Strategy};
+use kubelith_validation::Env;
 use std::sync::Arc;
 
-/// The strategy of a built-in resource, with these gates.
-pub fn of(group: &str, plural: &str, gates: Gates<'_>) -> Arc<dyn Strategy> {
-    let gated = Gated::of(group, plural, gates);
-    Arc::new(Bound { kind: complete(group, plural), gated, services: None, namespaces: None })
+/// What strategies take from the server.
+pub struct Host<'a> {
+    pub env: Arc<Env>,
+    pub defaults: &'a Defaults,
+    pub gates: Gates<'a>,
 }
 
-/// The strategy of claims on devices and their templates, which ask their namespaces.
-pub fn of_claims(plural: &str, objects: &Arc<Objects>, gates: Gates<'_>) -> Arc<dyn Strategy> {
-    let kind = complete("resource.k8s.io", plural);
-    let gated = Gated::of("resource.k8s.io", plural, gates);
-    Arc::new(Bound { kind, gated, services: None, namespaces: Some(objects.clone()) })
+impl Host<'_> {
+    /// The strategy of a built-in resource.
+    pub fn strategy(&self, group: &str, plural: &str) -> Arc<dyn Strategy> {
+        Arc::new(self.bind(group, plural))
+    }
+
+    /// The strategy of claims on devices and their templates, which ask their namespaces.
+    pub fn strategy_of_claims(&self, plural: &str, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
+        Arc::new(Bound { namespaces: Some(objects.clone()), ..self.bind("resource.k8s.io", plural) })
+    }
+
+    /// The strategy of services, which get their addresses and ports from these pools.
+    pub fn strategy_of_services(&self, services: &Arc<Services>) -> Arc<dyn Strategy> {
+        Arc::new(Bound { services: Some(services.clone()), ..self.bind("", "services") })
+    }
+
+    fn bind(&self, group: &str, plural: &str) -> Bound {
+        let mut kind = kind(group, plural, self.gates).with_rules_of(group, plural);
+        if group == "admissionregistration.k8s.io" && (self.gates)("ManifestBasedAdmissionControlConfig") {
+            kind = other::without_static(kind);
+        }
+        Bound {
+            kind,
+            default: self.defaults.of(group, plural),
+            env: self.env.clone(),
+            gated: Gated::of(group, plural, self.gates),
+            services: None,
+            namespaces: None,
+        }
+    }
 }
 
-/// The strategy of services, which get their addresses and ports from these pools.
-pub fn of_services(services: &Arc<Services>, gates: Gates<'_>) -> Arc<dyn Strategy> {
-    let gated = Gated::of("", "services", gates);
-    Arc::new(Bound { kind: complete("", "services"), gated, services: Some(services.clone()), namespaces: None })
+/// The strategy of a built-in resource with all features as they are by default.
+pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
+    let features = FeatureGates::default();
+    let gates = |gate: &str| features.enabled(gate);
+    let defaults = Defaults::new(kubelith_catalog::builtin(), &gates);
+    Host { env: Arc::new(Env::default()), defaults: &defaults, gates: &gates }.strategy(group, plural)
 }
 
-fn complete(group: &str, plural: &str) -> Kind {
-    kind(group, plural).with_defaults_of(group, plural).with_rules_of(group, plural)
-}
+/// The gates that choose between kinds of behaviour.
+pub const GATES: [&str; 2] = ["ManifestBasedAdmissionControlConfig", "ServiceCIDRStatusFieldWiping"];
 
 /// What sets a kind apart.
-fn kind(group: &str, plural: &str) -> Kind {
+fn kind(group: &str, plural: &str, gates: Gates<'_>) -> Kind {
     use Generation::{ExactMember, Spec};
     use core::{namespace, objects, pod, storage};
     const P: Kind = Kind::PLAIN;
@@ -75,7 +105,8 @@ fn kind(group: &str, plural: &str) -> Kind {
         ("networking.k8s.io", "ingresses") => other::INGRESS,
         ("networking.k8s.io", "ingressclasses") => P.generation(Spec),
         ("networking.k8s.io", "networkpolicies") => P.generation(ExactMember("spec")),
-        ("networking.k8s.io", "servicecidrs") => other::sealed(P),
+        ("networking.k8s.io", "servicecidrs") if gates("ServiceCIDRStatusFieldWiping") => other::sealed(P),
+        ("networking.k8s.io", "servicecidrs") => other::SERVICE_CIDR,
         ("policy", "poddisruptionbudgets") => P.generation(Spec).guarded(),
         ("discovery.k8s.io", "endpointslices") => other::ENDPOINT_SLICE,
         ("flowcontrol.apiserver.k8s.io", _) => other::status_only(P.generation(Spec)),

@@ -1,7 +1,7 @@
 //! Kinds of the smaller groups whose only behaviour is a rule or two.
 
 use super::{Kind, pod_warnings};
-use kubelith_meta::field::Path;
+use kubelith_meta::field::{Error, Path};
 use kubelith_meta::names::{NameUse, ip_warnings, name_is_dns_subdomain};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Status, Value};
@@ -25,8 +25,8 @@ pub const PRIORITY_CLASS: Kind = Kind {
 pub const ENDPOINT_SLICE: Kind = Kind {
     generation: Generation::ContentAndLabels,
     counts_dropped: true,
-    prepare_for_create: |call, slice| drop_topology(call, slice, None),
-    prepare_for_update: |call, _, slice, old| drop_topology(call, slice, Some(old)),
+    prepare_for_create: |_, call, slice| drop_topology(call, slice, None),
+    prepare_for_update: |_, call, _, slice, old| drop_topology(call, slice, Some(old)),
     warnings_on_create: |_, slice| {
         let mut warnings = Vec::new();
         if slice.str_at(&["addressType"]) == "FQDN" {
@@ -110,7 +110,7 @@ fn slice_warnings(slice: &Value) -> Vec<String> {
 
 /// Updates of /status leave metadata alone.
 pub const fn sealed(mut kind: Kind) -> Kind {
-    kind.prepare_for_update = |_, part, object, old| {
+    kind.prepare_for_update = |_, _, part, object, old| {
         if part == Part::Status {
             keep_metadata(object, old);
         }
@@ -123,6 +123,18 @@ pub const fn sealed(mut kind: Kind) -> Kind {
     kind
 }
 
+/// With the status that clients write, as releases before 1.36 took it.
+pub const SERVICE_CIDR: Kind = {
+    let mut kind = sealed(Kind::PLAIN);
+    kind.owns_status = false;
+    kind.keeps_status_on_create = true;
+    kind.reset_fields = |part| match part {
+        Part::Status => &[&["metadata"], &["spec"]],
+        Part::Main | Part::Other(_) => &[],
+    };
+    kind
+};
+
 /// Names that look like those of configuration in files are taken with a warning.
 pub const fn unlike_static(mut kind: Kind) -> Kind {
     kind.warnings_on_create = |_, object| static_name_warnings(object);
@@ -130,22 +142,37 @@ pub const fn unlike_static(mut kind: Kind) -> Kind {
     kind
 }
 
-fn static_name_warnings(object: &Value) -> Vec<String> {
-    const SUFFIX: &str = ".static.k8s.io";
-    if !object.meta().name().ends_with(SUFFIX) {
-        return Vec::new();
-    }
-    vec![format!(
-        "metadata.name: names ending with {} are reserved for static manifest-based configurations and cannot be managed \
-         via the API",
-        Quoted(SUFFIX)
-    )]
+/// Where there is configuration in files, its names are refused.
+pub fn without_static(mut kind: Kind) -> Kind {
+    kind.validate = |_, object| {
+        let path = Path::new("metadata");
+        let error = |why| Error::invalid(&path.child("name"), object.meta().name(), why);
+        reserved_for_files(object).map(error).into_iter().collect()
+    };
+    kind.warnings_on_create = |_, _| Vec::new();
+    kind.warnings_on_update = |_, _, _, _| Vec::new();
+    kind
 }
+
+fn static_name_warnings(object: &Value) -> Vec<String> {
+    reserved_for_files(object).map(|why| format!("metadata.name: {why}")).into_iter().collect()
+}
+
+fn reserved_for_files(object: &Value) -> Option<String> {
+    const SUFFIX: &str = ".static.k8s.io";
+    object.meta().name().ends_with(SUFFIX).then(|| {
+        format!(
+            "names ending with {} are reserved for static manifest-based configurations and cannot be managed via the API",
+            Quoted(SUFFIX)
+        )
+    })
+}
+
 /// As [`sealed`], and not even the name of the object is looked at: all metadata is the stored object's, but for who owns
 /// what in its status.
 pub const fn status_only(kind: Kind) -> Kind {
     let mut kind = sealed(kind);
-    kind.prepare_for_update = |_, part, object, old| {
+    kind.prepare_for_update = |_, _, part, object, old| {
         if part == Part::Status {
             let managed = object.remove_at(&["metadata", "managedFields"]);
             object.copy_at(&["metadata"], old);

@@ -75,8 +75,8 @@ impl Server {
     async fn pass(&self, request: http::Request<RequestBody>) -> Response {
         let mut request = Request::from(request);
         let info = RequestInfo::parse(&request.method().clone(), request.uri().path(), request.uri()).unwrap();
-        request.carried_mut().info = Some(Arc::new(info));
-        request.carried_mut().authorizer = Some(Arc::new(AlwaysAllow));
+        request.context_mut().info = Some(Arc::new(info));
+        request.context_mut().authorizer = Some(Arc::new(AlwaysAllow));
         self.handler.handle(request).await
     }
 

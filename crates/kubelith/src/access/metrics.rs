@@ -72,7 +72,7 @@ impl ReloadMetrics {
     }
 }
 
-fn hash(content: &[u8]) -> String {
+pub fn hash(content: &[u8]) -> String {
     if content.is_empty() {
         return String::new();
     }

@@ -7,10 +7,10 @@ pub mod barrier;
 mod client_cas;
 mod external_signer;
 mod feed;
-mod files;
+pub mod files;
 mod front_proxy;
 mod issuers;
-mod metrics;
+pub mod metrics;
 mod objects;
 mod service_accounts;
 

@@ -5,6 +5,7 @@
 //! `crd-informer-synced`.
 
 use super::Shared;
+use super::own_requests::own_server;
 use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
@@ -19,12 +20,13 @@ const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// What definitions do in the life cycles, with their place in the table of strategies.
 pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS, &|_| true) };
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 
-pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
-    let Some(definitions) = shared.resources.get(&(GROUP.into(), DEFINITIONS.into())) else { return next };
+/// Also answers what knows the custom resources, if they are served.
+pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Extensions>>) {
+    let Some(definitions) = shared.resources.get(&(GROUP.into(), DEFINITIONS.into())) else { return (next, None) };
     let config = Config {
         hub: shared.hub.clone(),
         definitions: definitions.clone(),
@@ -36,6 +38,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
         counts: shared.frame.flow_control.counts(),
         hooks: HookClients::new(HookConfig {
             resolve: shared.resolve.clone(),
+            own: Some(own_server(shared.frame.client.clone())),
             users: Users::default(),
             cluster: shared.options.egress.cluster.clone(),
             control_plane: shared.options.egress.control_plane.clone(),
@@ -45,7 +48,8 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
     let extensions = Extensions::new(config, shared.discovery.clone(), shared.openapi.clone());
     let documents = shared.installation.awaits_one();
     let (controllers, (settled, wait)) = (extensions.clone(), tokio::sync::oneshot::channel());
-    next.behind(|next| extensions.before(next))
+    let delegate = next
+        .behind(|next| extensions.before(next))
         .post_start_hook(PostStartHook::new("start-apiextensions-informers", |_| async { Ok(()) }))
         .post_start_hook(PostStartHook::new("start-apiextensions-controllers", move |context| async move {
             // Whoever waits for the definitions may be gone already.
@@ -58,5 +62,6 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Delegate {
             }
             documents.done();
             Ok(())
-        }))
+        }));
+    (delegate, Some(extensions))
 }

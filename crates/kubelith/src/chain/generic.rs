@@ -5,6 +5,7 @@
 //! `storage-object-count-tracker-hook`.
 
 use super::Shared;
+use crate::access::files::every_interval;
 use kubelith_server::Delegate;
 use kubelith_server::health::Check;
 use kubelith_server::lifecycle::PostStartHook;
@@ -29,9 +30,20 @@ pub fn hooks(shared: &Shared<'_>, next: Delegate) -> Delegate {
     };
     let next = next
         .readiness_check(Check::sync("informer-sync", synced))
-        .post_start_hook(done("start-apiserver-admission-initializer"))
+        .post_start_hook(follow_manifests(shared))
         .post_start_hook(done("generic-apiserver-start-informers"));
     shared.frame.flow_control.hooks(&shared.resources, next)
+}
+
+/// Reads the manifests of admission again for as long as the server runs.
+fn follow_manifests(shared: &Shared<'_>) -> PostStartHook {
+    let manifests = shared.manifests.clone();
+    PostStartHook::new("start-apiserver-admission-initializer", move |context| async move {
+        for manifests in manifests {
+            every_interval(&context.tasks, manifests.plugin(), move || manifests.reload());
+        }
+        Ok(())
+    })
 }
 
 fn done(name: &'static str) -> PostStartHook {

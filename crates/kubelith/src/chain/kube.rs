@@ -4,17 +4,21 @@ use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
 use kubelith_handlers::api::Api;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
-use kubelith_kube::connect;
+use kubelith_kube::connect::{self, ConnectFeatures};
 use kubelith_openapi::discovery::Source;
 use kubelith_server::{Delegate, served};
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
+    let enabled = |gate: &str| shared.options.features.enabled(gate);
     connect::install(
         &mut builtin.routes,
         &shared.resources,
         &shared.options.kubelet,
         shared.access.authorizer.clone(),
-        shared.options.features.enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
+        ConnectFeatures {
+            upgrades_need_create: enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
+            log_streams: enabled("PodLogsQuerySplitStreams"),
+        },
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(served::subjects(&builtin.routes));

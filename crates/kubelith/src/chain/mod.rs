@@ -8,6 +8,7 @@
 //! and answers a `Delegate`: its handler in front of the other's, and the hooks, checks and paths that it adds.
 
 mod aggregator;
+mod controllers;
 mod extensions;
 mod generic;
 mod kube;
@@ -24,10 +25,11 @@ use kubelith_server::Delegate;
 pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> {
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
-    let extensions = extensions::server(shared, generic);
+    let (extensions, custom) = extensions::server(shared, generic);
     let kube = kube::server(shared, builtin, extensions)?;
     let documents = documents(shared, kube);
-    aggregator::server(shared, documents)
+    let aggregator = aggregator::server(shared, documents)?;
+    Ok(controllers::beside(shared, custom, aggregator))
 }
 
 /// Discovery and OpenAPI of everything that is served, whoever serves it. The aggregator comes before them: the documents

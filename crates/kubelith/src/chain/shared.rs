@@ -2,12 +2,14 @@
 
 use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
-use crate::chain::own_requests::OwnRequests;
+use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
-use kubelith_admission::{FindCustom, HookFactory};
+use kubelith_admission::plugins::QuotaUsage;
+use kubelith_admission::{FindCustom, HookFactory, Manifests, Reviewer};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
+use kubelith_handlers::options::InitialEvents;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
@@ -18,7 +20,9 @@ use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_openapi::{Library, OpenApi};
-use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Resolve, Users};
+use kubelith_outbound::client::Kubeconfig;
+use kubelith_outbound::egress::Route;
+use kubelith_outbound::proxy::hook::{self, HookClients, HookConfig, OwnServer, Resolve, Users};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
 use kubelith_server::identity::ServerIdentity;
@@ -27,6 +31,7 @@ use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
+use kubelith_validation::Env;
 use std::sync::Arc;
 
 /// What the frame lends to the servers.
@@ -59,12 +64,16 @@ pub struct Shared<'a> {
     pub openapi: Arc<OpenApi>,
     /// Admission of built-in and custom resources.
     pub admission: Arc<dyn Admission>,
+    /// Files that admission takes part of its configuration from.
+    pub manifests: Vec<Arc<Manifests>>,
     /// From services to addresses.
     pub resolve: Resolve,
     pub access: Access,
     /// What clients' credentials are checked against, as it is now, to be told to extension servers.
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     pub clock: Arc<dyn Clock>,
+    /// Counts what quotas limit.
+    pub quotas: Arc<QuotaUsage>,
     pub limits: Limits,
     /// Awaits those servers whose paths are not there at once.
     pub installation: Installation,
@@ -96,22 +105,31 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
-            hooks: hooks(options, resolve.clone()),
+            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
+            reviewer: reviewer(),
             custom: custom_resources(frame.client.clone()),
-            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry)),
+            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry, &frame.identity.id)),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };
+        let quotas = Arc::new(QuotaUsage::new(&objects, clock.clone(), &*plugins.gates));
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
-        let admission: Arc<dyn Admission> =
-            Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let chain = Arc::new(admission.map_err(|why| format!("failed to apply admission: {why}"))?);
+        let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers,
+            compresses: options.features.enabled("APIResponseCompression"),
+            initial_events: match options.features.enabled("WatchList") {
+                true => InitialEvents::Served,
+                false => InitialEvents::Refused,
+            },
             ..Limits::default()
         };
         let catalog = kubelith_catalog::builtin();
         let features = options.features.clone();
+        let gates = |gate: &str| options.features.enabled(gate);
+        let env = Arc::new(Env::new(options.admission.allow_privileged, &gates, clock.clone()));
         let installed = install(Install {
             catalog,
             hub: hub.clone(),
@@ -129,8 +147,10 @@ impl<'a> Shared<'a> {
                     base: options.network.service_node_ports.base,
                     size: options.network.service_node_ports.size,
                 },
+                ip_rules: env.ip_rules(),
             },
             clock: clock.clone(),
+            env,
             registry: frame.metrics.registry.clone(),
             limits,
             garbage_collection: options.storage.garbage_collector,
@@ -142,6 +162,10 @@ impl<'a> Shared<'a> {
         });
         let Installed { routes, discovery: entries, resources, services } =
             installed.await.map_err(|e| e.to_string())?;
+        // They are completed as what is sent is, by resources that are there from here on.
+        for manifest in &manifests {
+            manifest.load().map_err(|why| format!("failed to apply admission: {why}"))?;
+        }
         let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
         let discovery = Discovery::new(address.to_string());
         count_what_is_served(&frame.metrics.requests, discovery.clone());
@@ -152,12 +176,14 @@ impl<'a> Shared<'a> {
             resources: Arc::new(resources),
             services,
             discovery,
-            openapi: OpenApi::new(library()),
+            openapi: OpenApi::new(library(options)),
             admission,
+            manifests,
             resolve,
             access,
             authentication,
             clock,
+            quotas,
             limits,
             installation: Installation::default(),
         };
@@ -166,13 +192,19 @@ impl<'a> Shared<'a> {
 }
 
 /// The way to admission webhooks, as whom a kubeconfig file says.
-fn hooks(options: &Options, resolve: Resolve) -> HookFactory {
+fn hooks(options: &Options, resolve: Resolve, own: OwnServer) -> HookFactory {
     let egress = options.egress.clone();
     Arc::new(move |kubeconfig| {
         let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
         let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
-        Ok(HookClients::new(HookConfig { resolve: resolve.clone(), users, cluster, control_plane }))
+        let (resolve, own) = (resolve.clone(), Some(own.clone()));
+        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane }))
     })
+}
+
+/// The way to the server that a kubeconfig file names: straight, as in the reference.
+fn reviewer() -> Reviewer {
+    Arc::new(|kubeconfig| hook::of_kubeconfig(&Kubeconfig::load(kubeconfig)?, &Route::Direct))
 }
 
 /// Custom resources, read as every client reads them.
@@ -201,7 +233,11 @@ pub struct Builtin {
 }
 
 /// What OpenAPI documents are made from.
-fn library() -> Library {
+fn library(options: &Options) -> Library {
     let version = crate::version::info();
-    Library { catalog: kubelith_catalog::builtin(), release: format!("{}.{}", version.major, version.minor).into() }
+    Library {
+        catalog: kubelith_catalog::builtin(),
+        release: format!("{}.{}", version.major, version.minor).into(),
+        enums: options.features.enabled("OpenAPIEnums"),
+    }
 }

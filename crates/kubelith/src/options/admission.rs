@@ -1,7 +1,7 @@
 //! Which admission plugins run, and how.
 
 use crate::flags::Flags;
-use kubelith_admission::{Configuration, Known, Switches, known};
+use kubelith_admission::{Configuration, Switches, is_known};
 
 #[derive(Debug, Clone)]
 pub struct AdmissionOptions {
@@ -10,13 +10,6 @@ pub struct AdmissionOptions {
     pub allow_privileged: bool,
     pub not_ready_toleration_seconds: i64,
     pub unreachable_toleration_seconds: i64,
-}
-
-/// What a flag wants of the plugins that it names.
-#[derive(Clone, Copy)]
-enum Asks {
-    ToRun,
-    NotToRun,
 }
 
 /// Names the plugins that run, and no others do.
@@ -32,20 +25,15 @@ impl AdmissionOptions {
                     .to_owned(),
             );
         }
-        let mut names = |flag: &str, asks: Asks| {
+        let mut names = |flag: &str| {
             let names = flags.list(flag);
-            errors.extend(names.iter().filter_map(|name| match (known(name), asks) {
-                (Known::Unknown, _) => Some(format!("{flag} plugin {name:?} is unknown")),
-                (Known::NotBuilt, Asks::ToRun) => {
-                    Some(format!("{flag} plugin {name:?} is not built into this release"))
-                }
-                (Known::NotBuilt, Asks::NotToRun) | (Known::Built, _) => None,
-            }));
+            let unknown = names.iter().filter(|name| !is_known(name));
+            errors.extend(unknown.map(|name| format!("{flag} plugin {name:?} is unknown")));
             names
         };
-        let only = names(EXACTLY, Asks::ToRun);
-        let enabled = names("enable-admission-plugins", Asks::ToRun);
-        let disabled = names("disable-admission-plugins", Asks::NotToRun);
+        let only = names(EXACTLY);
+        let enabled = names("enable-admission-plugins");
+        let disabled = names("disable-admission-plugins");
         let mut switches = Switches { enabled, disabled };
         if let Some(both) = switches.enabled.iter().find(|name| switches.disabled.contains(name)) {
             errors.push(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));

@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_meta::text::Quoted;
+use kubelith_tls::CertKeyFiles;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub struct AuthenticationOptions {
     /// Audiences of which tokens must be meant for one.
     pub audiences: Vec<String>,
     pub client_ca_file: Option<PathBuf>,
+    /// The authority of clients, with its key, if it is our own.
+    pub client_authority: Option<CertKeyFiles>,
     pub token_file: Option<PathBuf>,
     /// AuthenticationConfiguration.
     pub config_file: Option<PathBuf>,
@@ -85,6 +88,7 @@ impl AuthenticationOptions {
             anonymous_given: flags.is_given("anonymous-auth"),
             audiences,
             client_ca_file: file(flags, "client-ca-file"),
+            client_authority: None,
             token_file: file(flags, "token-auth-file"),
             config_file: file(flags, "authentication-config"),
             bootstrap_tokens: flags.bool("enable-bootstrap-token-auth"),

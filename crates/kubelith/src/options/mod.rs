@@ -31,6 +31,7 @@ pub use storage::{StorageBackend, StorageOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_codec::yaml;
+use kubelith_controllers::Selection as Controllers;
 use kubelith_features::FeatureGates;
 use kubelith_kube::Emulation;
 use kubelith_kube::connect::KubeletOptions;
@@ -58,6 +59,8 @@ pub struct Options {
     pub admission: AdmissionOptions,
     pub aggregator: AggregatorOptions,
     pub kubelet: KubeletOptions,
+    /// Which controllers run in this process.
+    pub controllers: Controllers,
     /// The ways to other servers.
     pub egress: Egress,
     pub profiling: bool,
@@ -109,6 +112,7 @@ impl Options {
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
+        let controllers = controllers_of(flags, storage.backend, &mut errors);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
@@ -135,6 +139,7 @@ impl Options {
             admission,
             aggregator,
             kubelet,
+            controllers,
             egress,
             profiling,
             debug_socket,
@@ -206,6 +211,20 @@ fn check_peers(flags: &Flags, features: &FeatureGates, errors: &mut Vec<String>)
             errors.push(format!("--{flag} requires {GATE} feature to be turned on"));
         }
     }
+}
+
+/// Where nobody else has the store, nobody else can be meant to do their work.
+fn controllers_of(flags: &Flags, backend: StorageBackend, errors: &mut Vec<String>) -> Controllers {
+    if !flags.is_given("controllers") {
+        return match backend {
+            StorageBackend::Embedded | StorageBackend::Memory => Controllers::all(),
+            StorageBackend::Etcd3 => Controllers::default(),
+        };
+    }
+    Controllers::parse(&flags.list("controllers")).unwrap_or_else(|unknown| {
+        errors.extend(unknown);
+        Controllers::default()
+    })
 }
 
 fn metrics_of(flags: &Flags) -> Result<Selection, String> {

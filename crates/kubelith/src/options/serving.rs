@@ -12,9 +12,12 @@ pub struct ServingOptions {
     pub bind: BindOptions,
     pub http2: bool,
     pub max_streams_per_connection: u32,
+    pub park_idle: bool,
     /// Where a certificate is made if none is given; `None` for our own folder.
     pub cert_dir: Option<PathBuf>,
     pub certificate: Option<CertKeyFiles>,
+    /// What clients verify the serving certificate by, once it is known.
+    pub root_ca_file: Option<PathBuf>,
     pub sni: Vec<SniCertKey>,
     pub policy: TlsPolicy,
 }
@@ -49,8 +52,10 @@ impl ServingOptions {
             bind: BindOptions { address, port: port.clamp(0, 65535) as u16, sharing },
             http2: !flags.bool("disable-http2-serving"),
             max_streams_per_connection: if streams == 0 { DEFAULT_MAX_STREAMS } else { streams },
+            park_idle: flags.bool("park-idle-connections"),
             cert_dir: (!cert_dir.is_empty()).then(|| PathBuf::from(cert_dir)),
             certificate,
+            root_ca_file: None,
             sni: sni.collect(),
             policy,
         }

@@ -116,8 +116,8 @@ fn errors() {
         ),
         ("--admission-control=Odd", "admission-control plugin \"Odd\" is unknown"),
         (
-            "--enable-admission-plugins=Priority,ImagePolicyWebhook --disable-admission-plugins=MutatingAdmissionPolicy",
-            "enable-admission-plugins plugin \"ImagePolicyWebhook\" is not built into this release",
+            "--enable-admission-plugins=Priority,Odd --disable-admission-plugins=MutatingAdmissionPolicy",
+            "enable-admission-plugins plugin \"Odd\" is unknown",
         ),
         (
             "--admission-control-config-file=/nowhere",

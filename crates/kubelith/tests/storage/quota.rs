@@ -6,8 +6,8 @@ use serde_json::json;
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const CLIENTS: usize = 20;
-const CREATES: usize = 10;
+const CLIENTS: usize = 200;
+const CREATES: usize = 1;
 const LIMIT: usize = 37;
 
 /// Creates config maps at once, at all servers in turn. Answers how many were let in; all others were refused by the quota.

@@ -57,7 +57,7 @@ impl Site {
         let log = self.folder.path().join(format!("server-{port}.log"));
         let out = File::create(&log).unwrap();
         let process = Command::new(program())
-            .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"])
+            .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC", "--controllers=-*"])
             .arg(format!("--secure-port={port}"))
             .arg(format!("--data-dir={}", self.data().display()))
             .arg(format!("--token-auth-file={}", self.folder.path().join("tokens.csv").display()))

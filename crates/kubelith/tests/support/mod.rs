@@ -82,6 +82,11 @@ impl Server {
         self.send("POST", path, Some(body))
     }
 
+    /// PUT of JSON as the administrator, on a connection of its own.
+    pub fn put(&self, path: &str, body: &str) -> std::io::Result<Response> {
+        self.send("PUT", path, Some(body))
+    }
+
     /// DELETE as the administrator, on a connection of its own.
     pub fn delete(&self, path: &str) -> std::io::Result<Response> {
         self.send("DELETE", path, None)
@@ -155,6 +160,10 @@ fn spawn(dir: &Path, port: u16, flags: &[&str], environment: &[(&str, &str)]) ->
         .arg(format!("--secure-port={port}"));
     if !flags.iter().any(|f| f.starts_with("--etcd-servers") || f.starts_with("--storage-backend")) {
         command.arg("--storage-backend=memory");
+    }
+    // Tests of the server alone; those of controllers ask for them.
+    if !flags.iter().any(|f| f.starts_with("--controllers")) {
+        command.arg("--controllers=-*");
     }
     if !flags.iter().any(|f| f.starts_with("--authorization-")) {
         command.arg("--authorization-mode=Node,RBAC");

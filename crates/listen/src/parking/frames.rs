@@ -1,4 +1,4 @@
-//! HTTP/2 frames, as far as they matter for putting a connection aside (RFC 9113).
+//! HTTP/2 frames, as far as parking reads and writes them (RFC 9113).
 
 pub const HEAD: usize = 9;
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -23,7 +23,7 @@ pub const PRIORITY: u8 = 0x20;
 
 pub const HEADER_TABLE_SIZE: u16 = 1;
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
-/// What a peer has until it is told otherwise.
+/// The initial value.
 pub const DEFAULT_HEADER_TABLE: u32 = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Answers that outlive the state of their connection: a watch goes on while hyper's state is put aside.
+//! Response bodies that outlive hyper's connection state: a watch continues while its connection is parked.
 
 use crate::activity::ActiveRequest;
 use bytes::Bytes;
@@ -11,13 +11,13 @@ use std::task::{Context, Poll, ready};
 
 type Next = Option<Result<Frame<Bytes>, BoxError>>;
 
-/// Sent in place of what was sent in an earlier life, so that hyper counts it; the client does not see it.
+/// Sent in place of DATA from before parking, so that hyper's windows shrink; the tap suppresses it.
 static FILLER: [u8; 16 * 1024] = [0; 16 * 1024];
 
-/// What is left to send of an answer.
+/// The rest of a response.
 pub struct Answer {
     body: Body,
-    /// What came while there was no hyper to send it.
+    /// Read while the connection was parked.
     next: Option<Next>,
     _active: ActiveRequest,
 }
@@ -27,8 +27,8 @@ impl Answer {
         Answer { body, next: None, _active: active }
     }
 
-    /// Ready when there is something to send, or the end.
-    pub fn poll_stirs(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when there is data to send, or the end.
+    pub fn poll_answer_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.next.is_none() {
             self.next = Some(ready!(Pin::new(&mut self.body).poll_frame(cx)));
         }
@@ -43,16 +43,16 @@ impl Answer {
     }
 }
 
-/// A request that a new state is told of because its answer goes on.
-pub struct Again {
-    /// `None`: it was over long ago, and only what was sent of it counts.
+/// The response to a replayed request.
+pub struct ResumedAnswer {
+    /// `None`: the stream has ended, and only carries filler.
     pub answer: Option<Answer>,
     pub filler: usize,
 }
 
-/// An answer in hyper's hands, that can be taken out of them.
+/// A response body that hyper polls, and that can be taken back.
 pub struct Held {
-    /// Which request of this life it answers.
+    /// The request's number since the connection was last resumed.
     nth: u64,
     inner: Mutex<Inner>,
 }
@@ -62,9 +62,9 @@ struct Inner {
     answer: Option<Answer>,
     /// Bytes that hyper was given of it, without filler.
     given: u64,
-    /// hyper was given its end, or an error.
+    /// hyper has read its end, or an error.
     is_over: bool,
-    /// The client has seen its head.
+    /// Its HEADERS were sent before the connection was parked.
     is_continued: bool,
 }
 
@@ -73,7 +73,7 @@ impl Inner {
         Inner { filler: 0, answer, given: 0, is_over: false, is_continued: false }
     }
 
-    /// Whether hyper has it all on its way, and there is more to come: of a stream on which so much was sent.
+    /// Whether hyper has sent all that it was given (`sent` bytes), and there is more to come.
     fn is_waiting(&self, sent: u64) -> bool {
         self.filler == 0 && self.given == sent && self.answer.is_some() && !self.is_over
     }
@@ -102,7 +102,7 @@ impl Held {
 
     pub fn is_end_stream(&self) -> bool {
         let inner = self.lock();
-        // The end must not be told with a head that the client has seen already.
+        // END_STREAM must not come with HEADERS that are suppressed.
         !inner.is_continued && inner.answer.as_ref().is_none_or(|answer| answer.body.is_end_stream())
     }
 
@@ -118,33 +118,33 @@ impl Held {
 /// A stream that is open, as the wire shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenStream {
-    /// Which one of this life it is.
+    /// Its number since the connection was last resumed.
     pub nth: u64,
-    /// Bytes of its answer that were sent.
+    /// Bytes of DATA that were sent.
     pub sent: u64,
 }
 
-/// The requests of one life of a connection.
+/// The requests of a connection since it was last resumed.
 #[derive(Default)]
 pub struct Streams(Mutex<Requests>);
 
 #[derive(Default)]
 struct Requests {
     begun: u64,
-    again: VecDeque<Again>,
+    resumed: VecDeque<ResumedAnswer>,
     held: Vec<Weak<Held>>,
 }
 
 pub enum Begun {
     /// Its number.
     New(u64),
-    Again(Arc<Held>),
+    Resumed(Arc<Held>),
 }
 
 impl Streams {
-    /// hyper will hear of these first, in this order.
-    pub fn again(again: impl IntoIterator<Item = Again>) -> Streams {
-        Streams(Mutex::new(Requests { again: again.into_iter().collect(), ..Requests::default() }))
+    /// The first requests that hyper shows are these replayed ones, in this order.
+    pub fn resumed(resumed: impl IntoIterator<Item = ResumedAnswer>) -> Streams {
+        Streams(Mutex::new(Requests { resumed: resumed.into_iter().collect(), ..Requests::default() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Requests> {
@@ -156,27 +156,27 @@ impl Streams {
         let mut requests = self.lock();
         let nth = requests.begun;
         requests.begun += 1;
-        let Some(Again { answer, filler }) = requests.again.pop_front() else { return Begun::New(nth) };
-        Begun::Again(requests.hold(nth, Inner { filler, is_continued: true, ..Inner::new(answer) }))
+        let Some(ResumedAnswer { answer, filler }) = requests.resumed.pop_front() else { return Begun::New(nth) };
+        Begun::Resumed(requests.hold(nth, Inner { filler, is_continued: true, ..Inner::new(answer) }))
     }
 
-    /// The answer to a request takes its time.
+    /// The response to a request does not end at once.
     pub fn hold(&self, nth: u64, answer: Answer) -> Arc<Held> {
         self.lock().hold(nth, Inner::new(Some(answer)))
     }
 
-    /// Whether all open streams could do without hyper.
+    /// Whether the responses of all open streams could be taken back from hyper.
     pub fn are_held(&self, begun: u64, open: impl Iterator<Item = OpenStream>) -> bool {
         self.with_held(begun, open, |_| ()).is_some()
     }
 
-    /// Takes the answers of all open streams, in their order; `None` if one of them cannot do without hyper.
+    /// Takes the responses of all open streams back, in their order; `None` if one of them cannot be.
     pub fn take(&self, begun: u64, open: impl Iterator<Item = OpenStream>) -> Option<Vec<Answer>> {
         self.with_held(begun, open, |held| held.answer.take()).map(|taken| taken.into_iter().flatten().collect())
     }
 
-    /// `begun`: streams that the client has begun in this life. hyper shows requests in their order; if it kept one to
-    /// itself, nobody knows which stream is whose.
+    /// `begun`: streams that the client has begun since the connection was resumed. hyper shows requests in their order;
+    /// if it has refused one itself, streams and requests cannot be matched.
     fn with_held<T>(
         &self,
         begun: u64,
@@ -188,7 +188,7 @@ impl Streams {
             return Some(Vec::new());
         }
         let requests = self.lock();
-        if requests.begun != begun || !requests.again.is_empty() {
+        if requests.begun != begun || !requests.resumed.is_empty() {
             return None;
         }
         let held: Vec<_> = requests.held.iter().filter_map(Weak::upgrade).collect();

@@ -1,19 +1,19 @@
-//! What has been said on an HTTP/2 connection that a new state would have to know.
+//! The part of an HTTP/2 connection's state that is needed to resume it: settings, windows, streams.
 
 use super::frames::{self, FIRST_WINDOW, Head};
-use super::held::{Again, Answer, OpenStream, Streams};
+use super::held::{Answer, OpenStream, ResumedAnswer, Streams};
 use std::task::{Context, Poll};
 
 /// Settings that are kept, by number; RFC 9113 and 8441 know eight.
 const SETTINGS_KEPT: usize = 9;
-/// Bytes that a new state may have to send in vain until its windows are those of the old one.
+/// Bytes of filler that a resumed connection may have to send until its windows are those before parking.
 const MAX_FILLER: i64 = 256 * 1024;
-/// GET https / of nobody: for requests whose answers go on.
+/// HPACK of the placeholder request `GET https://x/`, for streams whose responses continue.
 const ANY_REQUEST: &[u8] = &[0x82, 0x87, 0x84, 0x01, 0x01, b'x'];
 
 type Settings = [Option<u32>; SETTINGS_KEPT];
 
-/// All that is kept of a connection that was put aside.
+/// The state of a parked connection.
 pub struct Parked {
     settings: Settings,
     send_window: i64,
@@ -22,22 +22,22 @@ pub struct Parked {
     open: Vec<Paused>,
 }
 
-/// A request that was answered in part.
+/// A stream whose response is not at its end.
 struct Paused {
     stream: u32,
     window: i64,
     answer: Answer,
 }
 
-/// A stream that a new state has to be told of.
+/// A stream that is replayed to a new state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ResumedStream {
     pub stream: u32,
-    /// What the client lets us send beyond the window that streams begin with.
-    more: u32,
-    /// What has to be sent in vain to bring windows down to what they were.
+    /// WINDOW_UPDATE to replay: what the client lets us send beyond the initial window.
+    increment: u32,
+    /// Bytes to send and suppress, to bring windows down to what they were.
     pub filler: u32,
-    /// It was over long ago: it stands for what was sent on others.
+    /// The stream has ended: it is replayed only to carry filler for the connection's window.
     pub is_over: bool,
 }
 
@@ -50,73 +50,72 @@ fn positive(n: i64) -> u32 {
 }
 
 impl Parked {
-    /// Ready when an answer goes on.
-    pub fn poll_stirs(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // All of them are asked, so that each wakes us.
-        let mut stirs = false;
+    /// Ready when one of the responses has data.
+    pub fn poll_answer_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // All of them are polled, so that each registers the waker.
+        let mut is_ready = false;
         for paused in &mut self.open {
-            stirs |= paused.answer.poll_stirs(cx).is_ready();
+            is_ready |= paused.answer.poll_answer_ready(cx).is_ready();
         }
-        if stirs { Poll::Ready(()) } else { Poll::Pending }
+        if is_ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Streams that a new state has to be told of, and by how much the connection's window is to be opened.
-    fn told(&self) -> (Vec<Told>, u32) {
-        let told = |o: &Paused| Told {
+    /// Streams to replay, and the increment of the connection's window.
+    fn streams(&self) -> (Vec<ResumedStream>, u32) {
+        let resumed = |o: &Paused| ResumedStream {
             stream: o.stream,
-            more: positive(o.window),
+            increment: positive(o.window),
             filler: positive(-o.window),
             is_over: false,
         };
-        let mut streams: Vec<_> = self.open.iter().map(told).collect();
+        let mut streams: Vec<_> = self.open.iter().map(resumed).collect();
         let filler: i64 = streams.iter().map(|t| i64::from(t.filler)).sum();
         let more = self.send_window + filler - FIRST_WINDOW;
         if more < 0 {
             let filler = positive(-more);
             match streams.first_mut() {
-                Some(told) => (told.more, told.filler) = (told.more + filler, told.filler + filler),
+                Some(first) => (first.increment, first.filler) = (first.increment + filler, first.filler + filler),
                 None => {
-                    let more = positive(i64::from(filler) - initial_window(&self.settings));
-                    streams.push(Told { stream: self.last_stream, more, filler, is_over: true });
+                    let increment = positive(i64::from(filler) - initial_window(&self.settings));
+                    streams.push(ResumedStream { stream: self.last_stream, increment, filler, is_over: true });
                 }
             }
         }
         (streams, positive(more))
     }
 
-    /// What a new state has to be told before it hears the client again: all that the client said on the whole. The
-    /// streams that it will answer first are in their order.
-    pub fn introduction(&self) -> (Vec<u8>, Vec<Told>) {
+    /// Frames that set up a new state as the client set up the old one, and the streams among them in their order.
+    pub fn replay(&self) -> (Vec<u8>, Vec<ResumedStream>) {
         let settings = self.settings.iter().enumerate().filter_map(|(id, value)| Some((id as u16, (*value)?)));
-        let (streams, more) = self.told();
+        let (streams, increment) = self.streams();
         let mut words = [frames::PREFACE, &frames::settings(settings)].concat();
-        if more > 0 {
-            words.extend(frames::window_update(0, more));
+        if increment > 0 {
+            words.extend(frames::window_update(0, increment));
         }
         words.extend(frames::settings_ack());
-        for told in &streams {
+        for resumed in &streams {
             words.extend(frames::frame(
                 frames::HEADERS,
                 frames::END_STREAM | frames::END_HEADERS,
-                told.stream,
+                resumed.stream,
                 ANY_REQUEST,
             ));
-            if told.more > 0 {
-                words.extend(frames::window_update(told.stream, told.more));
+            if resumed.increment > 0 {
+                words.extend(frames::window_update(resumed.stream, resumed.increment));
             }
         }
         (words, streams)
     }
 
-    /// The answers that go on, in the order of the introduction.
-    pub fn into_answers(self) -> Vec<Again> {
-        let (streams, _) = self.told();
+    /// The responses that continue, in the order of the replay.
+    pub fn into_answers(self) -> Vec<ResumedAnswer> {
+        let (streams, _) = self.streams();
         let mut answers = self.open.into_iter().map(|o| o.answer);
-        streams.iter().map(|told| Again { answer: answers.next(), filler: told.filler as usize }).collect()
+        streams.iter().map(|s| ResumedAnswer { answer: answers.next(), filler: s.filler as usize }).collect()
     }
 
-    /// What the client is told when its connection is taken up again by a state that lets it send `window`.
-    pub fn greeting(&self, window: i64) -> Vec<u8> {
+    /// Frames for the client when its connection is resumed with a receive window of `window`.
+    pub fn resume_frames(&self, window: i64) -> Vec<u8> {
         let mut words = frames::settings([(frames::HEADER_TABLE_SIZE, frames::DEFAULT_HEADER_TABLE)]);
         if let Some(more) = u32::try_from(window - self.receive_window).ok().filter(|more| *more > 0) {
             words.extend(frames::window_update(0, more));
@@ -125,34 +124,34 @@ impl Parked {
     }
 }
 
-/// The client's table of header compression, as we know it.
+/// The client's HPACK table, as far as we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Table {
     InUse,
-    /// The client was told to empty it.
+    /// SETTINGS that empty it were sent.
     Asked,
-    /// It has said that it will.
+    /// The client has acknowledged them.
     Empty,
 }
 
-/// What becomes of a client's frame.
+/// What the tap does with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    Passes,
-    /// It is meant for us, or for streams of an earlier life.
-    Kept,
+pub enum Action {
+    Forward,
+    /// It belongs to parking itself, or to a stream that ended before the connection was parked.
+    Suppress,
 }
 
 #[derive(Debug)]
 struct Open {
     id: u32,
-    /// Which one of this life it is.
+    /// Its number since the connection was last resumed.
     nth: u64,
     client_ended: bool,
     server_ended: bool,
-    /// The answer's head was sent.
+    /// The response's HEADERS were sent.
     answered: bool,
-    /// How much more than at its begin the client lets us send.
+    /// The send window, relative to the initial one.
     window: i64,
     sent: u64,
 }
@@ -162,7 +161,7 @@ impl Open {
         Open { id, nth, client_ended: false, server_ended: false, answered: false, window: 0, sent: 0 }
     }
 
-    /// Whether nothing is missing but more of the answer.
+    /// Whether only more of the response is to come.
     fn is_waiting(&self) -> bool {
         self.client_ended && self.answered && !self.server_ended
     }
@@ -171,24 +170,24 @@ impl Open {
 #[derive(Debug)]
 pub struct Ledger {
     settings: Settings,
-    /// How much the client lets us send on the connection, and we it.
+    /// Of the connection.
     send_window: i64,
     receive_window: i64,
     last_stream: u32,
-    /// Streams up to this one were of an earlier life; the state has not heard of them, nor of any later one yet.
-    bygone: u32,
+    /// The last stream before parking; 0 once a later one has begun. hyper does not know streams up to it.
+    previous_last_stream: u32,
     /// In the order in which they were begun.
     open: Vec<Open>,
-    /// Streams of this life.
+    /// Streams since the connection was last resumed.
     begun: u64,
-    /// Bytes of answers.
+    /// Bytes of DATA.
     sent: u64,
-    /// The first acknowledgment is for the settings of hyper's.
+    /// The first ACK is for hyper's SETTINGS.
     hyper_waits_for_ack: bool,
-    /// Acknowledgments of our own settings that are still to come.
+    /// ACKs of parking's own SETTINGS that are still to come.
     own_acks: u32,
     table: Table,
-    /// A stream was begun after the client was asked to empty its table.
+    /// A stream has begun after the client was asked to empty its table.
     is_used_again: bool,
     leaving: bool,
 }
@@ -200,7 +199,7 @@ impl Ledger {
             send_window: FIRST_WINDOW,
             receive_window: FIRST_WINDOW,
             last_stream: 0,
-            bygone: 0,
+            previous_last_stream: 0,
             open: Vec::new(),
             begun: 0,
             sent: 0,
@@ -212,22 +211,22 @@ impl Ledger {
         }
     }
 
-    /// Of a connection that is taken up again and was just greeted.
-    pub fn resumed(parked: &Parked, told: &[Told], window: i64) -> Ledger {
-        let again = |(nth, paused): (usize, &Paused)| Open {
+    /// Of a connection that is being resumed.
+    pub fn resumed(parked: &Parked, streams: &[ResumedStream], window: i64) -> Ledger {
+        let resumed = |(nth, paused): (usize, &Paused)| Open {
             client_ended: true,
             answered: true,
             window: paused.window,
             ..Open::new(paused.stream, nth as u64)
         };
         Ledger {
-            open: parked.open.iter().enumerate().map(again).collect(),
-            begun: told.len() as u64,
+            open: parked.open.iter().enumerate().map(resumed).collect(),
+            begun: streams.len() as u64,
             settings: parked.settings,
             send_window: parked.send_window,
             receive_window: window,
             last_stream: parked.last_stream,
-            bygone: parked.last_stream,
+            previous_last_stream: parked.last_stream,
             hyper_waits_for_ack: false,
             own_acks: 1,
             ..Ledger::new()
@@ -238,21 +237,22 @@ impl Ledger {
         self.last_stream
     }
 
-    /// A client's frame begins.
-    pub fn client_begins(&mut self, head: Head) -> Fate {
+    /// The head of a client's frame.
+    pub fn client_frame(&mut self, head: Head) -> Action {
         let Head { kind, stream, .. } = head;
         if head.is_ack() && !std::mem::take(&mut self.hyper_waits_for_ack) && self.own_acks > 0 {
             self.own_acks -= 1;
             if self.own_acks == 0 && self.table == Table::Asked {
                 self.table = Table::Empty;
             }
-            return Fate::Kept;
+            return Action::Suppress;
         }
-        let is_bygone = stream > 0 && stream <= self.bygone && !self.open.iter().any(|o| o.id == stream);
+        let is_of_previous =
+            stream > 0 && stream <= self.previous_last_stream && !self.open.iter().any(|o| o.id == stream);
         match kind {
             frames::HEADERS if stream > self.last_stream => {
                 self.last_stream = stream;
-                self.bygone = 0;
+                self.previous_last_stream = 0;
                 self.open.push(Open::new(stream, self.begun));
                 self.begun += 1;
                 self.is_used_again = true;
@@ -265,11 +265,11 @@ impl Ledger {
         if matches!(kind, frames::HEADERS | frames::DATA) && head.has(frames::END_STREAM) {
             self.end(stream, |o| o.client_ended = true);
         }
-        if is_bygone { Fate::Kept } else { Fate::Passes }
+        if is_of_previous { Action::Suppress } else { Action::Forward }
     }
 
-    /// The payload of a client's SETTINGS or WINDOW_UPDATE is whole.
-    pub fn client_said(&mut self, head: Head, payload: &[u8]) {
+    /// The whole payload of a client's SETTINGS or WINDOW_UPDATE.
+    pub fn client_payload_ends(&mut self, head: Head, payload: &[u8]) {
         match head.kind {
             frames::SETTINGS if !head.is_ack() => {
                 for (id, value) in frames::read_settings(payload) {
@@ -289,8 +289,8 @@ impl Ledger {
         }
     }
 
-    /// A frame of ours begins.
-    pub fn server_begins(&mut self, head: Head) {
+    /// The head of a frame that hyper sends.
+    pub fn server_frame(&mut self, head: Head) {
         match head.kind {
             frames::DATA => {
                 self.send_window -= head.length as i64;
@@ -310,8 +310,8 @@ impl Ledger {
         }
     }
 
-    /// We let the client send more on the connection.
-    pub fn server_allows(&mut self, more: u32) {
+    /// hyper opens the connection's receive window.
+    pub fn server_window_update(&mut self, more: u32) {
         self.receive_window += i64::from(more);
     }
 
@@ -329,7 +329,7 @@ impl Ledger {
         }
     }
 
-    /// Whether all streams only wait for more of their answers, and a new state could be told all that matters.
+    /// Whether all streams only wait for more of their responses, and replaying could restore the windows.
     fn is_settled(&self) -> bool {
         let filler: i64 = self.open.iter().map(|o| (-o.window).max(0)).sum();
         let initial = initial_window(&self.settings);
@@ -347,7 +347,7 @@ impl Ledger {
             && (self.open.is_empty() || most <= i64::from(i32::MAX))
     }
 
-    /// If the client lets us send nothing more, on the connection or on a stream: how much was sent until now.
+    /// The bytes sent so far, if a send window (the connection's or a stream's) is used up.
     pub fn sent_before_stop(&self) -> Option<u64> {
         let initial = initial_window(&self.settings);
         let stopped = self.send_window <= 0 || self.open.iter().any(|o| initial + o.window <= 0);
@@ -358,13 +358,13 @@ impl Ledger {
         self.open.iter().map(|o| OpenStream { nth: o.nth, sent: o.sent })
     }
 
-    /// Whether the connection could be put aside as soon as the client's table is empty.
+    /// Whether the connection could be parked as soon as the client's HPACK table is empty.
     pub fn may_park(&self, streams: &Streams) -> bool {
         self.is_settled() && streams.are_held(self.begun, self.open_streams())
     }
 
-    /// Settings to send so that the connection can be put aside later, if they were not sent yet.
-    pub fn ask(&mut self) -> Option<Vec<u8>> {
+    /// SETTINGS that ask the client to empty its HPACK table, unless they were sent.
+    pub fn request_empty_table(&mut self) -> Option<Vec<u8>> {
         if self.table != Table::InUse {
             return None;
         }
@@ -374,8 +374,8 @@ impl Ledger {
         Some(frames::settings([(frames::HEADER_TABLE_SIZE, 0)]))
     }
 
-    /// Settings to send because the connection is used again, if it was about to be put aside.
-    pub fn unask(&mut self) -> Option<Vec<u8>> {
+    /// SETTINGS that give the client its HPACK table back, if it was asked to empty it and is active again.
+    pub fn restore_table(&mut self) -> Option<Vec<u8>> {
         if self.table == Table::InUse || !self.is_used_again {
             return None;
         }
@@ -384,7 +384,7 @@ impl Ledger {
         Some(frames::settings([(frames::HEADER_TABLE_SIZE, frames::DEFAULT_HEADER_TABLE)]))
     }
 
-    /// What to keep, if the connection can be put aside now.
+    /// The parked state, if the connection can be parked now.
     pub fn park(&self, streams: &Streams) -> Option<Parked> {
         if self.table != Table::Empty || !self.is_settled() {
             return None;

@@ -1,30 +1,41 @@
-//! Putting silent HTTP/2 connections aside.
+//! Parking: idle HTTP/2 connections without hyper's state.
 //!
-//! hyper's state of an HTTP/2 connection takes some 20 KB, nearly all of it buffers that are empty between requests.
-//! What really has to be known of a silent connection is little: the client's settings, two windows, the last stream. So
-//! the frames that go by are watched ([`tap`]), that little is written down ([`ledger`]), and when nothing has
-//! happened for a while the state is dropped. With the client's next bytes a new one is made, which is told what the
-//! old one had been told.
+//! hyper's state of an HTTP/2 connection takes some 20 KB, nearly all of it buffers that are empty between requests. A
+//! connection that is idle needs little of it: the client's settings, two flow-control windows, the last stream number.
+//! The [`tap`] sits between the socket and hyper and reads the frames of both directions, the [`ledger`] keeps that
+//! little, and when nothing was sent for a while hyper's state is dropped: the connection is *parked*. The client's next
+//! bytes *resume* it: a new hyper connection is made, and the frames that set up the old one are replayed to it.
+//!
+//! # Protocol
 //!
 //! ```text
 //! server                               client
-//!   SETTINGS(header table 0) ────────►            quiet: its table of header compression is to be emptied,
-//!             ◄──────────────────────── ACK       which is the one thing that cannot be told again
-//!   (state dropped)
-//!             ◄──────────────────────── HEADERS   begins with a change of the table's size
-//!   (new state: preface, the client's settings, its window and an ACK are fed to it; what it says first, which the
-//!    client knows, is kept back)
-//!   SETTINGS(header table 4096), window ────────►
+//!   SETTINGS(HEADER_TABLE_SIZE=0) ────►           the client's HPACK table is the one part of its state that cannot
+//!             ◄──────────────────────── ACK       be replayed, so the client is asked to empty it
+//!   (hyper's state is dropped)
+//!             ◄──────────────────────── HEADERS   begins with a dynamic table size update
+//!   (new state; replayed to it: preface, the client's SETTINGS, WINDOW_UPDATE, an ACK; its own first frames, which
+//!    the client has seen on this connection, are suppressed)
+//!   SETTINGS(HEADER_TABLE_SIZE=4096), WINDOW_UPDATE ────►
 //! ```
 //!
-//! Answers that are not at their end, as those of watches, are taken out of hyper's hands ([`held`]) and asked for more
-//! while the connection is aside. When one has something, or the client, the new state is told of a request for each of
-//! them, its answer is what was held, and the head that hyper sends with it is kept back. Windows from which more was
-//! taken than was given since are brought down by sending filler, which is kept back too.
+//! * **Open responses** (watches) are bodies that can be taken back from hyper ([`held`]), and are polled while the
+//!   connection is parked. When one has data, or the client sends, the connection is resumed: for each open stream a
+//!   HEADERS frame of a placeholder request is replayed, the response is the body that was held, and the response HEADERS
+//!   that hyper sends for it are suppressed.
+//! * **Send windows** that are smaller than a new state assumes are brought down by filler: DATA that hyper counts and
+//!   the tap suppresses. At most 256 KiB of it, or the connection is not parked.
+//! * **PING** is answered without resuming.
+//! * **A client that keeps its HPACK table** is noticed by a header block that refers to it ([`hpack`]) and gets a GOAWAY
+//!   whose last stream is the one before: the client may safely retry on another connection.
+//! * **Frames for streams that ended before parking** (a late WINDOW_UPDATE or RST_STREAM) are suppressed, since the new
+//!   state would take them for errors.
+//! * **GOAWAY** is sent to parked clients when the server stops: they are resumed for it.
 //!
-//! A client that does not empty its table is noticed by what its headers refer to ([`hpack`]) and sent a GOAWAY that
-//! says that its request was not begun: it tries again on another connection.
+//! `--park-idle-connections=false` turns all of this off; the tap then only counts.
 
+#[cfg(test)]
+mod any_frames;
 mod frames;
 mod held;
 mod hpack;

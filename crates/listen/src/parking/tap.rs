@@ -1,9 +1,9 @@
-//! A connection's bytes on their way between the client and hyper, watched frame by frame.
+//! The tap: reads the frames between the client and hyper, forwards or suppresses them, and adds parking's own.
 
 use super::frames::{self, HEAD, Head};
 use super::held::Streams;
 use super::hpack::{TableUse, table_use};
-use super::ledger::{Fate, Ledger, Parked, Told};
+use super::ledger::{Action, Ledger, Parked, ResumedStream};
 use crate::stream::ClientStream;
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -18,17 +18,17 @@ const SMALL_READ: usize = 64;
 /// hundred.
 const MAX_PAYLOAD: usize = 16 * 1024;
 
-/// One direction: which frame goes by, and how much of it is still to come.
+/// One direction: the frame that is being read, and how much of it is still to come.
 #[derive(Default)]
 struct Cursor {
-    /// Of a head that is not whole.
+    /// Of a frame head that is not whole.
     partial: Vec<u8>,
     head: Option<Head>,
     left: usize,
-    fate: Option<Fate>,
-    /// Of a frame that is looked at.
+    action: Option<Action>,
+    /// Of a frame whose payload is parsed.
     payload: Vec<u8>,
-    /// Headers go on in the next frame, and nothing may come between.
+    /// A header block continues in the next frame, and no other frame may come between.
     within_headers: bool,
 }
 
@@ -37,8 +37,8 @@ impl Cursor {
         self.left == 0 && self.partial.is_empty() && !self.within_headers
     }
 
-    fn begin(&mut self, head: Head, fate: Fate) {
-        (self.head, self.left, self.fate) = (Some(head), head.length, Some(fate));
+    fn begin(&mut self, head: Head, action: Action) {
+        (self.head, self.left, self.action) = (Some(head), head.length, Some(action));
         self.payload = Vec::new();
         if matches!(head.kind, frames::HEADERS | frames::CONTINUATION) {
             self.within_headers = !head.has(frames::END_HEADERS);
@@ -63,57 +63,57 @@ impl Cursor {
     }
 }
 
-/// What a new state says first, which the client has heard from an earlier one.
+/// First frames of a new state, which the client has seen from the state before.
 #[derive(Default)]
-struct Repeated {
+struct Suppressed {
     settings: bool,
     ack: bool,
-    /// The window that it opens beyond the first one.
+    /// The increment of the connection's receive window.
     window: Option<u32>,
-    /// Of answers that go on: their heads, and filler.
-    streams: Vec<Again>,
+    /// HEADERS and filler of streams that continue.
+    streams: Vec<ResumingStream>,
 }
 
-struct Again {
-    told: Told,
-    head_was_said: bool,
+struct ResumingStream {
+    resumed: ResumedStream,
+    head_was_sent: bool,
 }
 
-impl Again {
-    /// Whether the client hears what is said from now on.
+impl ResumingStream {
+    /// Whether frames of this stream are forwarded from now on.
     fn is_over(&self) -> bool {
-        self.head_was_said && self.told.filler == 0 && !self.told.is_over
+        self.head_was_sent && self.resumed.filler == 0 && !self.resumed.is_over
     }
 }
 
-impl Repeated {
+impl Suppressed {
     fn is_over(&self) -> bool {
         !self.settings && !self.ack && self.window.is_none() && self.streams.is_empty()
     }
 
-    /// Whether the client knows of the frame that begins.
-    fn knows(&mut self, head: Head) -> bool {
+    /// Whether the frame with this head is suppressed.
+    fn covers(&mut self, head: Head) -> bool {
         match head.kind {
             frames::SETTINGS if head.is_ack() => std::mem::take(&mut self.ack),
             frames::SETTINGS => std::mem::take(&mut self.settings),
             frames::WINDOW_UPDATE => head.stream == 0 && self.window.is_some(),
-            frames::HEADERS | frames::DATA | frames::RST_STREAM => self.knows_of_stream(head),
+            frames::HEADERS | frames::DATA | frames::RST_STREAM => self.covers_stream(head),
             _ => false,
         }
     }
 
-    fn knows_of_stream(&mut self, head: Head) -> bool {
-        let Some(at) = self.streams.iter().position(|a| a.told.stream == head.stream) else { return false };
-        let again = &mut self.streams[at];
+    fn covers_stream(&mut self, head: Head) -> bool {
+        let Some(at) = self.streams.iter().position(|a| a.resumed.stream == head.stream) else { return false };
+        let stream = &mut self.streams[at];
         match head.kind {
-            frames::HEADERS => again.head_was_said = true,
-            frames::DATA => again.told.filler = again.told.filler.saturating_sub(head.length as u32),
+            frames::HEADERS => stream.head_was_sent = true,
+            frames::DATA => stream.resumed.filler = stream.resumed.filler.saturating_sub(head.length as u32),
             _ => {}
         }
-        let was_over = again.told.is_over;
-        // An answer that fails does so before the client, too.
+        let was_over = stream.resumed.is_over;
+        // A response that fails does so for the client, too.
         let failed = head.kind == frames::RST_STREAM;
-        if again.is_over() || failed || (was_over && head.has(frames::END_STREAM)) {
+        if stream.is_over() || failed || (was_over && head.has(frames::END_STREAM)) {
             self.streams.remove(at);
         }
         !failed || was_over
@@ -125,25 +125,26 @@ pub struct Tap {
     ledger: Ledger,
     reading: Cursor,
     writing: Cursor,
-    /// For hyper, before anything else.
+    /// For hyper, before the client's bytes.
     feed: BytesMut,
-    /// For the client, before anything else.
+    /// For the client, before hyper's bytes.
     out: BytesMut,
-    /// As `out`, as soon as the frame that is on its way is whole.
+    /// As `out`, once the frame that is being written is whole.
     then: Vec<u8>,
-    repeated: Repeated,
-    /// hyper, while it hears nothing new because it has not said all that.
+    suppressed: Suppressed,
+    /// Wakes hyper's reading, which waits until all first frames were suppressed.
     reader: Option<Waker>,
-    /// The first headers after a pause are looked at.
+    /// The first header block after resuming is checked for uses of the emptied HPACK table.
     check_headers: bool,
-    /// The client relied on what is gone: it hears so, and hyper that the connection has ended.
+    /// The client used its old HPACK table or an ended stream: it gets a GOAWAY, and hyper the end of the stream.
     refused: bool,
 }
 
 impl Tap {
-    pub fn new(stream: ClientStream) -> Tap {
+    /// Without a stream only for tests, which pass frames by hand.
+    pub fn new(stream: impl Into<Option<ClientStream>>) -> Tap {
         Tap {
-            stream: Some(stream),
+            stream: stream.into(),
             ledger: Ledger::new(),
             // The preface is no frame.
             reading: Cursor { left: frames::PREFACE.len(), ..Cursor::default() },
@@ -151,39 +152,39 @@ impl Tap {
             feed: BytesMut::new(),
             out: BytesMut::new(),
             then: Vec::new(),
-            repeated: Repeated::default(),
+            suppressed: Suppressed::default(),
             reader: None,
             check_headers: false,
             refused: false,
         }
     }
 
-    /// A connection taken up again by a state that lets the client send `window` bytes.
-    pub fn resume(stream: ClientStream, parked: &Parked, window: u32) -> Tap {
+    /// A parked connection that is resumed with a receive window of `window` bytes.
+    pub fn resume(stream: impl Into<Option<ClientStream>>, parked: &Parked, window: u32) -> Tap {
         let window = i64::from(window);
-        let (introduction, told) = parked.introduction();
+        let (replay, streams) = parked.replay();
         Tap {
-            ledger: Ledger::resumed(parked, &told, window),
+            ledger: Ledger::resumed(parked, &streams, window),
             reading: Cursor::default(),
-            feed: BytesMut::from(introduction.as_slice()),
-            out: BytesMut::from(parked.greeting(window).as_slice()),
-            repeated: Repeated {
+            feed: BytesMut::from(replay.as_slice()),
+            out: BytesMut::from(parked.resume_frames(window).as_slice()),
+            suppressed: Suppressed {
                 settings: true,
                 ack: true,
                 window: u32::try_from(window - frames::FIRST_WINDOW).ok().filter(|more| *more > 0),
-                streams: told.into_iter().map(|told| Again { told, head_was_said: false }).collect(),
+                streams: streams.into_iter().map(|resumed| ResumingStream { resumed, head_was_sent: false }).collect(),
             },
             check_headers: true,
             ..Tap::new(stream)
         }
     }
 
-    /// What to keep, if the connection can be put aside now; otherwise what is missing is asked for.
+    /// The parked state, if the connection can be parked now; otherwise the client is asked to empty its HPACK table.
     pub fn poll_park(&mut self, cx: &mut Context<'_>, streams: &Streams) -> Option<Parked> {
-        if !self.is_between_words() || !self.ledger.may_park(streams) {
+        if !self.is_at_boundary() || !self.ledger.may_park(streams) {
             return None;
         }
-        if let Some(settings) = self.ledger.ask() {
+        if let Some(settings) = self.ledger.request_empty_table() {
             self.out.extend_from_slice(&settings);
         }
         // A failure shows at hyper's next read.
@@ -193,18 +194,18 @@ impl Tap {
         self.ledger.park(streams)
     }
 
-    /// What to keep, if the connection can be put aside now and all that was sent is on its way.
+    /// The parked state, if the connection can be parked now and nothing is left to flush.
     pub fn park(&self, streams: &Streams) -> Option<Parked> {
-        if self.is_between_words() && self.out.is_empty() { self.ledger.park(streams) } else { None }
+        if self.is_at_boundary() && self.out.is_empty() { self.ledger.park(streams) } else { None }
     }
 
-    /// Whether nobody is in the middle of saying something.
-    fn is_between_words(&self) -> bool {
-        let pending = !self.feed.is_empty() || !self.has_repeated() || !self.then.is_empty();
+    /// Whether both directions are between two frames.
+    fn is_at_boundary(&self) -> bool {
+        let pending = !self.feed.is_empty() || !self.has_suppressed_all() || !self.then.is_empty();
         !pending && self.reading.at_boundary() && self.writing.at_boundary()
     }
 
-    /// If the client lets us send nothing more, on the connection or on a stream: how much was sent until now.
+    /// The bytes sent so far, if a send window is used up.
     pub fn sent_before_stop(&self) -> Option<u64> {
         self.ledger.sent_before_stop()
     }
@@ -213,42 +214,42 @@ impl Tap {
         self.stream.take()
     }
 
-    /// Whether a new state has said all that the client knows.
-    fn has_repeated(&self) -> bool {
-        let within_known = self.writing.fate == Some(Fate::Kept) && self.writing.left > 0;
-        self.repeated.is_over() && !within_known
+    /// Whether all first frames of a new state have gone by.
+    fn has_suppressed_all(&self) -> bool {
+        let within_known = self.writing.action == Some(Action::Suppress) && self.writing.left > 0;
+        self.suppressed.is_over() && !within_known
     }
 
-    /// Looks at what the client sent and moves together what is for hyper; answers how much that is.
+    /// Reads frames of the client, compacts what is forwarded to the front of `data`, and returns its length.
     fn inbound(&mut self, data: &mut [u8]) -> usize {
         let (mut from, mut to) = (0, 0);
         while from < data.len() && !self.refused {
             let reading = &mut self.reading;
-            let (n, fate) = if reading.left > 0 {
+            let (n, action) = if reading.left > 0 {
                 let n = reading.left.min(data.len() - from);
                 self.client_payload(&data[from..from + n]);
                 if self.refused {
                     break;
                 }
-                (n, self.reading.fate.unwrap_or(Fate::Passes))
+                (n, self.reading.action.unwrap_or(Action::Forward))
             } else if let Some(head) = data[from..].first_chunk::<HEAD>() {
                 let head = Head::read(*head);
                 let last = self.ledger.last_stream();
-                reading.begin(head, self.ledger.client_begins(head));
-                if let Some(settings) = self.ledger.unask() {
+                reading.begin(head, self.ledger.client_frame(head));
+                if let Some(settings) = self.ledger.restore_table() {
                     self.then.extend(settings);
                 }
-                self.refused = head.kind == frames::DATA && reading.fate == Some(Fate::Kept);
+                self.refused = head.kind == frames::DATA && reading.action == Some(Action::Suppress);
                 if self.refused {
                     self.refuse(last);
                     break;
                 }
-                (HEAD, reading.fate.unwrap_or(Fate::Passes))
+                (HEAD, reading.action.unwrap_or(Action::Forward))
             } else {
                 reading.partial = data[from..].to_vec();
                 break;
             };
-            if fate == Fate::Passes {
+            if action == Action::Forward {
                 if from != to {
                     data.copy_within(from..from + n, to);
                 }
@@ -267,13 +268,13 @@ impl Tap {
             frames::SETTINGS | frames::WINDOW_UPDATE => {
                 reading.note(bytes);
                 if reading.left == 0 {
-                    self.ledger.client_said(head, &std::mem::take(&mut reading.payload));
+                    self.ledger.client_payload_ends(head, &std::mem::take(&mut reading.payload));
                 }
             }
             frames::HEADERS if self.check_headers => {
                 reading.note(bytes);
                 let whole = reading.left == 0;
-                match table_use(block_of(head, &reading.payload, whole)) {
+                match table_use(block_of(head, &reading.payload)) {
                     TableUse::Resized => self.check_headers = false,
                     TableUse::Unfinished if !whole && reading.payload.len() < MAX_PAYLOAD / 2 => {}
                     TableUse::None => {}
@@ -290,15 +291,15 @@ impl Tap {
         self.then.extend(frames::goaway(last));
     }
 
-    /// Looks at what hyper sent.
+    /// Reads frames that hyper sends.
     fn outbound(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
             let writing = &mut self.writing;
             if writing.left == 0 {
                 let Some(head) = writing.take_head(&mut data) else { return };
                 let head = Head::read(head);
-                writing.begin(head, Fate::Passes);
-                self.ledger.server_begins(head);
+                writing.begin(head, Action::Forward);
+                self.ledger.server_frame(head);
                 continue;
             }
             let n = writing.left.min(data.len());
@@ -310,46 +311,52 @@ impl Tap {
                 writing.note(&data[..n]);
                 if writing.left == 0 {
                     let more = frames::read_window(&std::mem::take(&mut writing.payload)).unwrap_or(0);
-                    self.ledger.server_allows(more);
+                    self.ledger.server_window_update(more);
                 }
             }
             data = &data[n..];
         }
     }
 
-    /// Takes what a new state says, keeps back what the client knows, and passes on the rest.
-    fn first_words(&mut self, mut data: &[u8]) {
+    /// As `outbound` while a connection is resumed: suppresses what the client has seen, and forwards the rest.
+    fn outbound_resuming(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
             let writing = &mut self.writing;
             if writing.left == 0 {
-                let Some(bytes) = writing.take_head(&mut data) else { return };
+                let Some(bytes) = writing.take_head(&mut data) else {
+                    // Nothing more is suppressed: the rest of this head is written to the socket itself.
+                    if self.suppressed.is_over() {
+                        self.out.extend_from_slice(&writing.partial);
+                    }
+                    return;
+                };
                 let head = Head::read(bytes);
-                let known = self.repeated.knows(head);
-                writing.begin(head, if known { Fate::Kept } else { Fate::Passes });
+                let known = self.suppressed.covers(head);
+                writing.begin(head, if known { Action::Suppress } else { Action::Forward });
                 if !known {
-                    self.ledger.server_begins(head);
+                    self.ledger.server_frame(head);
                     self.out.extend_from_slice(&bytes);
                 }
                 continue;
             }
             let n = writing.left.min(data.len());
             writing.left -= n;
-            if writing.fate == Some(Fate::Passes) {
+            if writing.action == Some(Action::Forward) {
                 self.out.extend_from_slice(&data[..n]);
             } else if writing.head.is_some_and(|h| h.kind == frames::HEADERS) {
-                // Nothing that later heads could refer to.
+                // Nothing that later header blocks could refer to.
                 debug_assert!(matches!(table_use(&data[..n]), TableUse::None | TableUse::Resized));
             }
             if writing.head.is_some_and(|h| h.kind == frames::WINDOW_UPDATE && h.stream == 0) {
                 writing.note(&data[..n]);
                 if writing.left == 0 {
                     let more = frames::read_window(&std::mem::take(&mut writing.payload)).unwrap_or(0);
-                    // The client has been given this much; what is beyond it is news.
-                    let news = more.saturating_sub(self.repeated.window.take().unwrap_or(0));
-                    if writing.fate == Some(Fate::Kept) && news > 0 {
-                        self.out.extend_from_slice(&frames::window_update(0, news));
+                    // The client has been given this much before; only the rest is forwarded.
+                    let rest = more.saturating_sub(self.suppressed.window.take().unwrap_or(0));
+                    if writing.action == Some(Action::Suppress) && rest > 0 {
+                        self.out.extend_from_slice(&frames::window_update(0, rest));
                     }
-                    self.ledger.server_allows(news);
+                    self.ledger.server_window_update(rest);
                 }
             }
             data = &data[n..];
@@ -370,8 +377,8 @@ impl Tap {
             if self.refused {
                 return self.poll_flush(cx);
             }
-            // Before it has opened its window, a new state would take what the client sends for too much.
-            if !self.has_repeated() {
+            // Until it has opened its window, a new state would take the client's DATA for a flow-control error.
+            if !self.has_suppressed_all() {
                 self.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
@@ -418,10 +425,10 @@ impl Tap {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, data: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         ready!(self.poll_own(cx))?;
-        if !self.has_repeated() {
+        if !self.has_suppressed_all() {
             let Some(first) = data.iter().find(|d| !d.is_empty()) else { return Poll::Ready(Ok(0)) };
-            self.first_words(first);
-            if self.has_repeated()
+            self.outbound_resuming(first);
+            if self.has_suppressed_all()
                 && let Some(reader) = self.reader.take()
             {
                 reader.wake();
@@ -462,19 +469,51 @@ impl Tap {
     }
 }
 
-/// The headers within a frame's payload.
-fn block_of(head: Head, payload: &[u8], whole: bool) -> &[u8] {
-    let mut block = payload;
-    let mut padding = 0;
-    if head.has(frames::PADDED)
-        && let Some((&length, rest)) = block.split_first()
-    {
-        (block, padding) = (rest, usize::from(length));
+/// For tests without a socket.
+#[cfg(test)]
+impl Tap {
+    /// Bytes of the client; returns those for hyper.
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut data = std::mem::take(&mut self.reading.partial);
+        data.extend_from_slice(bytes);
+        let kept = self.inbound(&mut data);
+        data.truncate(kept);
+        data
     }
-    if head.has(frames::PRIORITY) {
-        block = block.get(5..).unwrap_or_default();
+
+    /// Bytes of hyper; returns those for the client, with what is not hyper's.
+    pub fn send(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut sent = self.out.split().to_vec();
+        if self.has_suppressed_all() {
+            self.outbound(bytes);
+            sent.extend_from_slice(bytes);
+        } else {
+            self.outbound_resuming(bytes);
+            sent.extend_from_slice(&self.out.split());
+        }
+        sent
     }
-    if whole { block.get(..block.len().saturating_sub(padding)).unwrap_or_default() } else { block }
+
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    pub fn begin_parking(&mut self) {
+        self.ledger.request_empty_table();
+    }
+
+    /// Bytes for the client that are not hyper's.
+    pub fn own(&self) -> Vec<u8> {
+        [&self.out[..], &self.then].concat()
+    }
+}
+
+/// The header block within what has come of a HEADERS frame's payload.
+fn block_of(head: Head, payload: &[u8]) -> &[u8] {
+    let padding = if head.has(frames::PADDED) { payload.first().map_or(0, |length| usize::from(*length)) } else { 0 };
+    let start = usize::from(head.has(frames::PADDED)) + if head.has(frames::PRIORITY) { 5 } else { 0 };
+    let end = head.length.saturating_sub(padding).min(payload.len());
+    payload.get(start..end).unwrap_or_default()
 }
 
 /// hyper's end of a tap.

@@ -13,7 +13,8 @@ use frames::{HEAD, Head};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubelith_http::{Body, BoxHandler, Reply, Request, Response};
-use kubelith_server::testing::TestServer;
+use kubelith_listen::HttpOptions;
+use kubelith_server::testing::{Place, TestServer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -243,6 +244,25 @@ async fn one_that_speaks_up_in_time_stays() {
     let (head, _, before) = client.until(frames::HEADERS).await;
     assert_eq!(head.stream, 3);
     assert!(before.iter().any(|(h, p)| h.kind == frames::SETTINGS && p[..] == [0, 1, 0, 0, 0x10, 0]), "{before:?}");
+    assert_eq!(server.stats.parked.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn none_is_parked_where_that_is_turned_off() {
+    let http = HttpOptions { park_idle: false, ..HttpOptions::default() };
+    let place = Place { http, ..Place::default() };
+    let server = TestServer::start_at(place, |_| {}, |b| b.delegate(echo())).await;
+    let mut client = first_request(&server).await;
+    tokio::time::pause();
+    for _ in 0..2000 {
+        tokio::time::advance(Duration::from_millis(10)).await;
+    }
+    tokio::time::resume();
+    // The client was not even asked to empty its table, so that it may refer to it.
+    client.ask(3, &[0x82, 0x84, 0x87, 0xbe]).await;
+    let (head, _, before) = client.until(frames::HEADERS).await;
+    assert_eq!(head.stream, 3);
+    assert!(before.iter().all(|(h, _)| h.kind != frames::SETTINGS), "{before:?}");
     assert_eq!(server.stats.parked.load(Ordering::Relaxed), 0);
 }
 

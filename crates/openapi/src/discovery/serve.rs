@@ -178,7 +178,7 @@ struct Link {
 
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
-        let info = request.carried().info.clone();
+        let info = request.context().info.clone();
         // Nearly all requests; documents are no resources.
         if info.as_ref().is_some_and(|info| info.is_resource_request) {
             return self.next.handle(request);

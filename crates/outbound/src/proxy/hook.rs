@@ -2,7 +2,7 @@
 //! that a kubeconfig file has for them. Whoever names the same place gets the same client, and so its kept connections.
 
 use super::{ClientCertificate, TlsClient, Transport};
-use crate::client::{Credential, identity_of};
+use crate::client::{Credential, Kubeconfig, identity_of};
 use crate::egress::Route;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Answers beyond this are refused. The largest that makes sense patches an object to what the store takes, in base64.
-const MAX_ANSWER: usize = 32 << 20;
+pub const MAX_ANSWER: usize = 32 << 20;
 /// Clients that are kept; the reference keeps as many.
 const MAX_KEPT: usize = 200;
 /// A webhook may ask for patience this often, and send on this often.
@@ -34,8 +34,14 @@ const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver-admission");
 /// From the namespace, name and port of a service to `host:port`, or to why there is none.
 pub type Resolve = Arc<dyn Fn(&str, &str, u16) -> Result<String, String> + Send + Sync>;
 
+/// Posts to a path of this very server, as itself.
+pub type OwnServer = Arc<dyn Fn(String, Bytes) -> BoxFuture<'static, Result<FetchResponse, FetchError>> + Send + Sync>;
+
 pub struct HookConfig {
     pub resolve: Resolve,
+    /// Whoever names the service of this server, or its name in the cluster, reaches it without a detour, and as this server:
+    /// webhooks behind extension servers are named so.
+    pub own: Option<OwnServer>,
     pub users: Users,
     /// To services.
     pub cluster: Route,
@@ -46,7 +52,7 @@ pub struct HookConfig {
 impl HookConfig {
     /// Straight, and as nobody.
     pub fn direct(resolve: Resolve) -> HookConfig {
-        HookConfig { resolve, users: Users::default(), cluster: Route::Direct, control_plane: Route::Direct }
+        HookConfig { resolve, own: None, users: Users::default(), cluster: Route::Direct, control_plane: Route::Direct }
     }
 }
 
@@ -93,13 +99,13 @@ impl Users {
 
 /// Clients for webhooks.
 pub struct HookClients {
-    config: Arc<HookConfig>,
+    config: HookConfig,
     kept: Mutex<HashMap<Place, Arc<dyn Hook>>>,
 }
 
 impl HookClients {
     pub fn new(config: HookConfig) -> Arc<HookClients> {
-        Arc::new(HookClients { config: Arc::new(config), kept: Mutex::default() })
+        Arc::new(HookClients { config, kept: Mutex::default() })
     }
 }
 
@@ -143,6 +149,49 @@ impl Place {
     }
 }
 
+/// The service of this server.
+const OWN_SERVICE: (&str, &str, u16) = ("default", "kubernetes", DEFAULT_PORT);
+const OWN_HOSTS: [&str; 2] = ["https://kubernetes.default.svc", "https://kubernetes.default.svc:443"];
+
+impl Place {
+    /// The path, if it is one of this server.
+    fn own_path(&self) -> Option<&str> {
+        if let Some(Service { namespace, name, port }) = &self.service
+            && (namespace.as_str(), name.as_str(), *port) != OWN_SERVICE
+        {
+            return None;
+        }
+        OWN_HOSTS.iter().filter_map(|host| self.url.strip_prefix(host)).find(|path| path.starts_with('/'))
+    }
+}
+
+/// A path of this server.
+struct OwnPath {
+    server: OwnServer,
+    path: String,
+}
+
+impl Hook for OwnPath {
+    fn post(&self, review: String, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        Box::pin(async move {
+            let shown = with_timeout(&self.path, timeout);
+            match tokio::time::timeout(timeout, (self.server)(shown.clone(), review.into())).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    let url = quote(&format!("{}{}", OWN_HOSTS[1], shown));
+                    Err(FetchError::Timeout(format!("Post {url}: context deadline exceeded")))
+                }
+            }
+        })
+    }
+}
+
+/// Webhooks are told how long they are waited for.
+fn with_timeout(url: &str, timeout: Duration) -> String {
+    let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+    format!("{url}?timeout={seconds}s")
+}
+
 /// A path as Go joins it: one slash between its parts, none at its end.
 fn joined(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -163,7 +212,10 @@ impl Hooks for HookClients {
         if let Some(known) = kept.get(&place) {
             return Ok(known.clone());
         }
-        let hook: Arc<dyn Hook> = Arc::new(Client::new(self.config.clone(), place.clone())?);
+        let hook: Arc<dyn Hook> = match (&self.config.own, place.own_path()) {
+            (Some(own), Some(path)) => Arc::new(OwnPath { server: own.clone(), path: path.to_owned() }),
+            _ => Arc::new(Client::new(&self.config, place.clone())?),
+        };
         if kept.len() >= MAX_KEPT {
             kept.clear();
         }
@@ -172,18 +224,40 @@ impl Hooks for HookClients {
     }
 }
 
+/// The server of a kubeconfig file.
+pub fn of_kubeconfig(file: &Kubeconfig, route: &Route) -> Result<Arc<dyn Hook>, String> {
+    let uri: Uri = file.server.parse().map_err(|e| format!("host must be a URL or a host:port pair: {e}"))?;
+    let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+    let tls = TlsClient {
+        trust: file.tls.trust.clone(),
+        server_name: file.tls.server_name.clone(),
+        certificate: match &file.tls.identity {
+            Some((certificate, key)) => ClientCertificate::fixed(certificate, key)?,
+            None => ClientCertificate::none(),
+        },
+    };
+    let is_plain = uri.scheme_str() == Some("http");
+    Ok(Arc::new(Client {
+        resolve: None,
+        transport: Transport::by(route, (!is_plain).then_some(&tls)).map_err(|e| e.to_string())?,
+        credential: file.credential.clone(),
+        url: format!("{}://{authority}{}", if is_plain { "http" } else { "https" }, joined(uri.path())),
+        host: HeaderValue::try_from(authority).map_err(|e| e.to_string())?,
+    }))
+}
+
 struct Client {
-    config: Arc<HookConfig>,
+    /// A service, and whoever knows where it is.
+    resolve: Option<(Resolve, Service)>,
     transport: Transport,
     credential: Credential,
-    service: Option<Service>,
     /// Without the query.
     url: String,
     host: HeaderValue,
 }
 
 impl Client {
-    fn new(config: Arc<HookConfig>, place: Place) -> Result<Client, String> {
+    fn new(config: &HookConfig, place: Place) -> Result<Client, String> {
         let Place { service, url, bundle } = place;
         let uri: Uri = url.parse().map_err(|e| format!("Unparsable URL: {e}"))?;
         let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
@@ -200,17 +274,17 @@ impl Client {
         let route = if service.is_some() { &config.cluster } else { &config.control_plane };
         let transport = Transport::by(route, Some(&tls)).map_err(|e| e.to_string())?;
         let host = HeaderValue::try_from(authority).map_err(|e| e.to_string())?;
-        Ok(Client { transport, credential, service, url, host, config })
+        let resolve = service.map(|service| (config.resolve.clone(), service));
+        Ok(Client { transport, credential, resolve, url, host })
     }
 
     /// Where to send to, and how that is called in errors.
     fn target(&self, timeout: Duration) -> Result<(Uri, String), FetchError> {
-        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
-        let shown = format!("{}?timeout={seconds}s", self.url);
+        let shown = with_timeout(&self.url, timeout);
         let failed = |why: &dyn std::fmt::Display| FetchError::Other(format!("Post {}: {why}", quote(&shown)));
         let uri: Uri = shown.parse().map_err(|e| failed(&e))?;
-        let Some(service) = &self.service else { return Ok((uri, shown)) };
-        let authority = (self.config.resolve)(&service.namespace, &service.name, service.port);
+        let Some((resolve, service)) = &self.resolve else { return Ok((uri, shown)) };
+        let authority = resolve(&service.namespace, &service.name, service.port);
         let authority = authority.map_err(|e| failed(&e))?;
         let mut parts = uri.into_parts();
         parts.authority = Some(authority.parse().map_err(|e| failed(&e))?);
@@ -327,7 +401,8 @@ impl Step {
         } else {
             uri = location.parse().map_err(|e| failed(&e))?;
         }
-        if uri.scheme_str() != Some("https") {
+        // Who came with TLS does not go on without it.
+        if uri.scheme() != self.uri.scheme() {
             return Err(failed(&"a webhook may not send on to a server without TLS"));
         }
         Ok(Some(Step { method, uri, shown, is_own }))
@@ -390,6 +465,24 @@ mod tests {
             ("elsewhere:443", "me"),
         ] {
             assert_eq!(found(target), want, "{target}");
+        }
+    }
+
+    #[test]
+    fn the_service_of_this_server_is_itself() {
+        let own = |client: &str| {
+            let place = Place::of(&kubelith_codec::json::parse(client.as_bytes()).unwrap()).unwrap();
+            place.own_path().map(str::to_owned)
+        };
+        for (client, want) in [
+            (r#"{"service":{"namespace":"default","name":"kubernetes","path":"/apis/x/v1/y"}}"#, Some("/apis/x/v1/y")),
+            (r#"{"service":{"namespace":"default","name":"kubernetes","port":6443}}"#, None),
+            (r#"{"service":{"namespace":"other","name":"kubernetes"}}"#, None),
+            (r#"{"url":"https://kubernetes.default.svc/apis/x"}"#, Some("/apis/x")),
+            (r#"{"url":"https://kubernetes.default.svc:443"}"#, Some("/")),
+            (r#"{"url":"https://kubernetes.default.svc.evil/apis/x"}"#, None),
+        ] {
+            assert_eq!(own(client).as_deref(), want, "{client}");
         }
     }
 

@@ -28,7 +28,7 @@ impl Change {
 }
 
 /// Tells `tell` all objects as created, calls `listed`, then tells changes until dropped.
-pub(super) async fn follow(cache: Arc<ResourceCache>, mut tell: impl FnMut(Change), listed: impl FnOnce()) {
+pub async fn follow(cache: Arc<ResourceCache>, mut tell: impl FnMut(Change), listed: impl FnOnce()) {
     let mut listed = Some(listed);
     let mut known = Objects::default();
     loop {

@@ -21,7 +21,7 @@ mod informer;
 mod queue;
 mod run;
 
-pub use informer::Change;
+pub use informer::{Change, follow};
 pub use queue::{Backoff, Queue};
 pub use run::{Controller, Running};
 

@@ -64,7 +64,7 @@ impl Frame {
     fn send(&self, user: &str, group: &str, path: &str) -> JoinHandle<Response> {
         let mut request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
         let user = User::named(user).with_groups(&[group, "system:authenticated"]);
-        request.carried_mut().user = Some(Arc::new(user));
+        request.context_mut().user = Some(Arc::new(user));
         tokio::spawn(self.handler.handle(request).into_future())
     }
 
@@ -236,9 +236,9 @@ async fn seats_are_kept_for_watches_and_then_given_on() {
             Request::from(http::Request::builder().method(method).uri(path).body(RequestBody::Full(None)).unwrap());
         let plain = path.split('?').next().unwrap();
         let info = kubelith_http::RequestInfo::parse(request.method(), plain, request.uri()).unwrap();
-        request.carried_mut().info = Some(Arc::new(info));
+        request.context_mut().info = Some(Arc::new(info));
         let user = User::named("writer").with_groups(&["devs"]);
-        request.carried_mut().user = Some(Arc::new(user));
+        request.context_mut().user = Some(Arc::new(user));
         request
     };
     let watch = request("GET", "/api/v1/namespaces/ns/pods?watch=1");

@@ -94,7 +94,7 @@ impl Audit {
             notes.0.into_iter().for_each(|(key, value)| context.annotate(key, value));
         }
         let latency = request.latency().cloned();
-        request.carried_mut().audit = Some(context.clone());
+        request.context_mut().audit = Some(context.clone());
         let long_running = request.info().is_long_running();
         Some(Record { audit: self.clone(), kept: audit, facts, context, latency, long_running, done: false })
     }
@@ -259,7 +259,7 @@ fn facts(request: &Request, user: Arc<User>, level: Level) -> Facts {
     let uri = request.uri().path_and_query().map_or(request.uri().path(), |p| p.as_str());
     Facts {
         level,
-        audit_id: request.carried().audit_id.as_ref().map(|id| id.0.clone()).unwrap_or_default(),
+        audit_id: request.context().audit_id.as_ref().map(|id| id.0.clone()).unwrap_or_default(),
         request_uri: uri.into(),
         verb: info.verb.clone(),
         user,

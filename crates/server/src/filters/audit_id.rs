@@ -21,7 +21,7 @@ pub fn layer() -> Layer {
                 (id, header)
             }
         };
-        request.carried_mut().audit_id = Some(AuditId(id));
+        request.context_mut().audit_id = Some(AuditId(id));
         next.handle(request).map(|mut response| {
             // A proxied server's own id stays: the same id twice would look like one request.
             response.headers_mut().entry(AUDIT_ID).or_insert(header);

@@ -52,7 +52,7 @@ fn probe(rule: &str, fails: bool) -> Probe {
 fn request(path: &str) -> Request {
     let mut request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
     let info = RequestInfo::parse(request.method(), request.uri().path(), request.uri()).unwrap();
-    request.carried_mut().info = Some(Arc::new(info));
+    request.context_mut().info = Some(Arc::new(info));
     request
 }
 

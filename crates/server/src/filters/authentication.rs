@@ -55,7 +55,7 @@ impl Handler for Link {
     fn handle(&self, mut request: Request) -> Reply {
         // In-process callers are who they say.
         if let Some(LoopbackUser(user)) = request.extensions_mut().remove() {
-            request.carried_mut().user = Some(user);
+            request.context_mut().user = Some(user);
             return self.inner.next.handle(request);
         }
         let started = Instant::now();
@@ -97,7 +97,7 @@ impl Authentication {
         };
         self.remove_credentials(&mut request);
         let close = request.version() == Version::HTTP_2 && is_anonymous(&user);
-        request.carried_mut().user = Some(user);
+        request.context_mut().user = Some(user);
         let reply = self.next.handle(request);
         if !close {
             return reply;
@@ -208,7 +208,7 @@ mod tests {
         }
         let mut request = Request::from(request.body(RequestBody::Full(None)).unwrap());
         let info = RequestInfo::parse(request.method(), "/api/v1/nodes", request.uri()).unwrap();
-        request.carried_mut().info = Some(Arc::new(info));
+        request.context_mut().info = Some(Arc::new(info));
         let answer = chain.handle(request).await;
         assert_eq!(answer.body().complete_bytes().unwrap(), "accept: */*\nsec-websocket-protocol: v4.channel.k8s.io");
     }

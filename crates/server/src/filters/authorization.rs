@@ -56,7 +56,7 @@ impl Authorization {
                 audit.annotate(DECISION, "allow");
                 audit.annotate(REASON, decision.reason);
             }
-            request.carried_mut().authorizer = Some(self.authorizer.clone());
+            request.context_mut().authorizer = Some(self.authorizer.clone());
             return self.next.handle(request);
         }
         if let Some(audit) = audit {

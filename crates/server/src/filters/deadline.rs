@@ -24,7 +24,7 @@ pub fn layer(maximum: Duration) -> Layer {
         };
         let timeout = asked.map_or(maximum, |asked| asked.min(maximum));
         let deadline = request.received().instant + timeout;
-        request.carried_mut().deadline = Some(deadline);
+        request.context_mut().deadline = Some(deadline);
         next.handle(request)
     })
 }

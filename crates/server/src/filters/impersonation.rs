@@ -3,7 +3,7 @@
 use super::Layer;
 use super::authorization::attributes;
 use kubelith_auth::Authorizer;
-use kubelith_auth::impersonation::{Impersonation, remove_headers, wanted_user};
+use kubelith_auth::impersonation::{Impersonation, Modes, remove_headers, wanted_user};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::Status;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ struct Shared {
     next: BoxHandler,
 }
 
-pub fn layer(authorizer: Arc<dyn Authorizer>) -> Layer {
-    Layer::new("impersonation", |next| Link {
-        shared: Arc::new(Shared { authorizer, impersonation: Impersonation::default(), next }),
+pub fn layer(authorizer: Arc<dyn Authorizer>, modes: Modes) -> Layer {
+    Layer::new("impersonation", move |next| Link {
+        shared: Arc::new(Shared { authorizer, impersonation: Impersonation::new(modes), next }),
     })
 }
 
@@ -54,7 +54,7 @@ impl Shared {
                 if let Some(audit) = request.audit() {
                     audit.impersonated(&impersonated.user, impersonated.constraint);
                 }
-                request.carried_mut().user = Some(impersonated.user);
+                request.context_mut().user = Some(impersonated.user);
                 self.next.handle(request).await
             }
             Err(status) => refused(&request, &status),

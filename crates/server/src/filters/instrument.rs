@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("instrument", move |request, next| {
-        let labels = match request.carried().labels.clone() {
+        let labels = match request.context().labels.clone() {
             Some(labels) => labels.asked_by(request.user()),
             None => Labels::of(&request),
         };

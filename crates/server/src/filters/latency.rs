@@ -5,7 +5,7 @@ use kubelith_http::latency::Latency;
 
 pub fn layer() -> Layer {
     Layer::from_fn("latency-trackers", |mut request, next| {
-        request.carried_mut().latency = Some(Latency::default());
+        request.context_mut().latency = Some(Latency::default());
         next.handle(request)
     })
 }

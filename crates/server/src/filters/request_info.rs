@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 pub fn layer() -> Layer {
     Layer::from_fn("request-info", |mut request, next| {
-        request.carried_mut().received = Some(Received::now());
+        request.context_mut().received = Some(Received::now());
         let Some(path) = query::decode_path(request.uri().path()) else {
             return Reply::Ready(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request"));
         };
         match RequestInfo::parse(request.method(), &path, request.uri()) {
             Ok(info) => {
-                request.carried_mut().info = Some(Arc::new(info));
+                request.context_mut().info = Some(Arc::new(info));
                 next.handle(request)
             }
             Err(why) => {

@@ -17,7 +17,7 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             return next.handle(request);
         };
         let labels = Labels::of(&request);
-        request.carried_mut().labels = Some(labels.clone());
+        request.context_mut().labels = Some(labels.clone());
         let in_time = move |response: Response| response.map(|body| body.with_deadline(deadline));
         let response = match next.handle(request) {
             Reply::Ready(response) => return Reply::Ready(in_time(response)),

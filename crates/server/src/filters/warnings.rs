@@ -14,7 +14,7 @@ const MAX_CUT: usize = 256;
 pub fn layer() -> Layer {
     Layer::from_fn("warnings", |mut request, next| {
         let warnings = Warnings::default();
-        request.carried_mut().warnings = Some(warnings.clone());
+        request.context_mut().warnings = Some(warnings.clone());
         next.handle(request).map(move |mut response| {
             for value in header_values(&warnings.take()) {
                 response.headers_mut().append(WARNING, value);

@@ -25,6 +25,11 @@ use std::time::Instant;
 const AGENT: HeaderValue = HeaderValue::from_static("kube-apiserver/v1.36.4");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const METADATA: HeaderValue = HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+const METADATA_LIST: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+/// A deletion answers an object or a Status.
+const METADATA_OR_ANY: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.5");
 
 /// Who a request without a socket is from. Only this crate can put it into a request's extensions, so the
 /// authentication filter trusts it.
@@ -36,6 +41,8 @@ pub(crate) struct LoopbackUser(pub Arc<User>);
 pub struct LoopbackClient {
     chain: Arc<OnceLock<Connected>>,
     user: Arc<User>,
+    /// Its part before the slash names the field manager of what is written.
+    agent: HeaderValue,
 }
 
 /// What requests enter, and who counts them.
@@ -76,7 +83,7 @@ impl LoopbackClient {
     /// A client that answers 503 until it is connected.
     pub fn unconnected() -> LoopbackClient {
         let user = User::named(API_SERVER).with_groups(&[GROUP_MASTERS, GROUP_AUTHENTICATED]);
-        LoopbackClient { chain: Arc::default(), user: Arc::new(user) }
+        LoopbackClient { chain: Arc::default(), user: Arc::new(user), agent: AGENT }
     }
 
     /// Connects this client and all clones of it, once and for all.
@@ -86,7 +93,13 @@ impl LoopbackClient {
 
     /// The same client as someone else.
     pub fn as_user(&self, user: impl Into<Arc<User>>) -> LoopbackClient {
-        LoopbackClient { chain: self.chain.clone(), user: user.into() }
+        LoopbackClient { chain: self.chain.clone(), user: user.into(), agent: self.agent.clone() }
+    }
+
+    /// The same client as another program.
+    pub fn as_agent(mut self, agent: &'static str) -> LoopbackClient {
+        self.agent = HeaderValue::from_static(agent);
+        self
     }
 
     pub async fn get(&self, object: &ResourceRef<'_>) -> Result<Value, Status> {
@@ -118,9 +131,47 @@ impl LoopbackClient {
         read(self.send(request).await).await
     }
 
+    /// The metadata of an object.
+    pub async fn get_metadata(&self, object: &ResourceRef<'_>) -> Result<Value, Status> {
+        self.read_as(object, METADATA).await
+    }
+
+    /// A list of the metadata of objects.
+    pub async fn list_metadata(&self, collection: &ResourceRef<'_>) -> Result<Value, Status> {
+        self.read_as(collection, METADATA_LIST).await
+    }
+
+    async fn read_as(&self, target: &ResourceRef<'_>, accept: HeaderValue) -> Result<Value, Status> {
+        let mut request = request(Method::GET, &target.path(), None, JSON)?;
+        request.headers_mut().insert(ACCEPT, accept);
+        read(self.send(request).await).await
+    }
+
+    /// As `delete`, of an object or of all objects of a collection. Nobody looks at what was deleted.
+    pub async fn delete_unseen(&self, target: &ResourceRef<'_>, options: &Value) -> Result<(), Status> {
+        let mut request = request(Method::DELETE, &target.path(), Some(json::to_vec(options).into()), JSON)?;
+        request.headers_mut().insert(ACCEPT, if target.is_collection() { METADATA_LIST } else { METADATA_OR_ANY });
+        let response = self.send(request).await;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        Err(read(response).await.err().unwrap_or_default())
+    }
+
     /// `options` is a DeleteOptions.
     pub async fn delete(&self, target: &ResourceRef<'_>, options: Option<&Value>) -> Result<Value, Status> {
         self.call(Method::DELETE, target, options.map(|o| json::to_vec(o).into()), JSON).await
+    }
+
+    /// As `watch`, with the metadata of objects alone.
+    pub async fn watch_metadata(&self, collection: &ResourceRef<'_>) -> Result<WatchEvents, Status> {
+        let mut request = request(Method::GET, &collection.watch_path(), None, JSON)?;
+        request.headers_mut().insert(ACCEPT, METADATA);
+        let response = self.send(request).await;
+        if !response.status().is_success() {
+            return Err(read(response).await.err().unwrap_or_default());
+        }
+        Ok(WatchEvents::new(response.into_body()))
     }
 
     /// Events from now on, or from where the query of `collection` says.
@@ -140,6 +191,7 @@ impl LoopbackClient {
     /// Sends a request through the whole chain.
     pub async fn send(&self, mut request: Request) -> Response {
         request.extensions_mut().insert(LoopbackUser(self.user.clone()));
+        request.headers_mut().insert(USER_AGENT, self.agent.clone());
         let Some(Connected { chain, metrics }) = self.chain.get() else {
             return kubelith_http::respond::status_json(&Status::service_unavailable("the server is starting"));
         };
@@ -170,7 +222,6 @@ fn request(method: Method, path: &str, body: Option<Bytes>, content_type: Header
     http::Request::builder()
         .method(method)
         .uri(path)
-        .header(USER_AGENT, AGENT)
         .header(ACCEPT, JSON)
         .header(CONTENT_TYPE, content_type)
         .body(RequestBody::Full(body))

@@ -51,6 +51,10 @@ impl<'a> ResourceRef<'a> {
         self
     }
 
+    pub(super) fn is_collection(&self) -> bool {
+        self.name.is_empty()
+    }
+
     pub fn path(&self) -> String {
         let (group, version) = (&self.resource.group, &self.resource.version);
         let mut path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };

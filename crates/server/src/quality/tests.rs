@@ -39,7 +39,7 @@ impl Frame {
 
     async fn get(&self, user: &str, group: &str, path: &str) -> Response {
         let mut request = Request::from(http::Request::get(path).body(RequestBody::Full(None)).unwrap());
-        request.carried_mut().user = Some(Arc::new(User::named(user).with_groups(&[group])));
+        request.context_mut().user = Some(Arc::new(User::named(user).with_groups(&[group])));
         self.handler.handle(request).await
     }
 

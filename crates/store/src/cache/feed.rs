@@ -81,9 +81,9 @@ enum End {
 
 /// Caches with watchers that are still to be woken, and when.
 #[derive(Default)]
-struct Bells(Vec<(Instant, Arc<ResourceCache>)>);
+struct WakeSchedule(Vec<(Instant, Arc<ResourceCache>)>);
 
-impl Bells {
+impl WakeSchedule {
     fn set(&mut self, cache: Arc<ResourceCache>, due: Option<Instant>) {
         self.0.retain(|(_, known)| !Arc::ptr_eq(known, &cache));
         self.0.extend(due.map(|at| (at, cache)));
@@ -97,7 +97,7 @@ impl Bells {
         }
     }
 
-    fn ring(&mut self) {
+    fn wake_due(&mut self) {
         let now = Instant::now();
         for (_, cache) in self.0.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             let due = cache.wake_due(now);
@@ -106,8 +106,8 @@ impl Bells {
     }
 }
 
-/// Who waits for a bell must not do so in vain when the feed has to start anew.
-impl Drop for Bells {
+/// Watchers that are still to be woken must not be forgotten when the feed starts anew.
+impl Drop for WakeSchedule {
     fn drop(&mut self) {
         for (_, cache) in &self.0 {
             cache.wake_all();
@@ -117,14 +117,14 @@ impl Drop for Bells {
 
 /// Applies batches until the watch ends; answers the last revision applied.
 async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revision, End) {
-    let mut bells = Bells::default();
+    let mut schedule = WakeSchedule::default();
     let mut trim = tokio::time::interval_at(Instant::now() + TRIM, TRIM);
     let mut trims = 0;
     loop {
         let next = tokio::select! {
             next = watch.next() => next,
-            () = bells.next() => {
-                bells.ring();
+            () = schedule.next() => {
+                schedule.wake_due();
                 continue;
             }
             _ = trim.tick() => {
@@ -149,7 +149,7 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                 after = after.max(batch.revision);
                 let _feeding = hub.feeding.lock().await;
                 for (cache, due) in hub.apply(batch).await {
-                    bells.set(cache, due);
+                    schedule.set(cache, due);
                 }
             }
             Some(Err(WatchError::Compacted { .. } | WatchError::Store(StoreError::Compacted { .. }))) => {
@@ -213,7 +213,7 @@ impl Hub {
                 let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
                 let transformer = self.transformers.of(&kv.key);
                 let object = load::read_as(&transformer, skip, kv, |key, revision, value| {
-                    match self.foreseen.take(&kv.key, value, kind) {
+                    match self.pending_writes.take(&kv.key, value, kind) {
                         Some(draft) => Ok(draft.written(key, revision)),
                         None => load::render(&*registered.renderer, key, revision, kind, value),
                     }
@@ -230,7 +230,7 @@ impl Hub {
     /// Fills all caches anew; answers the revision to go on from.
     async fn start_over(&self) -> Result<Revision> {
         let _feeding = self.feeding.lock().await;
-        self.foreseen.clear();
+        self.pending_writes.clear();
         let revision = self.raw.current_revision().await?;
         let all: Vec<_> = {
             let resources = self.resources.read().expect("no panic under this lock");

@@ -2,9 +2,9 @@
 //! complete up to one revision, and a consistent read is: ask the store for its revision, wait for the feed to get there.
 
 use super::feed;
-use super::foreseen::Foreseen;
 use super::load::{self, Loading};
 use super::object::{CachedObject, Draft, Rendered};
+use super::pending_writes::PendingWrites;
 use super::recent::Recent;
 use super::replay::Replay;
 use super::resource::{Objects, ResourceCache};
@@ -53,13 +53,13 @@ impl HubOptions {
     }
 }
 
-/// What an object is to writes of others.
+/// Whether admission of other writes reads an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bearing {
-    /// They may be judged by it.
-    Rule,
-    /// They are not.
-    Fact,
+pub enum ReadBy {
+    /// Admission may, so that a write waits until the cache has seen it.
+    Admission,
+    /// Admission does not; only clients do.
+    Clients,
 }
 
 /// What can be done about objects that cannot be read: the gate AllowUnsafeMalformedObjectDeletion.
@@ -100,13 +100,13 @@ pub struct Hub {
     pub(super) applied: watch::Sender<i64>,
     /// The latest revision that this server has written itself.
     written: AtomicI64,
-    /// The latest of them that is a rule.
-    ruled: AtomicI64,
+    /// The latest of them that admission reads.
+    written_for_admission: AtomicI64,
     pub(super) control: RwLock<Option<crate::WatchControl>>,
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
     pub(super) replay: Mutex<Replay>,
-    pub(super) foreseen: Foreseen,
+    pub(super) pending_writes: PendingWrites,
     pub(super) recent: Recent,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -147,11 +147,11 @@ impl Hub {
             resources: RwLock::default(),
             applied: watch::Sender::new(revision.0),
             written: AtomicI64::new(0),
-            ruled: AtomicI64::new(0),
+            written_for_admission: AtomicI64::new(0),
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
-            foreseen: Foreseen::default(),
+            pending_writes: PendingWrites::default(),
             recent: Recent::default(),
             task: Mutex::default(),
         });
@@ -268,14 +268,14 @@ impl Hub {
         self.applied().max(self.written.load(Ordering::Acquire)) + 1
     }
 
-    /// Tells what a write is going to read as.
-    pub fn foresee(&self, key: Bytes, value: Bytes, draft: Arc<Draft>) {
-        self.foreseen.put(key, value, draft);
+    /// Notes the object that a write will read as.
+    pub fn add_pending_write(&self, key: Bytes, value: Bytes, draft: Arc<Draft>) {
+        self.pending_writes.put(key, value, draft);
     }
 
     /// The write failed.
-    pub fn unforesee(&self, key: &Bytes) {
-        self.foreseen.forget(key);
+    pub fn drop_pending_write(&self, key: &Bytes) {
+        self.pending_writes.forget(key);
     }
 
     /// Objects that this server wrote lately.
@@ -284,10 +284,10 @@ impl Hub {
     }
 
     /// Notes a write of this server.
-    pub fn wrote(&self, revision: i64, bearing: Bearing) {
+    pub fn wrote(&self, revision: i64, read_by: ReadBy) {
         self.written.fetch_max(revision, Ordering::AcqRel);
-        if bearing == Bearing::Rule {
-            self.ruled.fetch_max(revision, Ordering::AcqRel);
+        if read_by == ReadBy::Admission {
+            self.written_for_admission.fetch_max(revision, Ordering::AcqRel);
         }
     }
 
@@ -297,9 +297,9 @@ impl Hub {
         self.wait_for(self.written.load(Ordering::Acquire)).await
     }
 
-    /// As `caught_up`, but for facts, of which there is always one more under way.
-    pub async fn caught_up_with_rules(&self) -> bool {
-        self.wait_for(self.ruled.load(Ordering::Acquire)).await
+    /// As `caught_up`, for objects that admission reads; of others there is always one more under way.
+    pub async fn caught_up_for_admission(&self) -> bool {
+        self.wait_for(self.written_for_admission.load(Ordering::Acquire)).await
     }
 
     /// Waits until the caches have reached `revision`; false after `FRESH_TIMEOUT`.

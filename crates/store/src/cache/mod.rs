@@ -1,10 +1,10 @@
 //! The watch cache: what reads are served from.
 
 mod feed;
-mod foreseen;
 mod hub;
 mod load;
 mod object;
+mod pending_writes;
 mod recent;
 mod replay;
 mod resource;
@@ -12,7 +12,7 @@ mod resource;
 mod tests;
 mod watcher;
 
-pub use hub::{Bearing, FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, Renderer};
+pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, ReadBy, Renderer};
 pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};
 pub use recent::Recent;
 pub use resource::{CacheStats, Change, Objects, Oddities, PastChange, ResourceCache, Scope, Snapshot, TooOld};

@@ -9,7 +9,7 @@
 //! for either: who falls behind the window, or lets its queue overflow, is told so and must list again.
 
 use super::object::{CachedObject, Event, EventKind};
-use super::watcher::{Crowds, Queue, Source, Watcher};
+use super::watcher::{Queue, Source, Watcher, WatcherGroups};
 use kubelith_meta::Str;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,7 +109,7 @@ pub struct ResourceCache {
     pub(super) state: RwLock<State>,
     /// Grows with every change of the objects, before anybody can see it.
     changes: AtomicU64,
-    pub(super) crowds: Crowds,
+    pub(super) watcher_groups: WatcherGroups,
 }
 
 #[derive(Debug, Default)]
@@ -178,8 +178,8 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        let (state, changes, crowds) = Default::default();
-        ResourceCache { indexed_field, state, changes, crowds }
+        let (state, changes, watcher_groups) = Default::default();
+        ResourceCache { indexed_field, state, changes, watcher_groups }
     }
 
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
@@ -203,7 +203,7 @@ impl ResourceCache {
         state.trim();
         self.changes.fetch_add(1, Ordering::Release);
         drop(state);
-        self.crowds.disperse();
+        self.watcher_groups.overflow_all();
     }
 
     /// How often everything was replaced.
@@ -278,27 +278,27 @@ impl ResourceCache {
     /// list and a watch may overlap. Watchers are woken.
     pub fn apply(&self, changes: impl IntoIterator<Item = impl Into<Change>>) {
         let events = self.change(changes);
-        self.crowds.deliver(&events, |event| self.scopes(event));
-        self.crowds.wake_all();
+        self.watcher_groups.deliver(&events, |event| self.scopes(event));
+        self.watcher_groups.wake_all();
     }
 
-    /// The same, but large crowds of watchers are not woken for each change. If some are still to be woken: when.
+    /// The same, but large watcher_groups of watchers are not woken for each change. If some are still to be woken: when.
     pub(super) fn apply_paced(
         &self,
         changes: impl IntoIterator<Item = impl Into<Change>>,
     ) -> Option<tokio::time::Instant> {
         let events = self.change(changes);
-        self.crowds.deliver(&events, |event| self.scopes(event));
-        self.crowds.wake(tokio::time::Instant::now())
+        self.watcher_groups.deliver(&events, |event| self.scopes(event));
+        self.watcher_groups.wake(tokio::time::Instant::now())
     }
 
     /// Wakes the watchers whose time has come; answers when that of others comes.
     pub(super) fn wake_due(&self, now: tokio::time::Instant) -> Option<tokio::time::Instant> {
-        self.crowds.wake(now)
+        self.watcher_groups.wake(now)
     }
 
     pub(super) fn wake_all(&self) {
-        self.crowds.wake_all();
+        self.watcher_groups.wake_all();
     }
 
     fn change(&self, changes: impl IntoIterator<Item = impl Into<Change>>) -> Vec<Arc<Event>> {
@@ -323,17 +323,17 @@ impl ResourceCache {
 
     /// Watches the changes after `revision`.
     pub fn watch(self: &Arc<Self>, scope: Scope, revision: i64) -> Result<Watcher, TooOld> {
-        // Lock order: state, then crowds. Under the read lock nothing is applied; what was applied but is not
+        // Lock order: state, then watcher_groups. Under the read lock nothing is applied; what was applied but is not
         // delivered yet is in the backlog, and its delivery is skipped by its sequence number.
         let state = self.state.read().expect("no panic under this lock");
         let from = state.first_after(revision)?;
         let source = if scope == Scope::All {
-            self.crowds.join_history();
+            self.watcher_groups.join_history();
             Source::History(from)
         } else {
             let backlog = state.since(from).filter(|e| self.scopes(e).any(|s| s == scope)).cloned().collect();
             let queue = Arc::new(Queue::new(backlog, state.first + state.events.len() as u64));
-            self.crowds.join(&scope, queue.clone());
+            self.watcher_groups.join(&scope, queue.clone());
             Source::Queue { queue, scope }
         };
         Ok(Watcher { cache: self.clone(), source })

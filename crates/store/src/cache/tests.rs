@@ -42,11 +42,11 @@ async fn events(watcher: &mut Watcher, count: usize) -> Vec<String> {
 async fn rules_are_waited_for_and_facts_are_not() {
     let hub = Hub::start(Arc::new(MemoryStore::default()), "/r/").await.unwrap();
     let later = *hub.applied.borrow() + 1;
-    hub.wrote(later, Bearing::Fact);
-    assert_eq!(hub.caught_up_with_rules().now_or_never(), Some(true));
+    hub.wrote(later, ReadBy::Clients);
+    assert_eq!(hub.caught_up_for_admission().now_or_never(), Some(true));
     assert_eq!(hub.caught_up().now_or_never(), None);
-    hub.wrote(later, Bearing::Rule);
-    assert_eq!(hub.caught_up_with_rules().now_or_never(), None);
+    hub.wrote(later, ReadBy::Admission);
+    assert_eq!(hub.caught_up_for_admission().now_or_never(), None);
     hub.stop();
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Source {
     },
 }
 
-/// When a crowd is woken. To wake many takes a while, and who was woken for each of the events that come meanwhile would
+/// When a group is woken. To wake many takes a while, and who was woken for each of the events that come meanwhile would
 /// pay for each the full price: they are told of together. After a silence as long as that, the first event wakes at once;
 /// a few watchers are always woken at once.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Pace {
 
 /// The watchers of a resource, by what they want to see.
 #[derive(Debug, Default)]
-pub(super) struct Crowds {
+pub(super) struct WatcherGroups {
     /// Rings for watchers of everything.
     changed: Notify,
     inner: Mutex<Inner>,
@@ -70,22 +70,22 @@ pub(super) struct Crowds {
 struct Inner {
     /// How many watch everything, and whether there is something that they were not woken for.
     everything: usize,
-    stirred: bool,
+    has_pending: bool,
     pace: Pace,
-    scoped: HashMap<Scope, Crowd>,
+    scoped: HashMap<Scope, WatcherGroup>,
     /// Scopes with something that was not woken for.
-    stirring: Vec<Scope>,
+    pending_scopes: Vec<Scope>,
 }
 
 /// Watchers of the same scope.
 #[derive(Debug, Default)]
-struct Crowd {
+struct WatcherGroup {
     queues: Vec<Arc<Queue>>,
-    stirred: bool,
+    has_pending: bool,
     pace: Pace,
 }
 
-impl Crowds {
+impl WatcherGroups {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("no panic under this lock")
     }
@@ -104,11 +104,11 @@ impl Crowds {
             inner.everything -= 1;
             return;
         };
-        if let Some(crowd) = inner.scoped.get_mut(scope) {
-            if let Some(at) = crowd.queues.iter().position(|q| Arc::ptr_eq(q, queue)) {
-                crowd.queues.swap_remove(at);
+        if let Some(group) = inner.scoped.get_mut(scope) {
+            if let Some(at) = group.queues.iter().position(|q| Arc::ptr_eq(q, queue)) {
+                group.queues.swap_remove(at);
             }
-            if crowd.queues.is_empty() {
+            if group.queues.is_empty() {
                 inner.scoped.remove(scope);
             }
         }
@@ -117,40 +117,40 @@ impl Crowds {
     /// Puts events where they are seen; nobody is woken yet.
     pub fn deliver<'e, S: Iterator<Item = Scope>>(&self, events: &'e [Arc<Event>], scopes: impl Fn(&'e Event) -> S) {
         let mut inner = self.lock();
-        inner.stirred |= !events.is_empty();
+        inner.has_pending |= !events.is_empty();
         if inner.scoped.is_empty() {
             return;
         }
-        let Inner { scoped, stirring, .. } = &mut *inner;
+        let Inner { scoped, pending_scopes, .. } = &mut *inner;
         for event in events {
             for scope in scopes(event) {
-                let Some(crowd) = scoped.get_mut(&scope) else { continue };
-                for queue in &crowd.queues {
+                let Some(group) = scoped.get_mut(&scope) else { continue };
+                for queue in &group.queues {
                     queue.push(event.clone());
                 }
-                if !std::mem::replace(&mut crowd.stirred, true) {
-                    stirring.push(scope);
+                if !std::mem::replace(&mut group.has_pending, true) {
+                    pending_scopes.push(scope);
                 }
             }
         }
     }
 
-    /// Wakes the crowds whose time has come; answers when that of another comes.
+    /// Wakes the groups that are due; returns when the next one is.
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         let mut inner = self.lock();
-        let Inner { everything, stirred, pace, scoped, stirring, .. } = &mut *inner;
-        if *stirred && pace.wakes_now(*everything, now) {
-            *stirred = false;
+        let Inner { everything, has_pending, pace, scoped, pending_scopes, .. } = &mut *inner;
+        if *has_pending && pace.wakes_now(*everything, now) {
+            *has_pending = false;
             self.changed.notify_waiters();
         }
-        let mut due = pace.due.filter(|_| *stirred);
-        stirring.retain(|scope| {
-            let Some(crowd) = scoped.get_mut(scope).filter(|crowd| crowd.stirred) else { return false };
-            if crowd.pace.wakes_now(crowd.queues.len(), now) {
-                crowd.wake();
+        let mut due = pace.due.filter(|_| *has_pending);
+        pending_scopes.retain(|scope| {
+            let Some(group) = scoped.get_mut(scope).filter(|group| group.has_pending) else { return false };
+            if group.pace.wakes_now(group.queues.len(), now) {
+                group.wake();
             }
-            due = due.into_iter().chain(crowd.pace.due).min();
-            crowd.stirred
+            due = due.into_iter().chain(group.pace.due).min();
+            group.has_pending
         });
         due
     }
@@ -158,26 +158,26 @@ impl Crowds {
     /// Wakes everybody who has something to hear.
     pub fn wake_all(&self) {
         let mut inner = self.lock();
-        inner.stirred = false;
-        let Inner { scoped, stirring, .. } = &mut *inner;
-        for scope in stirring.drain(..) {
-            scoped.get_mut(&scope).into_iter().for_each(Crowd::wake);
+        inner.has_pending = false;
+        let Inner { scoped, pending_scopes, .. } = &mut *inner;
+        for scope in pending_scopes.drain(..) {
+            scoped.get_mut(&scope).into_iter().for_each(WatcherGroup::wake);
         }
         self.changed.notify_waiters();
     }
 
     /// Tells all that what they followed is no more.
-    pub fn disperse(&self) {
-        for queue in self.lock().scoped.values().flat_map(|crowd| &crowd.queues) {
+    pub fn overflow_all(&self) {
+        for queue in self.lock().scoped.values().flat_map(|group| &group.queues) {
             queue.overflow();
         }
         self.changed.notify_waiters();
     }
 }
 
-impl Crowd {
+impl WatcherGroup {
     fn wake(&mut self) {
-        self.stirred = false;
+        self.has_pending = false;
         for queue in &self.queues {
             queue.wake();
         }
@@ -266,7 +266,7 @@ impl Watcher {
             }
             match source {
                 Source::History(_) => {
-                    let changed = cache.crowds.changed.notified();
+                    let changed = cache.watcher_groups.changed.notified();
                     tokio::pin!(changed);
                     changed.as_mut().enable(); // from here on a change is not missed
                     source.take(cache, out)?;
@@ -302,7 +302,7 @@ impl Source {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.cache.crowds.leave(&self.source);
+        self.cache.watcher_groups.leave(&self.source);
     }
 }
 

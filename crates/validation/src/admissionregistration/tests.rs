@@ -4,7 +4,9 @@ use crate::tests::value;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
 
-const REQUEST: Request<'static> = Request { group: "admissionregistration.k8s.io", version: "v1", subresource: "" };
+fn request() -> Request<'static> {
+    Request { group: "admissionregistration.k8s.io", version: "v1", subresource: "", env: crate::tests::env() }
+}
 
 fn texts(errors: &ErrorList) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
@@ -15,7 +17,7 @@ fn object(spec: &str) -> Value {
 }
 
 fn check(plural: &str, spec: &str) -> Vec<String> {
-    texts(&(rules(plural).unwrap().create)(REQUEST, &object(spec)))
+    texts(&(rules(plural).unwrap().create)(request(), &object(spec)))
 }
 
 const CONSTRAINTS: &str = r#""failurePolicy":"Fail","matchConstraints":{"matchPolicy":"Exact","namespaceSelector":{},
@@ -136,16 +138,16 @@ fn conditions_that_stay_are_not_looked_at() {
         object(&format!("{{{head}{more}}}"))
     };
     let update = rules("validatingadmissionpolicies").unwrap().update;
-    assert_eq!(texts(&update(REQUEST, &policy(""), &policy(""))), [""; 0]);
+    assert_eq!(texts(&update(request(), &policy(""), &policy(""))), [""; 0]);
     let param = r#","paramKind":{"apiVersion":"v1","kind":"ConfigMap"}"#;
-    assert_eq!(texts(&update(REQUEST, &policy(param), &policy(""))).len(), 2);
+    assert_eq!(texts(&update(request(), &policy(param), &policy(""))).len(), 2);
 }
 
 #[test]
 fn statuses() {
     let status =
         r#"{"status":{"typeChecking":{"expressionWarnings":[{"fieldRef":"spec.x[","warning":""},{"warning":"w"}]}}}"#;
-    let request = Request { subresource: "status", ..REQUEST };
+    let request = Request { subresource: "status", ..request() };
     let errors = texts(&(rules("validatingadmissionpolicies").unwrap().update)(request, &value(status), &Value::Null));
     let expected = [
         "status.typeChecking.expressionWarnings[0].warning: Required value",

@@ -23,11 +23,14 @@ const FIELDS: [Field; 5] = [
     Field { low: 0, high: 6, names: &DAYS, first: 0 },
 ];
 
+/// The parser of the reference looks for a space that is not there.
+const PANIC: &str = "invalid schedule format: runtime error: slice bounds out of range [:-1]";
+
 /// Why a schedule is none, in the words of the parser that the reference uses.
 pub fn parse(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
     if rest.starts_with("TZ=") || rest.starts_with("CRON_TZ=") {
-        let (zone, after) = rest.split_once(' ').ok_or("internal parser panic, schedule is invalid")?;
+        let (zone, after) = rest.split_once(' ').ok_or(PANIC)?;
         let zone = zone.split_once('=').map_or("", |(_, zone)| zone);
         if zone != "Local" {
             time_zone(zone).map_err(|why| format!("provided bad location {zone}: {why}"))?;

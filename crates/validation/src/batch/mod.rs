@@ -8,7 +8,7 @@ mod update;
 
 use crate::apps::{WhenEmpty, check_match, template};
 use crate::common::{Fields, SPEC, label_selector, member, meta, meta_update, not_negative, supported};
-use crate::{Rules, internal};
+use crate::{Env, Rules, internal};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_label, name_is_dns_subdomain, validate_domain_prefixed_path};
 use kubelith_meta::object::Namespacing;
@@ -25,20 +25,20 @@ const MAX_CRON_JOB_NAME: usize = 52;
 pub fn rules(plural: &str) -> Option<Rules> {
     Some(match plural {
         "jobs" => Rules {
-            create: |_, job| validate(job, Labels::All),
+            create: |request, job| validate(request.env, job, Labels::All),
             update: |request, new, old| match request.subresource {
                 "status" => {
                     let mut errors = meta_update(new, old);
                     status::check(new, old, &mut errors);
                     errors
                 }
-                _ => update::check(new, old),
+                _ => update::check(request.env, new, old),
             },
         },
         "cronjobs" => Rules {
-            create: |_, job| {
+            create: |request, job| {
                 let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
-                cron_job(member(job, "spec"), None, &mut errors);
+                cron_job(request.env, member(job, "spec"), None, &mut errors);
                 let name = job.meta().name();
                 if name.len() > MAX_CRON_JOB_NAME {
                     let detail = format!("must be no more than {MAX_CRON_JOB_NAME} characters");
@@ -49,7 +49,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
             update: |request, new, old| {
                 let mut errors = meta_update(new, old);
                 if request.subresource.is_empty() {
-                    cron_job(member(new, "spec"), Some(member(old, "spec")), &mut errors);
+                    cron_job(request.env, member(new, "spec"), Some(member(old, "spec")), &mut errors);
                 }
                 errors
             },
@@ -69,11 +69,11 @@ enum Labels {
     Legacy,
 }
 
-fn validate(job: &Value, labels: Labels) -> ErrorList {
+fn validate(env: &Env, job: &Value, labels: Labels) -> ErrorList {
     let mut errors = meta(job, Namespacing::Required, name_is_dns_subdomain);
     let spec = member(job, "spec");
     check_generated_selector(job, spec, labels, &mut errors);
-    check_job(spec, &mut errors);
+    check_job(env, spec, &mut errors);
     if let Some(count) = spec.int("completions").filter(|count| is_indexed(spec) && *count > 0) {
         let name = job.meta().name();
         let last = format!("{name}-{}", count - 1);
@@ -119,8 +119,8 @@ fn check_generated_selector(job: &Value, spec: &Value, labels: Labels, errors: &
     }
 }
 
-fn check_job(spec: &Value, errors: &mut ErrorList) {
-    check_job_spec(spec, &SPEC, errors);
+fn check_job(env: &Env, spec: &Value, errors: &mut ErrorList) {
+    check_job_spec(env, spec, &SPEC, errors);
     if spec.has("selector") {
         label_selector(spec.get("selector"), &SPEC.child("selector"), errors);
     } else {
@@ -129,7 +129,7 @@ fn check_job(spec: &Value, errors: &mut ErrorList) {
     check_match(spec, &SPEC, WhenEmpty::AsIs, errors);
 }
 
-fn check_job_spec(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_job_spec(env: &Env, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     for key in [
         "parallelism",
         "completions",
@@ -182,7 +182,7 @@ fn check_job_spec(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             if spec.has("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
         supported(policy, known, &path.child("podReplacementPolicy"), errors);
     }
-    template(member(spec, "template"), &path.child("template"), errors);
+    template(env, member(spec, "template"), &path.child("template"), errors);
     check_restart(spec, &path.children(&["template", "spec", "restartPolicy"]), errors);
 }
 
@@ -234,7 +234,7 @@ fn check_restart(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+fn cron_job(env: &Env, spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     let schedule = spec.text("schedule");
     let path = SPEC.child("schedule");
     if schedule.is_empty() {
@@ -264,7 +264,7 @@ fn cron_job(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     crate::common::one_of(spec.text("concurrencyPolicy"), &policies, &SPEC.child("concurrencyPolicy"), errors);
     let job = spec.at(&["jobTemplate", "spec"]).unwrap_or(&Value::Null);
     let path = SPEC.children(&["jobTemplate", "spec"]);
-    check_job_spec(job, &path, errors);
+    check_job_spec(env, job, &path, errors);
     if let Some(selector) = job.some("selector") {
         let shown = internal::shown("LabelSelector", Some(selector));
         errors.push(Error::invalid(&path.child("selector"), shown, "`selector` will be auto-generated"));

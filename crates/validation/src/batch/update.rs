@@ -2,23 +2,23 @@
 
 use super::{check_job, is_indexed, validate};
 use crate::common::{Fields, IMMUTABLE, SPEC, member, meta_update};
-use crate::internal;
+use crate::{Env, internal};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList};
 
-pub fn check(new: &Value, old: &Value) -> ErrorList {
+pub fn check(env: &Env, new: &Value, old: &Value) -> ErrorList {
     let had = |key: &str| old.at(&["spec", "template", "metadata", "labels", key]).is_some();
     let labels = match had("batch.kubernetes.io/job-name") && had("batch.kubernetes.io/controller-uid") {
         true => super::Labels::All,
         false => super::Labels::Legacy,
     };
-    let mut errors = validate(new, labels);
+    let mut errors = validate(env, new, labels);
     errors.extend(meta_update(new, old));
     let (spec, before) = (member(new, "spec"), member(old, "spec"));
-    check_job(spec, &mut errors);
+    check_job(env, spec, &mut errors);
     check_completions(spec, before, &mut errors);
     immutable("selector", "*LabelSelector", spec, before, &mut errors);
-    check_template(spec, before, old, &mut errors);
+    check_template(env, spec, before, old, &mut errors);
     immutable("completionMode", "*string", spec, before, &mut errors);
     immutable("podFailurePolicy", "*PodFailurePolicy", spec, before, &mut errors);
     immutable("backoffLimitPerIndex", "*int", spec, before, &mut errors);
@@ -52,14 +52,25 @@ fn is_at_rest(job: &Value) -> bool {
         && status.number("active") == 0
 }
 
-fn check_template(spec: &Value, before: &Value, old: &Value, errors: &mut ErrorList) {
+fn check_template(env: &Env, spec: &Value, before: &Value, old: &Value, errors: &mut ErrorList) {
     let template = member(spec, "template");
     let mut allowed = member(before, "template").clone();
-    if !is_at_rest(old) {
+    let is_at_rest = is_at_rest(old);
+    // Without the feature of its own a job that never started may be sent elsewhere.
+    let may_move = match env.features.job_scheduling {
+        true => is_at_rest,
+        false => member(old, "spec").flag("suspend") && !member(old, "status").has("startTime"),
+    };
+    let may_grow = is_at_rest && env.features.job_resources;
+    if !may_move && !may_grow {
         return internal::immutable("PodTemplateSpec", Some(template), Some(&allowed), &SPEC.child("template"), errors);
     }
-    take_scheduling(&mut allowed, template);
-    take_resources(&mut allowed, template);
+    if may_move {
+        take_scheduling(&mut allowed, template);
+    }
+    if may_grow {
+        take_resources(&mut allowed, template);
+    }
     let [own, allowed] = [template, &allowed].map(|template| member(template, "spec"));
     if !internal::same("PodSpec", Some(own), Some(allowed)) {
         let shown = internal::shown("PodSpec", Some(own));

@@ -4,6 +4,8 @@ mod pod_request;
 mod signing_request;
 mod trust_bundle;
 
+pub use pod_request::user_annotations;
+
 use crate::Rules;
 use crate::common::Fields;
 use kubelith_codec::base64;
@@ -27,6 +29,12 @@ const MAX_PATH: usize = 253 + 63 + 1;
 const MAX_SIGNER_NAME: usize = MAX_DOMAIN + MAX_PATH + 1;
 
 /// `example.com/signer-name`.
+/// Whether a signer is one of Kubernetes' own.
+pub fn is_kubernetes_signer(name: &str) -> bool {
+    let domain = name.split('/').next().unwrap_or_default();
+    domain == "kubernetes.io" || domain.ends_with(".kubernetes.io")
+}
+
 pub fn signer_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
     if name.is_empty() {
         return errors.push(Error::required(path, ""));

@@ -9,12 +9,12 @@ use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, is_qualified_name, name_is_dns_subdomain};
 use kubelith_meta::object::{ANNOTATIONS_MAX_BYTES, Namespacing, validate_conditions};
-use kubelith_meta::time::{Clock, SystemClock, Time};
+use kubelith_meta::time::Time;
 
 pub const POD_REQUEST: Rules = Rules {
     create: |_, request| check(request),
     update: |call, new, old| match call.subresource {
-        "status" => check_status(new, old, SystemClock.now()),
+        "status" => check_status(new, old, call.env.now()),
         _ => {
             let mut errors = meta_update(new, old);
             internal::immutable("PodCertificateRequestSpec", new.get("spec"), old.get("spec"), &SPEC, &mut errors);
@@ -39,7 +39,7 @@ fn check(request: &Value) -> ErrorList {
     let signer = spec.text("signerName");
     signer_name(signer, &SPEC.child("signerName"), &mut errors);
     if spec.has("unverifiedUserAnnotations") {
-        check_annotations(spec, &mut errors);
+        user_annotations(spec, "unverifiedUserAnnotations", &SPEC, &mut errors);
     }
     for (name, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
         let text = spec.text(name);
@@ -76,10 +76,11 @@ fn check(request: &Value) -> ErrorList {
     errors
 }
 
-fn check_annotations(spec: &Value, errors: &mut ErrorList) {
-    let path = SPEC.child("unverifiedUserAnnotations");
+/// Annotations that a user brings, which signers may look at.
+pub fn user_annotations(owner: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    let path = path.child(key);
     let mut size = 0;
-    for (key, value) in spec.entries("unverifiedUserAnnotations") {
+    for (key, value) in owner.entries(key) {
         size += key.len() + value.as_str().map_or(0, str::len);
         let key = key.to_lowercase();
         if key.is_empty() {

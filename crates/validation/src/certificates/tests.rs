@@ -4,13 +4,13 @@ use crate::tests::value;
 use rcgen::{CertificateParams, IsCa, KeyPair};
 
 fn errors(plural: &str, object: &Value) -> Vec<String> {
-    let request = Request { group: "certificates.k8s.io", version: "v1", subresource: "" };
+    let request = Request { group: "certificates.k8s.io", version: "v1", subresource: "", env: crate::tests::env() };
     let rules = rules(plural).unwrap();
     (rules.create)(request, object).iter().map(ToString::to_string).collect()
 }
 
 fn update_errors(plural: &str, subresource: &str, new: &Value, old: &Value) -> Vec<String> {
-    let request = Request { group: "certificates.k8s.io", version: "v1", subresource };
+    let request = Request { group: "certificates.k8s.io", version: "v1", subresource, env: crate::tests::env() };
     let rules = rules(plural).unwrap();
     let [new, old] = [new, old].map(|object| with(object, &["metadata", "resourceVersion"], "\"1\""));
     (rules.update)(request, &new, &old).iter().map(ToString::to_string).collect()

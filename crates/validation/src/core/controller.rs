@@ -1,8 +1,8 @@
 //! ReplicationControllers and PodTemplates.
 
-use crate::Rules;
 use crate::apps::{REPLICA_SET_COUNTS, check_always, check_counts, template};
 use crate::common::{Fields, SPEC, declared_long_name, member, meta, meta_update, not_negative};
+use crate::{Env, Rules};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::name_is_dns_subdomain;
 use kubelith_meta::object::Namespacing;
@@ -10,35 +10,35 @@ use kubelith_meta::selector::LabelSelector;
 use kubelith_meta::{Map, Value};
 
 pub const REPLICATION_CONTROLLER: Rules = Rules {
-    create: |_, controller| {
+    create: |request, controller| {
         let mut errors = meta(controller, Namespacing::Required, declared_long_name);
-        check(member(controller, "spec"), &mut errors);
+        check(request.env, member(controller, "spec"), &mut errors);
         errors
     },
     update: |request, new, old| {
         let mut errors = meta_update(new, old);
         match request.subresource {
             "status" => check_counts(member(new, "status"), REPLICA_SET_COUNTS, &mut errors),
-            _ => check(member(new, "spec"), &mut errors),
+            _ => check(request.env, member(new, "spec"), &mut errors),
         }
         errors
     },
 };
 
 pub const POD_TEMPLATE: Rules = Rules {
-    create: |_, object| {
+    create: |request, object| {
         let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
-        template(member(object, "template"), &Path::new("template"), &mut errors);
+        template(request.env, member(object, "template"), &Path::new("template"), &mut errors);
         errors
     },
-    update: |_, new, old| {
+    update: |request, new, old| {
         let mut errors = meta_update(new, old);
-        template(member(new, "template"), &Path::new("template"), &mut errors);
+        template(request.env, member(new, "template"), &Path::new("template"), &mut errors);
         errors
     },
 };
 
-fn check(spec: &Value, errors: &mut ErrorList) {
+fn check(env: &Env, spec: &Value, errors: &mut ErrorList) {
     not_negative(spec.number("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
     let selector = spec.map("selector").filter(|s| !s.is_empty());
     if selector.is_none() {
@@ -59,6 +59,6 @@ fn check(spec: &Value, errors: &mut ErrorList) {
             errors.push(Error::invalid(&SPEC.children(&["template", "metadata", "labels"]), shown, detail));
         }
     }
-    template(own, &SPEC.child("template"), errors);
+    template(env, own, &SPEC.child("template"), errors);
     check_always(spec, "ReplicationController", errors);
 }

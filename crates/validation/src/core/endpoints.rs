@@ -1,44 +1,44 @@
 //! Endpoints: addresses and ports of a service.
 
-use crate::Rules;
 use crate::common::{
     Fields, dns_label, invalid_all, meta, meta_update, name_full, one_of, port, qualified_name, same_member,
 };
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
-use kubelith_meta::names::{IpRules, name_is_dns_subdomain, parse_ip_sloppy, validate_ip_of_legacy_field};
+use kubelith_meta::names::{name_is_dns_subdomain, parse_ip_sloppy, validate_ip_of_legacy_field};
 use kubelith_meta::object::Namespacing;
 use std::net::IpAddr;
 
 pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 pub const ENDPOINTS: Rules = Rules {
-    create: |_, object| endpoints(object, None),
-    update: |_, new, old| {
+    create: |request, object| endpoints(request.env, object, None),
+    update: |request, new, old| {
         let mut errors = meta_update(new, old);
-        errors.extend(endpoints(new, Some(old)));
+        errors.extend(endpoints(request.env, new, Some(old)));
         errors
     },
 };
 
-fn endpoints(object: &Value, old: Option<&Value>) -> ErrorList {
+fn endpoints(env: &Env, object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = meta(object, Namespacing::Required, name_is_dns_subdomain);
     // What was stored under older rules stays.
     if !old.is_some_and(|old| same_member(old, object, "subsets")) {
         for (i, subset) in object.list("subsets").iter().enumerate() {
-            check_subset(subset, &Path::new("subsets").index(i), &mut errors);
+            check_subset(env, subset, &Path::new("subsets").index(i), &mut errors);
         }
     }
     errors
 }
 
-fn check_subset(subset: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_subset(env: &Env, subset: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if subset.list("addresses").is_empty() && subset.list("notReadyAddresses").is_empty() {
         errors.push(Error::required(path, "must specify `addresses` or `notReadyAddresses`"));
     }
     for key in ["addresses", "notReadyAddresses"] {
         for (i, address) in subset.list(key).iter().enumerate() {
-            check_address(address, &path.item(key, i), errors);
+            check_address(env, address, &path.item(key, i), errors);
         }
     }
     let ports = subset.list("ports");
@@ -58,9 +58,9 @@ fn check_subset(subset: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_address(address: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_address(env: &Env, address: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let ip = address.text("ip");
-    errors.extend(validate_ip_of_legacy_field(ip, IpRules::Strict, &[], &path.child("ip")));
+    errors.extend(validate_ip_of_legacy_field(ip, env.ip_rules(), &[], &path.child("ip")));
     if !address.text("hostname").is_empty() {
         dns_label(address.text("hostname"), &path.child("hostname"), errors);
     }

@@ -3,12 +3,12 @@
 use super::node_config;
 use super::pod::taint_effect;
 use super::quota::resource_value;
-use crate::Rules;
 use crate::common::{Fields, METADATA, POSITIVE, SPEC, invalid_all, member, meta, meta_update};
 use crate::internal;
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
-use kubelith_meta::names::{Cidr, IpRules, is_label_value, name_is_dns_subdomain, validate_cidr_of_legacy_field};
+use kubelith_meta::names::{Cidr, is_label_value, name_is_dns_subdomain, validate_cidr_of_legacy_field};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::selector::validate_label_name;
 
@@ -16,10 +16,10 @@ use kubelith_meta::selector::validate_label_name;
 const MAX_FEATURE_NAME: usize = 253;
 
 pub const NODE: Rules = Rules {
-    create: |_, node| check(node),
+    create: |request, node| check(request.env, node),
     update: |request, new, old| {
         // All of a new node's rules hold for a changed one, too, but for its status.
-        let mut errors = if request.subresource == "status" { ErrorList::new() } else { check(new) };
+        let mut errors = if request.subresource == "status" { ErrorList::new() } else { check(request.env, new) };
         errors.extend(meta_update(new, old));
         check_annotations(new, &mut errors);
         check_resources(new, &mut errors);
@@ -40,7 +40,7 @@ pub const NODE: Rules = Rules {
     },
 };
 
-fn check(node: &Value) -> ErrorList {
+fn check(env: &Env, node: &Value) -> ErrorList {
     let mut errors = meta(node, Namespacing::Forbidden, name_is_dns_subdomain);
     check_annotations(node, &mut errors);
     check_taints(member(node, "spec"), &mut errors);
@@ -52,7 +52,7 @@ fn check(node: &Value) -> ErrorList {
         errors.push(Error::invalid(&path, capacity, POSITIVE));
     }
     check_features(node, &mut errors);
-    check_ranges(member(node, "spec"), &mut errors);
+    check_ranges(env, member(node, "spec"), &mut errors);
     errors
 }
 
@@ -63,20 +63,17 @@ fn check_annotations(node: &Value, errors: &mut ErrorList) {
         return;
     };
     let path = METADATA.child("annotations");
-    let avoided: serde_json::Value = match serde_json::from_str(text) {
+    let avoided = match kubelith_codec::json::parse(text.as_bytes()) {
         Ok(avoided) => avoided,
-        Err(why) => {
-            let why = if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() };
-            return errors.push(Error::invalid(&path.child("AvoidPods"), KEY, why));
-        }
+        Err(why) => return errors.push(Error::invalid(&path.child("AvoidPods"), KEY, why.to_string())),
     };
-    for (i, entry) in avoided["preferAvoidPods"].as_array().into_iter().flatten().enumerate() {
+    for (i, entry) in avoided.list("preferAvoidPods").iter().enumerate() {
         let path = path.item(KEY, i);
         let path = path.child("PodSignature");
-        let controller = &entry["podSignature"]["podController"];
+        let controller = member(member(entry, "podSignature"), "podController");
         if controller.is_null() {
             errors.push(Error::required(&path, ""));
-        } else if controller["controller"] != true {
+        } else if !controller.flag("controller") {
             let path = path.children(&["PodController", "Controller"]);
             errors.push(Error::invalid(&path, false, "must point to a controller"));
         }
@@ -170,10 +167,10 @@ fn check_resources(node: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn check_ranges(spec: &Value, errors: &mut ErrorList) {
+fn check_ranges(env: &Env, spec: &Value, errors: &mut ErrorList) {
     let (ranges, path) = (spec.texts("podCIDRs"), SPEC.child("podCIDRs"));
     for (i, range) in ranges.iter().enumerate() {
-        errors.extend(validate_cidr_of_legacy_field(range, IpRules::Strict, &[], &path.index(i)));
+        errors.extend(validate_cidr_of_legacy_field(range, env.ip_rules(), &[], &path.index(i)));
     }
     let families: Vec<bool> =
         ranges.iter().filter_map(|r| Cidr::parse_sloppy(r)).map(|r| r.address.is_ipv6()).collect();

@@ -1,16 +1,17 @@
 //! Services: ports, addresses, affinity and where traffic may go.
 
-use crate::Rules;
 use crate::common::{
     Fields, SPEC, dns_label, dns_subdomain, member, meta, meta_update, one_of, port, port_or_name, qualified_name,
     supported,
 };
 use crate::core::endpoint_ip;
 use crate::core::endpoints::PROTOCOLS;
+use crate::{Env, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
-    IpRules, name_is_dns_label, parse_ip_sloppy, validate_cidr_of_legacy_field, validate_ip_of_legacy_field,
+    name_is_dns_label, name_is_dns1035_label, parse_ip_sloppy, validate_cidr_of_legacy_field,
+    validate_ip_of_legacy_field,
 };
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::selector::validate_labels;
@@ -24,15 +25,17 @@ const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MAX_AFFINITY_SECONDS: i64 = 86_400;
 
 pub const SERVICE: Rules = Rules {
-    create: |_, service| {
-        let mut errors = meta(service, Namespacing::Required, name_is_dns_label);
-        check(service, None, &mut errors);
+    create: |request, service| {
+        let env = request.env;
+        let rule = if env.features.relaxed_service_names { name_is_dns_label } else { name_is_dns1035_label };
+        let mut errors = meta(service, Namespacing::Required, rule);
+        check(env, service, None, &mut errors);
         errors
     },
     update: |request, new, old| {
         let mut errors = meta_update(new, old);
         if request.subresource == "status" {
-            check_status(new, old, &mut errors);
+            check_status(request.env, new, old, &mut errors);
             return errors;
         }
         let (spec, before) = (member(new, "spec"), member(old, "spec"));
@@ -45,7 +48,7 @@ pub const SERVICE: Rules = Rules {
         {
             errors.push(Error::forbidden(&SPEC.child("healthCheckNodePort"), "field is immutable"));
         }
-        check(new, Some(old), &mut errors);
+        check(request.env, new, Some(old), &mut errors);
         errors
     },
 };
@@ -67,7 +70,7 @@ fn is_reachable_from_outside(spec: &Value) -> bool {
         || (spec.text("type") == "ClusterIP" && !spec.list("externalIPs").is_empty())
 }
 
-fn check(service: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+fn check(env: &Env, service: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let spec = member(service, "spec");
     let before = old.map(|o| member(o, "spec"));
     let annotation = |key| service.meta().annotation(key);
@@ -83,11 +86,11 @@ fn check(service: &Value, old: Option<&Value>, errors: &mut ErrorList) {
         errors.extend(validate_labels(labels, &SPEC.child("selector")));
     }
     check_affinity(spec, errors);
-    check_cluster_ips(spec, before, errors);
+    check_cluster_ips(env, spec, before, errors);
     let known: Vec<&str> = before.map_or_else(Vec::new, |b| b.texts("externalIPs"));
     for (i, ip) in spec.texts("externalIPs").into_iter().enumerate() {
         let path = SPEC.item("externalIPs", i);
-        let found = validate_ip_of_legacy_field(ip, IpRules::Strict, &known, &path);
+        let found = validate_ip_of_legacy_field(ip, env.ip_rules(), &known, &path);
         if found.is_empty() {
             endpoint_ip(ip, &path, errors);
         } else {
@@ -97,7 +100,7 @@ fn check(service: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     one_of(spec.text("type"), &types, &SPEC.child("type"), errors);
     check_node_ports(spec, errors);
-    check_source_ranges(service, spec, old, errors);
+    check_source_ranges(env, service, spec, old, errors);
     if spec.has("allocateLoadBalancerNodePorts") && !is_balanced(spec) {
         errors.push(Error::forbidden(&SPEC.child("allocateLoadBalancerNodePorts"), ONLY_BALANCED));
     }
@@ -209,7 +212,7 @@ fn is_ipv6(text: &str) -> bool {
     parse_ip_sloppy(text).is_some_and(|ip| ip.to_canonical().is_ipv6())
 }
 
-fn check_cluster_ips(spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
+fn check_cluster_ips(env: &Env, spec: &Value, before: Option<&Value>, errors: &mut ErrorList) {
     if spec.text("type") == "ExternalName" {
         return;
     }
@@ -247,7 +250,7 @@ fn check_cluster_ips(spec: &Value, before: Option<&Value>, errors: &mut ErrorLis
             }
             continue;
         }
-        let found = validate_ip_of_legacy_field(ip, IpRules::Strict, &known, &path.index(i));
+        let found = validate_ip_of_legacy_field(ip, env.ip_rules(), &known, &path.index(i));
         has_invalid |= !found.is_empty();
         errors.extend(found);
     }
@@ -299,7 +302,7 @@ fn check_node_ports(spec: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn check_source_ranges(service: &Value, spec: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+fn check_source_ranges(env: &Env, service: &Value, spec: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let ranges = spec.texts("loadBalancerSourceRanges");
     if !ranges.is_empty() {
         let path = SPEC.child("LoadBalancerSourceRanges");
@@ -310,7 +313,7 @@ fn check_source_ranges(service: &Value, spec: &Value, old: Option<&Value>, error
             .map(|o| member(o, "spec").texts("loadBalancerSourceRanges").into_iter().map(str::trim).collect())
             .unwrap_or_default();
         for (i, range) in ranges.into_iter().map(str::trim).enumerate() {
-            errors.extend(validate_cidr_of_legacy_field(range, IpRules::Strict, &known, &path.index(i)));
+            errors.extend(validate_cidr_of_legacy_field(range, env.ip_rules(), &known, &path.index(i)));
         }
         return;
     }
@@ -322,7 +325,7 @@ fn check_source_ranges(service: &Value, spec: &Value, old: Option<&Value>, error
     }
     if old.and_then(|o| o.meta().annotation(SOURCE_RANGES)) != Some(text) && !text.trim().is_empty() {
         for range in text.trim().split(',').map(str::trim) {
-            errors.extend(validate_cidr_of_legacy_field(range, IpRules::Strict, &[], &path));
+            errors.extend(validate_cidr_of_legacy_field(range, env.ip_rules(), &[], &path));
         }
     }
 }
@@ -428,13 +431,13 @@ fn check_families_update(spec: &Value, before: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn check_status(new: &Value, old: &Value, errors: &mut ErrorList) {
+fn check_status(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
     let balancer = |service: &Value| service.at(&["status", "loadBalancer"]).cloned().unwrap_or(Value::Null);
     let path = Path::of(&["status", "loadBalancer"]);
-    check_balancer(&balancer(new), &balancer(old), member(new, "spec"), &path, errors);
+    check_balancer(env, &balancer(new), &balancer(old), member(new, "spec"), &path, errors);
 }
 
-fn check_balancer(status: &Value, old: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_balancer(env: &Env, status: &Value, old: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let path = path.child("ingress");
     let points = status.list("ingress");
     if !is_balanced(spec) && !points.is_empty() {
@@ -446,7 +449,7 @@ fn check_balancer(status: &Value, old: &Value, spec: &Value, path: &Path<'_>, er
         let path = path.index(i);
         let (ip, hostname) = (point.text("ip"), point.text("hostname"));
         if !ip.is_empty() {
-            errors.extend(validate_ip_of_legacy_field(ip, IpRules::Strict, &known, &path.child("ip")));
+            errors.extend(validate_ip_of_legacy_field(ip, env.ip_rules(), &known, &path.child("ip")));
         }
         let mode_path = path.child("ipMode");
         match point.some("ipMode").and_then(Value::as_str) {

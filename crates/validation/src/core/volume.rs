@@ -7,7 +7,7 @@ use crate::common::{
     qualified_name, quantity, quantity_not_negative, quantity_positive, supported,
 };
 use crate::storage::driver_name;
-use crate::{Rules, internal};
+use crate::{Env, Rules, internal};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_label, name_is_dns_subdomain};
 use kubelith_meta::object::{Namespacing, validate_annotations};
@@ -32,7 +32,7 @@ pub const VOLUME: Rules = Rules {
             }
             errors
         }
-        _ => volume_update(new, old),
+        _ => volume_update(request.env, new, old),
     },
 };
 
@@ -301,7 +301,7 @@ fn check_csi(source: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn volume_update(new: &Value, old: &Value) -> ErrorList {
+fn volume_update(env: &Env, new: &Value, old: &Value) -> ErrorList {
     // The reference checks the whole volume twice, and lists every cause as often.
     let mut errors = volume(new);
     check_mount_options(new, &mut errors);
@@ -318,7 +318,7 @@ fn volume_update(new: &Value, old: &Value) -> ErrorList {
         errors.push(Error::forbidden(&SPEC.child("persistentvolumesource"), detail));
     }
     immutable(spec.get("volumeMode"), before.get("volumeMode"), &Path::new("volumeMode"), &mut errors);
-    if before.has("nodeAffinity") {
+    if before.has("nodeAffinity") && !env.features.volume_affinity_changes {
         check_affinity_update(member(spec, "nodeAffinity"), member(before, "nodeAffinity"), &mut errors);
     }
     if before.has("volumeAttributesClassName") && !spec.has("volumeAttributesClassName") {

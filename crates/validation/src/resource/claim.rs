@@ -7,8 +7,8 @@ use crate::common::{
 use crate::core::quota::is_extended_resource;
 use crate::core::volume::check_template_metadata;
 use crate::expression::{self, Environment, Expression, Purpose};
-use crate::internal;
 use crate::storage::driver_name;
+use crate::{Env, internal};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_label_value, is_qualified_name, name_is_dns_subdomain};
@@ -60,7 +60,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-pub fn check_spec(spec: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_spec(env: &Env, spec: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
     let devices = spec.map_or(&crate::common::NULL, |spec| member(spec, "devices"));
     let path = path.child("devices");
     let requests = Requests::of(devices);
@@ -68,7 +68,7 @@ pub fn check_spec(spec: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList)
     each_once(devices.list("requests"), MAX_REQUESTS, &path.child("requests"), errors, name, check_request);
     let constraints = path.child("constraints");
     each(devices.list("constraints"), MAX_CONSTRAINTS, &constraints, errors, |constraint, path, errors| {
-        check_constraint(constraint, &requests, path, errors);
+        check_constraint(env, constraint, &requests, path, errors);
     });
     each(devices.list("config"), MAX_CONFIGURATIONS, &path.child("config"), errors, |config, path, errors| {
         requests.check_list(config, path, errors);
@@ -156,10 +156,13 @@ fn check_selectors(selectors: &[Value], stored: Stored, path: &Path<'_>, errors:
     });
 }
 
-fn check_constraint(constraint: &Value, requests: &Requests<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_constraint(env: &Env, constraint: &Value, requests: &Requests<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     requests.check_list(constraint, path, errors);
     let given = ["matchAttribute", "distinctAttribute"].into_iter().find(|key| constraint.has(key));
     let Some(key) = given else {
+        if !env.features.consumable_capacity {
+            return errors.push(Error::required(&path.child("matchAttribute"), ""));
+        }
         let detail =
             "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
         return errors.push(Error::required(path, detail));
@@ -205,11 +208,11 @@ pub fn check_raw(value: Option<&Value>, parameters: Parameters, max: usize, path
     }
 }
 
-pub fn check_template(template: &Value) -> ErrorList {
+pub fn check_template(env: &Env, template: &Value) -> ErrorList {
     let mut errors = meta(template, Namespacing::Required, name_is_dns_subdomain);
     let spec = member(template, "spec");
     check_template_metadata(member(spec, "metadata"), &SPEC.child("metadata"), &mut errors);
-    check_spec(spec.get("spec"), &SPEC.child("spec"), &mut errors);
+    check_spec(env, spec.get("spec"), &SPEC.child("spec"), &mut errors);
     errors
 }
 

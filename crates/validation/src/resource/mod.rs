@@ -1,6 +1,7 @@
 //! Devices: what drivers offer (slices), what there is to ask for (classes), and what is asked for and given (claims).
 
 mod claim;
+mod pool_request;
 mod slice;
 mod status;
 
@@ -22,9 +23,9 @@ const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 pub fn rules(plural: &str) -> Option<Rules> {
     Some(match plural {
         "resourceclaims" => Rules {
-            create: |_, claim| {
+            create: |request, claim| {
                 let mut errors = meta(claim, Namespacing::Required, name_is_dns_subdomain);
-                claim::check_spec(claim.get("spec"), &Path::new("spec"), &mut errors);
+                claim::check_spec(request.env, claim.get("spec"), &Path::new("spec"), &mut errors);
                 errors
             },
             update: |request, new, old| match request.subresource {
@@ -38,9 +39,9 @@ pub fn rules(plural: &str) -> Option<Rules> {
             },
         },
         "resourceclaimtemplates" => Rules {
-            create: |_, template| claim::check_template(template),
-            update: |_, new, old| {
-                let mut errors = claim::check_template(new);
+            create: |request, template| claim::check_template(request.env, template),
+            update: |request, new, old| {
+                let mut errors = claim::check_template(request.env, new);
                 errors.extend(meta_update(new, old));
                 unchanged_spec("ResourceClaimTemplateSpec", new, old, &mut errors);
                 errors
@@ -82,6 +83,7 @@ pub fn rules(plural: &str) -> Option<Rules> {
                 errors
             },
         },
+        "resourcepoolstatusrequests" => pool_request::POOL_STATUS_REQUEST,
         _ => return None,
     })
 }

@@ -3,7 +3,7 @@ use crate::Request;
 use crate::tests::value;
 
 fn request(subresource: &'static str) -> Request<'static> {
-    Request { group: "resource.k8s.io", version: "v1", subresource }
+    Request { group: "resource.k8s.io", version: "v1", subresource, env: crate::tests::env() }
 }
 
 fn fields(errors: &kubelith_meta::field::ErrorList) -> Vec<String> {

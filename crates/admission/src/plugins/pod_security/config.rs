@@ -46,8 +46,7 @@ impl Settings {
                 runtime_classes: Vec::new(),
             });
         };
-        let document =
-            FORMAT.read(text).map_err(|why| format!("couldn't init admission plugin \"PodSecurity\": {why}"))?;
+        let document = FORMAT.read(text).map_err(|why| why.to_string())?;
         let failed = |why: String| format!("failed to initialize admission plugin \"PodSecurity\": {why}");
         let defaults = defaults(&document).map_err(|errors| {
             let all = aggregate(errors);
@@ -165,10 +164,7 @@ mod tests {
                 "failed to initialize admission plugin \"PodSecurity\": PodSecurity configuration error: [enforce: must be \
                  one of privileged, baseline, restricted, warn-version: must be \"latest\" or \"v1.x\"]",
             ),
-            (
-                "deflts: {}\n",
-                "couldn't init admission plugin \"PodSecurity\": strict decoding error: unknown field \"deflts\"",
-            ),
+            ("deflts: {}\n", "strict decoding error: unknown field \"deflts\""),
             (
                 "exemptions: {namespaces: [b, b], usernames: [\"\"]}\n",
                 "failed to initialize admission plugin \"PodSecurity\": [exemptions.namespaces[1]: Duplicate value: \

@@ -7,6 +7,7 @@ use crate::plugins::amounts::Amounts;
 use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{GroupResource, Str, Value};
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_validation::Features;
 use std::sync::Arc;
 
 /// Not stored, or never counted.
@@ -76,6 +77,7 @@ impl Measure {
 /// Tells what objects count for.
 pub struct Evaluators {
     pub gates: Gates,
+    pub features: Features,
     pub devices: Devices,
     pub clock: Arc<dyn Clock>,
 }
@@ -109,7 +111,7 @@ impl Evaluators {
 
     pub fn in_scope(&self, measure: &Measure, object: &Value, scope: &Scope) -> Result<bool, String> {
         match measure {
-            Measure::Pods => pods::in_scope(object, scope),
+            Measure::Pods => pods::in_scope(object, scope, &self.features),
             Measure::Claims => others::claim_in_scope(object, scope),
             _ => Ok(false),
         }

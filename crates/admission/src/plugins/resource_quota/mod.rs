@@ -13,6 +13,7 @@ mod pods;
 mod quota;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use self::batches::Batches;
 use self::check::Demand;
@@ -21,6 +22,7 @@ use self::evaluator::{Evaluators, Measure};
 use self::others::Devices;
 use self::pods::Gates;
 pub use self::pods::{is_best_effort, is_extended};
+pub use self::usage::QuotaUsage;
 use crate::loopback::Loopback;
 use crate::plugin::{Plugin, Verdict};
 use crate::plugins::is_of_namespace;
@@ -28,6 +30,7 @@ use kubelith_meta::Value;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_validation::Features;
 use std::sync::Arc;
 
 pub struct ResourceQuota {
@@ -48,26 +51,31 @@ pub struct Parts<'a> {
 impl ResourceQuota {
     pub fn new(parts: Parts<'_>) -> Result<ResourceQuota, String> {
         let Parts { objects, server, clock, gates, configuration } = parts;
-        let pod_gates = Gates {
-            pod_level_resources: gates("PodLevelResources"),
-            in_place_resize: gates("InPlacePodVerticalScaling"),
-        };
-        let devices = gates("DynamicResourceAllocation");
-        let evaluators = Evaluators {
-            gates: pod_gates,
-            devices: Devices {
-                classes: objects.of("resource.k8s.io", "deviceclasses"),
-                claims: objects.of("resource.k8s.io", "resourceclaims"),
-                pods: objects.of("", "pods"),
-                extended: devices && gates("DRAExtendedResource"),
-                gates: pod_gates,
-            },
-            clock,
-        };
+        let (evaluators, devices) = evaluators(objects, clock, gates);
         let limited = Limited::read(configuration)?;
         let batches = Batches::new(objects.of("", "resourcequotas"), server, evaluators, limited);
         Ok(ResourceQuota { batches, devices })
     }
+}
+
+/// What counts objects, and whether claims of devices are counted by class.
+fn evaluators(objects: &Arc<Objects>, clock: Arc<dyn Clock>, gates: &dyn Fn(&str) -> bool) -> (Evaluators, bool) {
+    let pod_gates =
+        Gates { pod_level_resources: gates("PodLevelResources"), in_place_resize: gates("InPlacePodVerticalScaling") };
+    let devices = gates("DynamicResourceAllocation");
+    let evaluators = Evaluators {
+        gates: pod_gates,
+        features: Features::of(gates),
+        devices: Devices {
+            classes: objects.of("resource.k8s.io", "deviceclasses"),
+            claims: objects.of("resource.k8s.io", "resourceclaims"),
+            pods: objects.of("", "pods"),
+            extended: devices && gates("DRAExtendedResource"),
+            gates: pod_gates,
+        },
+        clock,
+    };
+    (evaluators, devices)
 }
 
 impl Plugin for ResourceQuota {

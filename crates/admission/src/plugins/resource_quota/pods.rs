@@ -6,6 +6,7 @@ use crate::plugins::list;
 use kubelith_meta::quantity::{Format, Quantity};
 use kubelith_meta::time::{Duration, Time};
 use kubelith_meta::{Str, Value};
+use kubelith_validation::{Features, qos_class};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const COUNT: &str = "count/pods";
@@ -214,12 +215,12 @@ pub fn is_terminating(pod: &Value) -> bool {
     pod.at(&["spec", "activeDeadlineSeconds"]).and_then(Value::as_i64).is_some_and(|seconds| seconds >= 0)
 }
 
-pub fn in_scope(pod: &Value, scope: &Scope) -> Result<bool, String> {
+pub fn in_scope(pod: &Value, scope: &Scope, features: &Features) -> Result<bool, String> {
     Ok(match scope.name.as_str() {
         "Terminating" => is_terminating(pod),
         "NotTerminating" => !is_terminating(pod),
-        "BestEffort" => is_best_effort(pod),
-        "NotBestEffort" => !is_best_effort(pod),
+        "BestEffort" => is_best_effort(pod, features),
+        "NotBestEffort" => !is_best_effort(pod, features),
         "PriorityClass" => match pod.str_at(&["spec", "priorityClassName"]) {
             "" => scope.selects(&[])?,
             class => scope.selects(&[class])?,
@@ -229,20 +230,11 @@ pub fn in_scope(pod: &Value, scope: &Scope) -> Result<bool, String> {
     })
 }
 
-pub fn is_best_effort(pod: &Value) -> bool {
+pub fn is_best_effort(pod: &Value, features: &Features) -> bool {
     match pod.str_at(&["status", "qosClass"]) {
-        "" => {}
-        class => return class == "BestEffort",
+        "" => qos_class(features, pod) == "BestEffort",
+        class => class == "BestEffort",
     }
-    let of = |resources: Option<&Value>| {
-        let some = |kind: &str| {
-            let named = amounts(resources.and_then(|r| r.get(kind)));
-            named.iter().any(|(name, amount)| matches!(name.as_str(), "cpu" | "memory") && amount.signum() > 0)
-        };
-        some("requests") || some("limits")
-    };
-    let containers = list(pod, &["spec", "containers"]).iter().chain(list(pod, &["spec", "initContainers"]));
-    !of(pod.at(&["spec", "resources"])) && !containers.into_iter().any(|container| of(container.get("resources")))
 }
 
 fn looks_into_other_namespaces(pod: &Value) -> bool {

@@ -31,7 +31,8 @@ fn evaluators() -> Evaluators {
         extended: true,
         gates,
     };
-    Evaluators { gates, devices, clock }
+    let features = kubelith_validation::Env::default().features;
+    Evaluators { gates, features, devices, clock }
 }
 
 fn shown(amounts: &Amounts) -> String {
@@ -142,6 +143,7 @@ fn demand(operation: Operation, plural: &str, object: &str, old: Option<&str>) -
     Demand {
         measure: Measure::of(&resource, true).unwrap(),
         call: Call {
+            verb: "".into(),
             user: Arc::new(User::named("alice")),
             resource,
             kind: GroupVersionKind::new("", "v1", "Any"),

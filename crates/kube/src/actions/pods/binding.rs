@@ -9,14 +9,17 @@ use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{GroupResource, GroupVersionKind, Map, Status, Str, Time, Value};
 use kubelith_registry::Preconditions;
+use kubelith_validation::Env;
+use std::sync::Arc;
 
 pub struct Bind {
     pub pods: Pods,
+    pub env: Arc<Env>,
 }
 
 impl Action for Bind {
     fn run(&self, mut request: ActionCall) -> BoxFuture<'static, Result<Response, Status>> {
-        let pods = self.pods.clone();
+        let (pods, env) = (self.pods.clone(), self.env.clone());
         Box::pin(async move {
             let kind = GroupVersionKind::new("", "v1", "Binding");
             let mut deed = Deed::read(&mut request, &pods, std::slice::from_ref(&kind)).await?;
@@ -24,7 +27,7 @@ impl Action for Bind {
                 crate::actions::wipe_system_fields(&mut deed.object);
             }
             run_to_end(async move {
-                bind(&pods, &request, deed).await?;
+                bind(&pods, &env, &request, deed).await?;
                 Ok(request.status(&Status::success(201)))
             })
             .await
@@ -32,7 +35,7 @@ impl Action for Bind {
     }
 }
 
-async fn bind(pods: &Pods, request: &ActionCall, mut deed: Deed) -> Result<(), Status> {
+async fn bind(pods: &Pods, env: &Env, request: &ActionCall, mut deed: Deed) -> Result<(), Status> {
     deed.admit(pods, request).await?;
     deed.check_name()?;
     let errors = validate(&deed.object);
@@ -44,7 +47,7 @@ async fn bind(pods: &Pods, request: &ActionCall, mut deed: Deed) -> Result<(), S
     let preconditions = Preconditions { uid: text("uid"), resource_version: text("resourceVersion") };
     let binding = &deed.object;
     let now = pods.clock.now();
-    let mut change = |pod: &mut Value| assign(pod, binding, now);
+    let mut change = |pod: &mut Value| assign(env, pod, binding, now);
     pods.rewrite(&deed.call, &preconditions, &mut change).await.map(drop)
 }
 
@@ -62,7 +65,7 @@ fn validate(binding: &Value) -> ErrorList {
 }
 
 /// Gives `pod` to the node of `binding`, with the binding's labels and annotations.
-fn assign(pod: &mut Value, binding: &Value, now: Time) -> Result<(), Status> {
+fn assign(env: &Env, pod: &mut Value, binding: &Value, now: Time) -> Result<(), Status> {
     let name = pod.str_at(&["metadata", "name"]);
     let refuse = |why: String| Err(Status::conflict(&GroupResource::new("", "pods/binding"), name, why));
     if pod.meta().is_being_deleted() {
@@ -76,7 +79,9 @@ fn assign(pod: &mut Value, binding: &Value, now: Time) -> Result<(), Status> {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     pod.set_at(&["spec", "nodeName"], binding.str_at(&["target", "name"]).into());
-    pod.remove_at(&["status", "nominatedNodeName"]);
+    if env.features.clears_nomination {
+        pod.remove_at(&["status", "nominatedNodeName"]);
+    }
     for key in ["annotations", "labels"] {
         let added = binding.at(&["metadata", key]).and_then(Value::as_object);
         for (name, value) in added.into_iter().flat_map(Map::iter) {

@@ -170,6 +170,7 @@ impl Eviction<'_> {
     async fn take_from(&self, name: &str) -> Result<(), Status> {
         let resource = &self.budgets.resource;
         let call = Call {
+            verb: Str::default(),
             user: self.call.user.clone(),
             resource: resource.descriptor.group_resource(),
             version: self.budgets.kind.version.clone(),

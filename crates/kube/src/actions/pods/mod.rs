@@ -31,6 +31,7 @@ impl Deed {
         let info = &request.info;
         let named = if info.name.is_empty() { object.str_at(&["metadata", "name"]).into() } else { info.name.clone() };
         let call = Call {
+            verb: info.verb.clone(),
             user: request.user.clone(),
             resource: pods.descriptor.group_resource(),
             version: info.version.clone(),

@@ -2,9 +2,9 @@
 //! conditions through /approval, signers the certificate through /status.
 
 use crate::strategies::Kind;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Value};
 use kubelith_registry::{Call, Part};
+use kubelith_validation::Env;
 
 pub const SIGNING_REQUEST: Kind = Kind {
     prepare_for_create,
@@ -17,7 +17,7 @@ pub const SIGNING_REQUEST: Kind = Kind {
     ..Kind::PLAIN
 };
 
-fn prepare_for_create(call: &Call, request: &mut Value) {
+fn prepare_for_create(_env: &Env, call: &Call, request: &mut Value) {
     let user = &call.user;
     let spec = request.make_object().entry_or_null("spec").make_object();
     for key in ["username", "uid", "groups", "extra"] {
@@ -39,7 +39,7 @@ fn prepare_for_create(call: &Call, request: &mut Value) {
     request.make_object().remove("status");
 }
 
-fn prepare_for_update(_call: &Call, part: Part<'_>, request: &mut Value, old: &Value) {
+fn prepare_for_update(env: &Env, _call: &Call, part: Part<'_>, request: &mut Value, old: &Value) {
     request.copy_at(&["spec"], old);
     match part {
         Part::Main => request.copy_at(&["status"], old),
@@ -47,10 +47,10 @@ fn prepare_for_update(_call: &Call, part: Part<'_>, request: &mut Value, old: &V
             for kind in ["Approved", "Denied"] {
                 keep_conditions(request, old, kind);
             }
-            fill_times(request, old);
+            fill_times(env, request, old);
         }
         Part::Other(_) => {
-            fill_times(request, old);
+            fill_times(env, request, old);
             let conditions = request.at(&["status", "conditions"]).cloned();
             request.copy_at(&["status"], old);
             request.put_at(&["status", "conditions"], conditions);
@@ -73,8 +73,8 @@ fn keep_conditions(request: &mut Value, old: &Value, kind: &str) {
 }
 
 /// Times that the client left out are now, or those of the same condition in the same state.
-fn fill_times(request: &mut Value, old: &Value) {
-    let now = SystemClock.now().rfc3339();
+fn fill_times(env: &Env, request: &mut Value, old: &Value) {
+    let now = env.now().rfc3339();
     let Some(list) = request.at_mut(&["status", "conditions"]).and_then(Value::as_array_mut) else { return };
     for condition in list {
         let is_set = |c: &Value, key: &str| c.get(key).is_some_and(|time| !time.is_null());
@@ -112,7 +112,7 @@ mod tests {
         let mut new = parse(
             r#"{"status":{"conditions":[{"type":"Approved","status":"True"},{"type":"Failed","status":"True"}]}}"#,
         );
-        fill_times(&mut new, &old);
+        fill_times(&Env::default(), &mut new, &old);
         let conditions = conditions(&new);
         assert_eq!(conditions[0].str_at(&["lastTransitionTime"]), "2020-01-01T00:00:00Z");
         assert!(!conditions[0].str_at(&["lastUpdateTime"]).is_empty());

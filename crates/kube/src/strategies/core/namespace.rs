@@ -4,6 +4,7 @@ use crate::strategies::Kind;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_registry::{Call, DeleteOptions, DeleteStep, Part, Propagation};
+use kubelith_validation::Env;
 
 /// The finalizer of the namespace controller.
 const KUBERNETES: &str = "kubernetes";
@@ -28,7 +29,7 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     list.iter().filter_map(Value::as_str)
 }
 
-fn prepare_for_create(_call: &Call, object: &mut Value) {
+fn prepare_for_create(_env: &Env, _call: &Call, object: &mut Value) {
     object.set_at(&["status"], Value::from([("phase", "Active")]));
     if !finalizers(object).any(|f| f == KUBERNETES) {
         let mut all: Vec<Str> = finalizers(object).map(Str::from).collect();
@@ -37,7 +38,7 @@ fn prepare_for_create(_call: &Call, object: &mut Value) {
     }
 }
 
-fn prepare_for_update(_call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
+fn prepare_for_update(_env: &Env, _call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
     match part {
         // Only /finalize writes spec.finalizers.
         Part::Main => object.copy_at(&["spec", "finalizers"], old),

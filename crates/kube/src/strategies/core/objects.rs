@@ -11,11 +11,11 @@ use kubelith_registry::{Call, GarbageCollection, Generation, Part};
 /// A node reports its status with its creation; afterwards only /status writes it.
 pub const NODE: Kind = Kind {
     keeps_status_on_create: true,
-    prepare_for_create: |_, node| {
+    prepare_for_create: |_, _, node| {
         node.remove_at(&["spec", "configSource"]);
         node.remove_at(&["status", "config"]);
     },
-    prepare_for_update: |_, part, node, old| match part {
+    prepare_for_update: |_, _, part, node, old| match part {
         Part::Status if old.at(&["status", "config"]).is_none() => drop(node.remove_at(&["status", "config"])),
         Part::Main if old.at(&["spec", "configSource"]).is_none() => drop(node.remove_at(&["spec", "configSource"])),
         _ => {}
@@ -26,7 +26,7 @@ pub const NODE: Kind = Kind {
 };
 
 pub const SECRET: Kind = Kind {
-    prepare_for_update: |_, _, secret, old| {
+    prepare_for_update: |_, _, _, secret, old| {
         if secret.str_at(&["type"]).is_empty()
             && let Some(kept) = old.get("type")
         {
@@ -40,8 +40,8 @@ pub const SECRET: Kind = Kind {
 
 pub const SERVICE_ACCOUNT: Kind = Kind {
     delete_returns_object: true,
-    prepare_for_create: |_, account| clean_secrets(account),
-    prepare_for_update: |_, _, account, _| clean_secrets(account),
+    prepare_for_create: |_, _, account| clean_secrets(account),
+    prepare_for_update: |_, _, _, account, _| clean_secrets(account),
     warnings_on_create: |_, account| mountable_secrets_warning(account),
     warnings_on_update: |_, _, account, old| {
         let known = old.meta().annotation(ENFORCE_MOUNTABLE_SECRETS).is_some();
@@ -56,7 +56,7 @@ pub const RESOURCE_QUOTA: Kind =
 /// One without a name gets one that nobody would guess.
 pub const LIMIT_RANGE: Kind = Kind {
     creates_on_update: true,
-    prepare_for_create: |_, range| {
+    prepare_for_create: |_, _, range| {
         if range.meta().name().is_empty() {
             range.meta_mut().set_name(&random::uid(random::random_bits));
         }

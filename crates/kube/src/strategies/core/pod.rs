@@ -7,8 +7,8 @@ use crate::strategies::{Kind, pod_warnings};
 use kubelith_meta::Value;
 use kubelith_meta::field::Path;
 use kubelith_meta::names::ip_warnings;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_registry::{Call, DeleteOptions, Generation, Part};
+use kubelith_validation::Env;
 
 pub const POD: Kind = Kind {
     generation: Generation::Spec,
@@ -35,9 +35,13 @@ pub const POD: Kind = Kind {
     ..Kind::PLAIN
 };
 
-fn prepare_for_create(call: &Call, pod: &mut Value) {
+fn prepare_for_create(env: &Env, call: &Call, pod: &mut Value) {
     let given = pod.str_at(&["status", "qosClass"]);
-    let class = if given.is_empty() { Value::from(kubelith_validation::qos_class(pod)) } else { Value::from(given) };
+    let class = if given.is_empty() {
+        Value::from(kubelith_validation::qos_class(&env.features, pod))
+    } else {
+        Value::from(given)
+    };
     let mut status = Value::from([("phase", Value::from("Pending")), ("qosClass", class)]);
     if pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
         let mut gated = Value::from([
@@ -46,11 +50,11 @@ fn prepare_for_create(call: &Call, pod: &mut Value) {
             ("reason", "SchedulingGated"),
             ("message", "Scheduling is blocked due to non-empty scheduling gates"),
         ]);
-        gated.set_at(&["lastTransitionTime"], SystemClock.now().rfc3339().into());
+        gated.set_at(&["lastTransitionTime"], env.now().rfc3339().into());
         status.set_at(&["conditions"], Value::Array(vec![gated]));
     }
     pod.set_at(&["status"], status);
-    pod_prepare::follow_labels(pod);
+    pod_prepare::follow_labels(env, pod);
     pod_prepare::read_app_armor(call, pod);
 }
 
@@ -75,11 +79,11 @@ fn mirror_service_account(pod: &mut Value) {
     }
 }
 
-fn prepare_for_update(_call: &Call, part: Part<'_>, pod: &mut Value, old: &Value) {
+fn prepare_for_update(env: &Env, _call: &Call, part: Part<'_>, pod: &mut Value, old: &Value) {
     match part {
         Part::Main => return,
         Part::Other("ephemeralcontainers") => return pod_parts::prepare_ephemeral_containers(pod, old),
-        Part::Other("resize") => return pod_parts::prepare_resize(pod, old),
+        Part::Other("resize") => return pod_parts::prepare_resize(env, pod, old),
         Part::Other(_) => return,
         Part::Status => {}
     }

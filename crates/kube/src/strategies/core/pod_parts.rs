@@ -1,6 +1,7 @@
 //! What a write to pods/ephemeralcontainers and pods/resize may change: these parts of the spec, and nothing else.
 
 use kubelith_meta::Value;
+use kubelith_validation::Env;
 
 pub fn prepare_ephemeral_containers(pod: &mut Value, old: &Value) {
     let added = pod.at(&["spec", "ephemeralContainers"]).cloned();
@@ -9,7 +10,7 @@ pub fn prepare_ephemeral_containers(pod: &mut Value, old: &Value) {
 }
 
 /// Containers that were added, removed, renamed or reordered are left for validation to refuse.
-pub fn prepare_resize(pod: &mut Value, old: &Value) {
+pub fn prepare_resize(env: &Env, pod: &mut Value, old: &Value) {
     let count = |pod: &Value, key: &str| containers(pod, key).len();
     if ["containers", "initContainers"].iter().any(|key| count(pod, key) != count(old, key)) {
         return;
@@ -17,7 +18,9 @@ pub fn prepare_resize(pod: &mut Value, old: &Value) {
     let resources = pod.at(&["spec", "resources"]).cloned();
     let [main, init] = ["containers", "initContainers"].map(|key| resized(containers(pod, key), containers(old, key)));
     keep_the_rest(pod, old);
-    pod.put_at(&["spec", "resources"], resources);
+    if env.features.pod_level_resize {
+        pod.put_at(&["spec", "resources"], resources);
+    }
     pod.put_at(&["spec", "containers"], main);
     pod.put_at(&["spec", "initContainers"], init);
 }
@@ -80,7 +83,7 @@ mod tests {
         want.set_at(&["spec", "ephemeralContainers"], parse(r#"[{"name":"e"}]"#));
         assert_eq!(new, want);
 
-        prepare_resize(&mut resized, &old);
+        prepare_resize(&Env::default(), &mut resized, &old);
         let mut want = old.clone();
         want.set_at(&["spec", "containers"], parse(r#"[{"name":"c","image":"i","resources":{"limits":{"cpu":"1"}}}]"#));
         assert_eq!(resized, want);
@@ -91,7 +94,7 @@ mod tests {
         let old = parse(r#"{"metadata":{},"spec":{"containers":[{"name":"c"}]}}"#);
         let mut renamed = parse(r#"{"metadata":{},"spec":{"containers":[{"name":"d"}]}}"#);
         let before = renamed.clone();
-        prepare_resize(&mut renamed, &old);
+        prepare_resize(&Env::default(), &mut renamed, &old);
         assert_eq!(renamed, before);
     }
 }

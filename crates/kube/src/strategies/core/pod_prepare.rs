@@ -2,13 +2,14 @@
 
 use kubelith_meta::{Value, members};
 use kubelith_registry::Call;
+use kubelith_validation::Env;
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// The longest path of a profile on a node.
 const PROFILE_MAX: usize = 4095;
 
 /// Affinity terms that name labels instead of their values select by the values that this pod has.
-pub fn follow_labels(pod: &mut Value) {
+pub fn follow_labels(env: &Env, pod: &mut Value) {
     let spec = pod.get("spec").unwrap_or(Value::NULL);
     members!(spec => affinity: "affinity", constraints: "topologySpreadConstraints");
     if affinity.is_null() && constraints.is_null() {
@@ -26,7 +27,8 @@ pub fn follow_labels(pod: &mut Value) {
             }
         }
     }
-    if let Some(spec) = pod.get_mut("spec") {
+    let follows = env.features.spread_labels && env.features.follows_spread_labels;
+    if let Some(spec) = pod.get_mut("spec").filter(|_| follows) {
         for constraint in list_mut(spec, "topologySpreadConstraints") {
             follow(constraint, &labels);
         }

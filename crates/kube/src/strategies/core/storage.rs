@@ -2,14 +2,14 @@
 
 use crate::strategies::{Kind, pod_warnings};
 use kubelith_meta::Value;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_registry::{Call, Part};
+use kubelith_validation::Env;
 
 pub const PERSISTENT_VOLUME: Kind = Kind {
     delete_returns_object: true,
-    prepare_for_create: |_, volume| {
+    prepare_for_create: |env, _, volume| {
         let mut status = Value::from([("phase", "Pending")]);
-        status.set_at(&["lastPhaseTransitionTime"], SystemClock.now().rfc3339().into());
+        status.set_at(&["lastPhaseTransitionTime"], env.now().rfc3339().into());
         volume.set_at(&["status"], status);
     },
     prepare_for_update: keep_transition_time,
@@ -21,8 +21,8 @@ pub const PERSISTENT_VOLUME: Kind = Kind {
 pub const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     delete_returns_object: true,
     complete_read: mirror_data_sources,
-    prepare_for_create: |_, claim| normalize_data_sources(claim, None),
-    prepare_for_update: |_, part, claim, old| {
+    prepare_for_create: |_, _, claim| normalize_data_sources(claim, None),
+    prepare_for_update: |_, _, part, claim, old| {
         if part == Part::Main {
             normalize_data_sources(claim, Some(old));
         }
@@ -37,7 +37,7 @@ const DATA_SOURCE: [&str; 2] = ["spec", "dataSource"];
 const DATA_SOURCE_REF: [&str; 2] = ["spec", "dataSourceRef"];
 
 /// The time of the last change of phase is the server's to keep, unless the client knows better.
-fn keep_transition_time(_: &Call, part: Part<'_>, volume: &mut Value, old: &Value) {
+fn keep_transition_time(env: &Env, _: &Call, part: Part<'_>, volume: &mut Value, old: &Value) {
     if part != Part::Status {
         return;
     }
@@ -48,7 +48,7 @@ fn keep_transition_time(_: &Call, part: Part<'_>, volume: &mut Value, old: &Valu
             volume.set_at(&TRANSITION, kept.clone());
         }
     } else if !same_phase && (given.is_none() || given == old.at(&TRANSITION)) {
-        volume.set_at(&TRANSITION, SystemClock.now().rfc3339().into());
+        volume.set_at(&TRANSITION, env.now().rfc3339().into());
     }
 }
 

@@ -12,6 +12,14 @@ pub const FLAGS: &[Flag] = &[
          command line win.",
     ),
     flag(
+        "controllers",
+        List,
+        "",
+        "Controllers of kube-controller-manager to run in this process: '*' for all that there are, 'foo' for the one \
+         named so, '-foo' for all but that, '-*' for none. If not given, all with a store in memory or embedded, and \
+         none with --etcd-servers. Only the holder of the Lease kube-system/kube-controller-manager acts.",
+    ),
+    flag(
         "data-dir",
         Text,
         "kubelith-data",

@@ -25,6 +25,12 @@ pub const FLAGS: &[Flag] = &[
         "Requests at once that an HTTP/2 client may send by one connection; 0 is the default of 100.",
     ),
     flag(
+        "park-idle-connections",
+        Bool,
+        "true",
+        "Free the protocol state of connections that are idle until they are used again.",
+    ),
+    flag(
         "permit-address-sharing",
         Bool,
         "",

@@ -1,5 +1,6 @@
 //! Annotations of pods that mean something to the server, some of which are older ways to say what a field says.
 
+use crate::Env;
 use crate::common::{Fields, descending_path, member};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
@@ -12,7 +13,7 @@ const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
 /// Those of a pod or a template with this spec.
-pub fn check(metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check(env: &Env, metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let annotations = member(metadata, "annotations");
     if let Some(value) = annotations.get(MIRROR).and_then(Value::as_str)
         && spec.text("nodeName").is_empty()
@@ -20,7 +21,7 @@ pub fn check(metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut Error
         let detail = "must set spec.nodeName if mirror pod annotation is set";
         errors.push(Error::invalid(&path.key(MIRROR), value, detail));
     }
-    if let Some(cost) = annotations.get(DELETION_COST).and_then(Value::as_str) {
+    if let Some(cost) = annotations.get(DELETION_COST).and_then(Value::as_str).filter(|_| env.features.deletion_cost) {
         // A number as people write it: no plus, no zeros in front.
         let is_right = cost.parse::<i32>().is_ok_and(|n| n.to_string() == cost);
         if !is_right {
@@ -28,7 +29,8 @@ pub fn check(metadata: &Value, spec: &Value, path: &Path<'_>, errors: &mut Error
         }
     }
     let all = || annotations.as_object().into_iter().flat_map(|m| m.iter());
-    for (key, value) in all().filter(|(key, _)| *key == SECCOMP_OF_POD || key.starts_with(SECCOMP_OF_CONTAINER)) {
+    let of_pod = all().filter(|(key, _)| *key == SECCOMP_OF_POD);
+    for (key, value) in of_pod.chain(all().filter(|(key, _)| key.starts_with(SECCOMP_OF_CONTAINER))) {
         check_seccomp(value.as_str().unwrap_or_default(), &path.child(key), errors);
     }
     for (key, value) in all() {

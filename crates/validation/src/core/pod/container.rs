@@ -1,9 +1,9 @@
 //! Containers of all three kinds.
 
 use super::{handler, mounts, resources, security, variables};
-use crate::Seen;
 use crate::common::{Fields, dns_label, invalid_all, one_of, port, supported};
 use crate::core::endpoints::PROTOCOLS;
+use crate::{Env, Seen};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::is_port_name;
 use kubelith_meta::{Value, members};
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 /// What the containers of a pod share.
 pub struct Pod<'a> {
+    pub env: &'a Env,
     pub spec: &'a Value,
     /// Volumes that are all right, by name.
     pub volumes: &'a [(&'a str, &'a Value)],
@@ -21,8 +22,9 @@ pub struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    pub fn new(spec: &'a Value, volumes: &'a [(&'a str, &'a Value)]) -> Pod<'a> {
+    pub fn new(env: &'a Env, spec: &'a Value, volumes: &'a [(&'a str, &'a Value)]) -> Pod<'a> {
         Pod {
+            env,
             spec,
             volumes,
             claims: spec.list("resourceClaims").iter().map(|c| c.text("name")).collect(),
@@ -46,7 +48,12 @@ pub fn check_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorList) 
         }
         handler::check_lifecycle(container, pod, &path, errors);
         handler::check_probes(container, pod, &path, errors);
-        check_restart_policy(container, &path, errors);
+        if pod.env.features.restart_rules {
+            check_restart_policy(pod.env, container, &path, errors);
+        } else if container.has("restartPolicy") {
+            let detail = "may not be set for non-init containers";
+            errors.push(Error::forbidden(&path.child("restartPolicy"), detail));
+        }
     }
     check_host_ports(containers, path, errors);
 }
@@ -61,7 +68,7 @@ pub fn check_init_containers(pod: &Pod<'_>, path: &Path<'_>, errors: &mut ErrorL
         let item = path.index(i);
         check_common(container, pod, &item, errors);
         let is_sidecar = container.text("restartPolicy") == "Always";
-        check_init_restart_policy(container, &item, errors);
+        check_init_restart_policy(pod.env, container, &item, errors);
         let name = container.text("name");
         if names.contains(name) {
             errors.push(Error::duplicate(&item.child("name"), name));
@@ -164,7 +171,7 @@ fn check_common(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut 
     let policies = ["File", "FallbackToLogsOnError"];
     one_of(message_policy.or_empty(), &policies, &path.child("terminationMessagePolicy"), errors);
     check_ports(ports.items(), &path.child("ports"), errors);
-    variables::check(env.items(), path, errors);
+    variables::check(pod.env, env.items(), path, errors);
     variables::check_sources(env_from.items(), &path.child("envFrom"), errors);
     mounts::check(container, pod.volumes, path, errors);
     let policies = ["Always", "IfNotPresent", "Never"];
@@ -174,7 +181,7 @@ fn check_common(container: &Value, pod: &Pod<'_>, path: &Path<'_>, errors: &mut 
     }
     check_resize_policy(resize_policy.items(), pod, &path.child("resizePolicy"), errors);
     if let Some(context) = context.set() {
-        security::check_container(context, pod.host_users, &path.child("securityContext"), errors);
+        security::check_container(pod.env, context, pod.host_users, &path.child("securityContext"), errors);
     }
 }
 
@@ -236,15 +243,24 @@ fn check_resize_policy(policies: &[Value], pod: &Pod<'_>, path: &Path<'_>, error
 
 const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
-fn check_init_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    if container.has("restartPolicy") {
-        check_restart_policy(container, path, errors);
-    } else if !container.list("restartPolicyRules").is_empty() {
-        errors.push(Error::required(&path.child("restartPolicy"), RULES_NEED_POLICY));
+fn check_init_restart_policy(env: &Env, container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let has_rules = !container.list("restartPolicyRules").is_empty();
+    match container.some("restartPolicy").and_then(Value::as_str) {
+        None if has_rules => errors.push(Error::required(&path.child("restartPolicy"), RULES_NEED_POLICY)),
+        None => {}
+        Some(policy) if !env.features.restart_rules => {
+            supported(policy, &["Always"], &path.child("restartPolicy"), errors);
+        }
+        Some("Always") if !env.features.restarts_all_containers && has_rules => {
+            let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+            errors.push(Error::forbidden(&path.child("restartPolicyRules"), detail));
+        }
+        Some("Always") if !env.features.restarts_all_containers => {}
+        Some(_) => check_restart_policy(env, container, path, errors),
     }
 }
 
-fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_restart_policy(env: &Env, container: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     members!(container => policy: "restartPolicy", rules: "restartPolicyRules");
     let rules = rules.items();
     let policy_path = path.child("restartPolicy");
@@ -258,7 +274,11 @@ fn check_restart_policy(container: &Value, path: &Path<'_>, errors: &mut ErrorLi
     }
     for (i, rule) in rules.iter().enumerate() {
         let path = path.item("restartPolicyRules", i);
-        supported(rule.text("action"), &["Restart", "RestartAllContainers"], &path.child("action"), errors);
+        let actions: &[&str] = match env.features.restarts_all_containers {
+            true => &["Restart", "RestartAllContainers"],
+            false => &["Restart"],
+        };
+        supported(rule.text("action"), actions, &path.child("action"), errors);
         let Some(codes) = rule.some("exitCodes") else {
             errors.push(Error::required(&path.child("exitCodes"), "must be specified"));
             continue;

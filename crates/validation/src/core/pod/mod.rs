@@ -4,6 +4,7 @@ pub mod annotations;
 mod container;
 mod handler;
 mod mounts;
+mod projected;
 mod qos;
 mod resources;
 mod scheduling;
@@ -19,13 +20,14 @@ pub use scheduling::{node_selector, taint_effect, tolerations};
 pub use update::POD;
 pub use volumes::PodName;
 
+use crate::Env;
 use crate::common::{
     Fields, dns_label, dns_subdomain, invalid_all, member, name_full, no_backsteps, qualified_name, supported,
 };
 use crate::scheduling::preemption_policy;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
-    IpRules, is_dns1123_subdomain_with_underscore, name_is_dns_subdomain, range_message, validate_ip_of_legacy_field,
+    is_dns1123_subdomain_with_underscore, name_is_dns_subdomain, range_message, validate_ip_of_legacy_field,
 };
 use kubelith_meta::selector::validate_labels;
 use kubelith_meta::{Value, members};
@@ -42,7 +44,7 @@ const MAX_SEARCHES: usize = 32;
 const MAX_SEARCH_CHARACTERS: usize = 2048;
 
 /// The spec of a pod, or in the template of one.
-pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn spec(env: &Env, spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, errors: &mut ErrorList) {
     members!(spec =>
         affinity: "affinity",
         dns_config: "dnsConfig",
@@ -58,6 +60,7 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
         readiness_gates: "readinessGates",
         resource_claims: "resourceClaims",
         restart_policy: "restartPolicy",
+        scheduling_group: "schedulingGroup",
         security_context: "securityContext",
         spread: "topologySpreadConstraints",
         tolerations: "tolerations",
@@ -68,11 +71,11 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
     }
     let volumes = volumes::check(volumes.items(), name, owner, &path.child("volumes"), errors);
     resources::check_pod_claims(resource_claims.items(), &path.child("resourceClaims"), errors);
-    let pod = container::Pod::new(spec, &volumes);
+    let pod = container::Pod::new(env, spec, &volumes);
     container::check_containers(&pod, &path.child("containers"), errors);
     container::check_init_containers(&pod, &path.child("initContainers"), errors);
     container::check_ephemeral_containers(&pod, &path.child("ephemeralContainers"), errors);
-    if let Some(resources) = pod_resources.set() {
+    if let Some(resources) = pod_resources.set().filter(|_| env.features.pod_level_resources) {
         resources::check_pod(resources, spec, &path.child("resources"), errors);
     }
     if host_network.is_true() {
@@ -86,28 +89,35 @@ pub fn spec(spec: &Value, name: PodName<'_>, owner: Owner, path: &Path<'_>, erro
         errors.extend(validate_labels(labels, &path.child("nodeSelector")));
     }
     if let Some(context) = security_context.set() {
-        security::check_pod(context, spec, &path.child("securityContext"), errors);
+        security::check_pod(env, context, spec, &path.child("securityContext"), errors);
     }
     if let Some(affinity) = affinity.set() {
         scheduling::check_affinity(affinity, &path.child("affinity"), errors);
     }
-    check_dns(dns_policy.or_empty(), dns_config.set(), &path.child("dnsConfig"), errors);
+    check_dns(env, dns_policy.or_empty(), dns_config.set(), &path.child("dnsConfig"), errors);
     for (i, gate) in readiness_gates.items().iter().enumerate() {
         let path = path.item("readinessGates", i);
         qualified_name(gate.text("conditionType"), &path.child("conditionType"), errors);
     }
     check_scheduling_gates(gates.items(), path, errors);
-    scheduling::check_spread(spread.items(), &path.child("topologySpreadConstraints"), errors);
-    windows::check_host_process(spec, path, errors);
+    scheduling::check_spread(env, spread.items(), &path.child("topologySpreadConstraints"), errors);
+    windows::check_host_process(env, spec, path, errors);
     if !host_users.is_null() {
-        security::check_host_users(spec, path, errors);
+        security::check_host_users(env, spec, path, errors);
     }
     check_names(spec, path, errors);
-    scheduling::tolerations(tolerations.items(), &path.child("tolerations"), errors);
-    check_host_aliases(host_aliases.items(), path, errors);
+    scheduling::tolerations(env, tolerations.items(), &path.child("tolerations"), errors);
+    check_host_aliases(env, host_aliases.items(), path, errors);
     check_classes(spec, path, errors);
     if let Some(os) = os.set() {
         check_os(os, spec, path, errors);
+    }
+    if let Some(group) = scheduling_group.set() {
+        let path = path.children(&["schedulingGroup", "podGroupName"]);
+        match group.some("podGroupName").and_then(Value::as_str) {
+            Some(name) => name_full(name_is_dns_subdomain, name, &path, errors),
+            None => errors.push(Error::invalid(&path, Value::Null, "must specify one of: `podGroupName`")),
+        }
     }
     variables::check_files(spec, path, errors);
 }
@@ -126,7 +136,7 @@ fn check_host_network(spec: &Value, owner: Owner, path: &Path<'_>, errors: &mut 
     }
 }
 
-fn check_dns(policy: &str, config: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_dns(env: &Env, policy: &str, config: Option<&Value>, path: &Path<'_>, errors: &mut ErrorList) {
     if policy == "None" {
         let Some(config) = config else {
             return errors.push(Error::required(path, "must provide `dnsConfig` when `dnsPolicy` is None"));
@@ -143,7 +153,7 @@ fn check_dns(policy: &str, config: Option<&Value>, path: &Path<'_>, errors: &mut
         errors.push(Error::invalid(&path.child("nameservers"), member(config, "nameservers"), detail));
     }
     for (i, server) in servers.into_iter().enumerate() {
-        errors.extend(validate_ip_of_legacy_field(server, IpRules::Strict, &[], &path.item("nameservers", i)));
+        errors.extend(validate_ip_of_legacy_field(server, env.ip_rules(), &[], &path.item("nameservers", i)));
     }
     let searches = config.texts("searches");
     let shown = member(config, "searches");
@@ -217,10 +227,10 @@ fn check_names(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn check_host_aliases(aliases: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+fn check_host_aliases(env: &Env, aliases: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     for (i, alias) in aliases.iter().enumerate() {
         let path = path.item("hostAliases", i);
-        errors.extend(validate_ip_of_legacy_field(alias.text("ip"), IpRules::Strict, &[], &path.child("ip")));
+        errors.extend(validate_ip_of_legacy_field(alias.text("ip"), env.ip_rules(), &[], &path.child("ip")));
         for (j, hostname) in alias.texts("hostnames").into_iter().enumerate() {
             dns_subdomain(hostname, &path.item("hostnames", j), errors);
         }

@@ -1,13 +1,14 @@
 //! Guaranteed, Burstable or BestEffort.
 
+use crate::Features;
 use crate::common::{Fields, member, plain_milli};
 use kubelith_meta::quantity::{Format, Quantity};
 use kubelith_meta::{Map, Value};
 
 /// From what the containers, or the pod as a whole, request and are limited to.
-pub fn qos_class(pod: &Value) -> &'static str {
+pub fn qos_class(features: &Features, pod: &Value) -> &'static str {
     let spec = member(pod, "spec");
-    let whole = spec.some("resources");
+    let whole = spec.some("resources").filter(|_| features.pod_level_resources);
     let containers = ["containers", "initContainers"].map(|key| if whole.is_none() { spec.list(key) } else { &[] });
     let each = containers.into_iter().flatten().map(|container| member(container, "resources"));
     let mut requests = Compute::default();
@@ -131,7 +132,11 @@ mod tests {
             ),
         ];
         for (spec, want) in cases {
-            assert_eq!(qos_class(&value(&format!(r#"{{"spec":{spec}}}"#))), want, "{spec}");
+            assert_eq!(
+                qos_class(&crate::Env::default().features, &value(&format!(r#"{{"spec":{spec}}}"#))),
+                want,
+                "{spec}"
+            );
         }
     }
 }

@@ -78,7 +78,7 @@ fn check_pages(size: &str, value: &Value, path: &Path<'_>, errors: &mut ErrorLis
     let Ok(page) = Quantity::parse(size) else { return };
     let amount = quantity(value).map_or(0, |q| q.value());
     if page.value() > 0 && amount % page.value() != 0 {
-        let detail = format!("{} is not positive integer multiple of {}", quantity_text(value), page.canonical());
+        let detail = format!("{} is not positive integer multiple of hugepages-{size}", quantity_text(value));
         errors.push(Error::invalid(path, quantity_text(value), detail));
     }
 }

@@ -1,5 +1,6 @@
 //! Which nodes a pod wants, bears and spreads over.
 
+use crate::Env;
 use crate::common::{Fields, invalid_all, label_selector, name_full, positive, supported};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{is_label_value, name_is_dns_label, name_is_dns_subdomain};
@@ -170,7 +171,7 @@ fn check_label_keys(term: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-pub fn check_spread(constraints: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_spread(env: &Env, constraints: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     for (i, constraint) in constraints.iter().enumerate() {
         let path = path.index(i);
         positive(constraint.number("maxSkew"), &path.child("maxSkew"), errors);
@@ -197,12 +198,40 @@ pub fn check_spread(constraints: &[Value], path: &Path<'_>, errors: &mut ErrorLi
                 supported(policy, &["Honor", "Ignore"], &path.child(key), errors);
             }
         }
-        check_label_keys(constraint, &path, errors);
+        if env.features.spread_labels && env.features.follows_spread_labels {
+            check_label_keys(constraint, &path, errors);
+        } else {
+            check_spread_keys(constraint, &path.child("matchLabelKeys"), errors);
+        }
         label_selector(constraint.get("labelSelector"), &path.child("labelSelector"), errors);
     }
 }
 
-pub fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+/// Keys whose values the selector of a constraint does not get from the pod, so that it may not name them itself.
+fn check_spread_keys(constraint: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    let keys = constraint.texts("matchLabelKeys");
+    if keys.is_empty() {
+        return;
+    }
+    let Some(selector) = constraint.some("labelSelector") else {
+        errors.push(Error::forbidden(path, "must not be specified when labelSelector is not set"));
+        for (i, key) in keys.into_iter().enumerate() {
+            errors.extend(validate_label_name(key, &path.index(i)));
+        }
+        return;
+    };
+    let expressions = selector.list("matchExpressions").iter().map(|expression| expression.text("key"));
+    let known: Vec<&str> = selector.entries("matchLabels").map(|(key, _)| key).chain(expressions).collect();
+    for (i, key) in keys.into_iter().enumerate() {
+        errors.extend(validate_label_name(key, &path.index(i)));
+        if known.contains(&key) {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.push(Error::invalid(&path.index(i), key, detail));
+        }
+    }
+}
+
+pub fn tolerations(env: &Env, tolerations: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     for (i, toleration) in tolerations.iter().enumerate() {
         let path = path.index(i);
         members!(toleration =>
@@ -237,7 +266,8 @@ pub fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut ErrorLis
                 errors.push(Error::invalid(&operator_path, value, detail));
             }
             "Exists" => {}
-            // Comparing is behind a gate that is off; the message knows of it all the same.
+            "Lt" | "Gt" if env.features.comparing_tolerations => check_number(value, &path.child("value"), errors),
+            // The message knows of operators that are off.
             "Lt" | "Gt" => {
                 let known = ["Equal", "Exists", "Lt", "Gt"];
                 errors.push(Error::not_supported(&operator_path, BadValue::json(operator), known));
@@ -247,6 +277,22 @@ pub fn tolerations(tolerations: &[Value], path: &Path<'_>, errors: &mut ErrorLis
         if !effect.is_empty() {
             taint_effect(effect, &path.child("effect"), errors);
         }
+    }
+}
+
+/// A number as people write it, to compare with.
+fn check_number(value: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if value.is_empty() {
+        errors.push(Error::invalid(path, value, "must be non-empty"));
+    } else if !is_plain || (digits.starts_with('0') && value != "0") {
+        errors.push(Error::invalid(path, value, "must be a valid decimal integer in canonical form"));
+    }
+    if value.parse::<i64>().is_err() {
+        let why = if is_plain { "value out of range" } else { "invalid syntax" };
+        let detail = format!("strconv.ParseInt: parsing {}: {why}", kubelith_meta::text::quote(value));
+        errors.push(Error::invalid(path, value, detail));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who pods and containers run as, and what they may do.
 
 use super::windows;
-use crate::capabilities;
+use crate::Env;
 use crate::common::{Fields, descending_path, supported};
 use crate::internal;
 use kubelith_meta::Value;
@@ -10,6 +10,19 @@ use kubelith_meta::names::is_user_or_group_id;
 
 const MAX_PROFILE_PATH: usize = 4095;
 const MAX_SYSCTL: usize = 253;
+/// Settings of the kernel that each IPC namespace has its own of.
+const OF_IPC: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.shm",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.msg",
+];
 
 fn check_id(context: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
     if let Some(id) = context.int(key) {
@@ -17,7 +30,7 @@ fn check_id(context: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList)
     }
 }
 
-pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_pod(env: &Env, context: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
         check_id(context, key, path, errors);
     }
@@ -36,9 +49,12 @@ pub fn check_pod(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut Er
     check_seccomp(context, path, errors);
     windows::check_options(context, path, errors);
     check_apparmor(context, path, errors);
-    // MountOption belongs to a feature that is off.
+    let of_selinux: &[&str] = match env.features.any_selinux_policy {
+        true => &["MountOption", "Recursive"],
+        false => &["Recursive"],
+    };
     let policies: [(&str, &[&str]); 2] =
-        [("supplementalGroupsPolicy", &["Merge", "Strict"]), ("seLinuxChangePolicy", &["Recursive"])];
+        [("supplementalGroupsPolicy", &["Merge", "Strict"]), ("seLinuxChangePolicy", of_selinux)];
     for (key, known) in policies {
         if let Some(policy) = context.some(key).and_then(Value::as_str) {
             supported(policy, known, &path.child(key), errors);
@@ -60,15 +76,30 @@ fn check_sysctls(context: &Value, spec: &Value, path: &Path<'_>, errors: &mut Er
         } else if seen.contains(&name) {
             errors.push(Error::duplicate(&path, name));
         }
-        let dotted = name.replace('/', ".");
-        let is_ipc =
-            ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|p| dotted.starts_with(p)) || dotted == "kernel.sem";
+        let dotted = dotted(name);
+        let is_ipc = OF_IPC.contains(&dotted.as_str()) || dotted.starts_with("fs.mqueue.");
         if dotted.starts_with("net.") && spec.flag("hostNetwork") {
             errors.push(Error::invalid(&path, name, "may not be specified when 'hostNetwork' is true"));
         } else if is_ipc && spec.flag("hostIPC") {
             errors.push(Error::invalid(&path, name, "may not be specified when 'hostIPC' is true"));
         }
         seen.push(name);
+    }
+}
+
+/// With dots between its parts: one that is written with slashes has dots within parts.
+fn dotted(name: &str) -> String {
+    let plain = name.split('*').next().unwrap_or_default();
+    match plain.find(['.', '/']).map(|i| plain.as_bytes()[i]) {
+        Some(b'/') => {
+            let swap = |c| match c {
+                '.' => '/',
+                '/' => '.',
+                other => other,
+            };
+            plain.chars().map(swap).collect()
+        }
+        _ => plain.to_owned(),
     }
 }
 
@@ -143,8 +174,8 @@ fn check_apparmor(context: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     }
 }
 
-pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
-    if context.flag("privileged") && !capabilities::privileged() {
+pub fn check_container(env: &Env, context: &Value, host_users: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    if context.flag("privileged") && !env.allow_privileged {
         errors.push(Error::forbidden(&path.child("privileged"), "disallowed by cluster policy"));
     }
     for key in ["runAsUser", "runAsGroup"] {
@@ -175,12 +206,13 @@ pub fn check_container(context: &Value, host_users: bool, path: &Path<'_>, error
     check_apparmor(context, path, errors);
 }
 
-pub fn check_host_users(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_host_users(env: &Env, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if spec.get("hostUsers").and_then(Value::as_bool) != Some(false) {
         return;
     }
     for (key, name) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-        if spec.flag(key) {
+        let is_fine = key == "hostNetwork" && env.features.host_network_of_user_namespaces;
+        if spec.flag(key) && !is_fine {
             errors.push(Error::forbidden(&path.child(name), "when `hostUsers` is false"));
         }
     }

@@ -1,5 +1,6 @@
 //! Environment variables and what they are taken from; also fields and resources that volumes show.
 
+use crate::Env;
 use crate::common::{Fields, dns_label, invalid_all, name_full, no_backsteps, qualified_name, quantity_text};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, is_config_map_key, is_relaxed_env_var_name, name_is_dns_subdomain};
@@ -27,7 +28,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-pub fn check(variables: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check(env: &Env, variables: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
     for (i, variable) in variables.iter().enumerate() {
         let path = path.item("env", i);
         members!(variable => name: "name", value: "value", source: "valueFrom");
@@ -38,7 +39,7 @@ pub fn check(variables: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
             invalid_all(is_relaxed_env_var_name(name), &path.child("name"), name, errors);
         }
         if let Some(source) = source.set() {
-            check_source(source, value.or_empty(), &path.child("valueFrom"), errors);
+            check_source(env, source, value.or_empty(), &path.child("valueFrom"), errors);
         }
     }
 }
@@ -70,7 +71,7 @@ pub fn check_sources(sources: &[Value], list: &Path<'_>, errors: &mut ErrorList)
     }
 }
 
-fn check_source(source: &Value, value: &str, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_source(env: &Env, source: &Value, value: &str, path: &Path<'_>, errors: &mut ErrorList) {
     let mut count = 0;
     for key in ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"] {
         let Some(reference) = source.some(key) else { continue };
@@ -102,8 +103,12 @@ fn check_source(source: &Value, value: &str, path: &Path<'_>, errors: &mut Error
         }
     }
     if count == 0 {
-        let detail =
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+        let detail = match env.features.environment_files {
+            true => {
+                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+            }
+            false => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+        };
         errors.push(Error::invalid(path, "", detail));
     } else if !value.is_empty() {
         errors.push(Error::invalid(path, "", "may not be specified when `value` is not empty"));

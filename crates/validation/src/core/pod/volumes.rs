@@ -1,13 +1,13 @@
 //! Volumes of pods, and the sources that persistent volumes share with them.
 
+use super::projected;
 use super::variables::{FIELDS_OF_VOLUMES, Holder, field_reference, resource_reference};
 use super::{Owner, host_path};
 use crate::common::{
-    Fields, descending_path, dns_label, invalid_all, label_selector, member, name_full, no_backsteps, one_of, quantity,
-    supported, unreserved_path,
+    Fields, descending_path, dns_label, invalid_all, member, name_full, no_backsteps, one_of, quantity, supported,
+    unreserved_path,
 };
 use crate::core::volume::check_claim_template;
-use crate::internal;
 use crate::storage::driver_name;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_subdomain, name_is_dns_subdomain, range_message};
@@ -20,7 +20,7 @@ pub struct PodName<'a>(pub &'a str);
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 const ONE: &str = "may not specify more than 1 volume type";
-const DUPLICATE: &str = "conflicting duplicate paths";
+pub const DUPLICATE: &str = "conflicting duplicate paths";
 
 /// Checks all volumes; those that are right come back by name.
 pub fn check<'a>(
@@ -334,10 +334,14 @@ fn check_projections(volume: &Value, path: &Path<'_>, errors: &mut ErrorList) {
         }
         if let Some(bundle) = source.some("clusterTrustBundle") {
             count += 1;
-            check_bundle(bundle, &at.child("clusterTrustBundle"), errors);
+            projected::check_bundle(bundle, &at.child("clusterTrustBundle"), errors);
             if !paths.insert(bundle.text("path")) {
                 errors.push(Error::invalid(path, bundle.text("path"), DUPLICATE));
             }
+        }
+        if let Some(certificate) = source.some("podCertificate") {
+            count += 1;
+            projected::check_certificate(certificate, &mut paths, &at.child("podCertificate"), path, errors);
         }
         if count > 1 {
             errors.push(Error::forbidden(&at, "may not specify more than 1 volume type per source"));
@@ -359,41 +363,6 @@ fn check_token(token: &Value, at: &Path<'_>, volume: &Path<'_>, errors: &mut Err
     } else {
         unreserved_path(token.text("path"), &volume.child("path"), errors);
     }
-}
-
-fn check_bundle(bundle: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    match (bundle.has("name"), bundle.has("signerName")) {
-        (true, true) => {
-            errors.push(Error::invalid(
-                path,
-                internal::shown("*ClusterTrustBundleProjection", Some(bundle)),
-                "only one of name and signerName may be used",
-            ));
-        }
-        (true, false) => {
-            let name = bundle.text("name");
-            if name.is_empty() {
-                errors.push(Error::required(&path.child("name"), "must be a valid object name"));
-            }
-            let plain = name.rsplit(':').next().unwrap_or_default();
-            let messages = is_dns1123_subdomain(plain).into_iter();
-            let messages = messages.map(|m| format!("not a valid clustertrustbundlename: {m}"));
-            invalid_all(messages.collect(), &path.child("name"), name, errors);
-            if let Some(selector) = bundle.some("labelSelector") {
-                let detail = "labelSelector must be unset if name is specified";
-                errors.push(Error::invalid(&path.child("labelSelector"), selector, detail));
-            }
-        }
-        (false, true) => {
-            if bundle.text("signerName").is_empty() {
-                errors.push(Error::required(&path.child("signerName"), "must be a valid signer name"));
-            }
-            label_selector(bundle.get("labelSelector"), &path.child("labelSelector"), errors);
-        }
-        (false, false) => errors.push(Error::required(path, "either name or signerName must be specified")),
-    }
-    required(bundle, &["path"], path, errors);
-    unreserved_path(bundle.text("path"), &path.child("path"), errors);
 }
 
 fn check_ephemeral(source: &Value, name: &str, pod: PodName<'_>, path: &Path<'_>, errors: &mut ErrorList) {

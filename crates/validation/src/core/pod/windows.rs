@@ -1,6 +1,6 @@
 //! Pods of Windows nodes, and what an operating system rules out.
 
-use crate::capabilities;
+use crate::Env;
 use crate::common::{Fields, member};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -100,7 +100,7 @@ fn host_process(context: Option<&Value>) -> Option<bool> {
 }
 
 /// Containers of the host stand together, in its network.
-pub fn check_host_process(spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_host_process(env: &Env, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let of_pod = host_process(spec.get("securityContext"));
     let (mut all, mut of_host) = (0, 0);
     for list in LISTS {
@@ -129,7 +129,7 @@ pub fn check_host_process(spec: &Value, path: &Path<'_>, errors: &mut ErrorList)
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.push(Error::invalid(&path.child("hostNetwork"), false, detail));
     }
-    if !capabilities::privileged() {
+    if !env.allow_privileged {
         errors.push(Error::forbidden(path, "hostProcess containers are disallowed by cluster policy"));
     }
 }
@@ -262,7 +262,7 @@ mod tests {
         let yes = r#"{"windowsOptions":{"hostProcess":true}}"#;
         let spec = value(&format!(r#"{{"containers":[{{"securityContext":{yes}}},{{}}]}}"#));
         let mut errors = ErrorList::new();
-        check_host_process(&spec, &Path::new("spec"), &mut errors);
+        check_host_process(&Env::default(), &spec, &Path::new("spec"), &mut errors);
         let expected = [
             "spec: Invalid value: \"\": If pod contains any hostProcess containers then all containers must be HostProcess \
              containers",

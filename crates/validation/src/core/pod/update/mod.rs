@@ -8,18 +8,19 @@ use super::annotations::{self, APP_ARMOR, MIRROR};
 use super::{Owner, PodName, spec};
 use crate::common::{Fields, METADATA, SPEC, member, meta, meta_update};
 use crate::internal;
-use crate::{Request, Rules};
+use crate::{Env, Request, Rules};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{name_is_dns_subdomain, range_message};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::text::Quoted;
+use std::borrow::Cow;
 
-pub const POD: Rules = Rules { create: |_, pod| on_create(pod), update: on_update };
+pub const POD: Rules = Rules { create: |request, pod| on_create(request.env, pod), update: on_update };
 
-fn on_create(pod: &Value) -> ErrorList {
+fn on_create(env: &Env, pod: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
-    check_whole(pod, &mut errors);
+    check_whole(env, pod, &mut errors);
     let own = member(pod, "spec");
     if !own.list("ephemeralContainers").is_empty() {
         errors.push(Error::forbidden(&SPEC.child("ephemeralContainers"), "cannot be set on create"));
@@ -32,11 +33,11 @@ fn on_create(pod: &Value) -> ErrorList {
     errors
 }
 
-fn check_whole(pod: &Value, errors: &mut ErrorList) {
+fn check_whole(env: &Env, pod: &Value, errors: &mut ErrorList) {
     errors.extend(meta(pod, Namespacing::Required, name_is_dns_subdomain));
     let own = member(pod, "spec");
-    annotations::check(member(pod, "metadata"), own, &METADATA.child("annotations"), errors);
-    spec(own, PodName(pod.meta().name()), Owner::Pod, &SPEC, errors);
+    annotations::check(env, member(pod, "metadata"), own, &METADATA.child("annotations"), errors);
+    spec(env, own, PodName(pod.meta().name()), Owner::Pod, &SPEC, errors);
     if own.text("serviceAccountName").is_empty() {
         for (i, volume) in own.list("volumes").iter().enumerate() {
             for (j, source) in member(volume, "projected").list("sources").iter().enumerate() {
@@ -64,26 +65,39 @@ fn check_whole(pod: &Value, errors: &mut ErrorList) {
 
 fn on_update(request: Request<'_>, new: &Value, old: &Value) -> ErrorList {
     let mut errors = meta_update(new, old);
+    let env = &*in_use(request.env, member(old, "spec"));
     match request.subresource {
-        "" => check_update(new, old, &mut errors),
+        "" => check_update(env, new, old, &mut errors),
         "status" => {
-            check_annotations(new, old, &mut errors);
-            status::check(new, old, &mut errors);
+            check_annotations(env, new, old, &mut errors);
+            status::check(env, new, old, &mut errors);
         }
-        "ephemeralcontainers" => check_ephemeral(new, old, &mut errors),
-        "resize" => resize::check(new, old, &mut errors),
+        "ephemeralcontainers" => check_ephemeral(env, new, old, &mut errors),
+        "resize" => resize::check(env, new, old, &mut errors),
         _ => {}
     }
     errors
+}
+
+/// What a pod has got stays allowed, though the feature is off by now.
+fn in_use<'a>(env: &'a Env, before: &Value) -> Cow<'a, Env> {
+    let mut features = env.features;
+    let compares = |toleration: &Value| matches!(toleration.text("operator"), "Lt" | "Gt");
+    features.comparing_tolerations |= before.list("tolerations").iter().any(compares);
+    features.any_selinux_policy |= member(before, "securityContext").has("seLinuxChangePolicy");
+    features.host_network_of_user_namespaces |=
+        before.flag("hostNetwork") && before.get("hostUsers").and_then(Value::as_bool) == Some(false);
+    features.pod_level_resources |= before.has("resources");
+    if features == env.features { Cow::Borrowed(env) } else { Cow::Owned(Env { features, ..env.clone() }) }
 }
 
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
      `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
      tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-fn check_update(new: &Value, old: &Value, errors: &mut ErrorList) {
-    check_whole(new, errors);
-    check_annotations(new, old, errors);
+fn check_update(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
+    check_whole(env, new, errors);
+    check_annotations(env, new, old, errors);
     let (own, before) = (member(new, "spec"), member(old, "spec"));
     for list in ["containers", "initContainers"] {
         if own.list(list).len() != before.list(list).len() {
@@ -115,7 +129,7 @@ fn check_update(new: &Value, old: &Value, errors: &mut ErrorList) {
         }
         _ => {}
     }
-    check_tolerations(own, before, errors);
+    check_tolerations(env, own, before, errors);
     let known: Vec<&str> = before.list("schedulingGates").iter().map(|g| g.text("name")).collect();
     let gates = own.list("schedulingGates");
     for (i, gate) in gates.iter().enumerate() {
@@ -170,7 +184,7 @@ fn put(object: &mut Value, path: &[&str], value: Option<&Value>) {
 }
 
 /// What some annotations say was decided when the pod came.
-fn check_annotations(new: &Value, old: &Value, errors: &mut ErrorList) {
+fn check_annotations(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
     let path = Path::of(&["metadata", "annotations"]);
     let (own, before) =
         (member(member(new, "metadata"), "annotations"), member(member(old, "metadata"), "annotations"));
@@ -192,13 +206,13 @@ fn check_annotations(new: &Value, old: &Value, errors: &mut ErrorList) {
             forbid(key, "add");
         }
     }
-    annotations::check(member(new, "metadata"), member(new, "spec"), &path, errors);
+    annotations::check(env, member(new, "metadata"), member(new, "spec"), &path, errors);
 }
 
 /// Ephemeral containers only come.
-fn check_ephemeral(new: &Value, old: &Value, errors: &mut ErrorList) {
-    check_whole(new, errors);
-    check_annotations(new, old, errors);
+fn check_ephemeral(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
+    check_whole(env, new, errors);
+    check_annotations(env, new, old, errors);
     if old.meta().annotation(MIRROR).is_some() {
         *errors = Error::forbidden(&Path::new(""), "static pods do not support ephemeral containers").into();
         return;
@@ -223,7 +237,7 @@ fn check_ephemeral(new: &Value, old: &Value, errors: &mut ErrorList) {
 }
 
 /// Old tolerations stay, but for how long they hold.
-fn check_tolerations(own: &Value, before: &Value, errors: &mut ErrorList) {
+fn check_tolerations(env: &Env, own: &Value, before: &Value, errors: &mut ErrorList) {
     let path = SPEC.child("tolerations");
     let key = |t: &Value| ["key", "operator", "value", "effect"].map(|k| t.text(k).to_owned());
     let all: Vec<_> = own.list("tolerations").iter().map(key).collect();
@@ -232,5 +246,5 @@ fn check_tolerations(own: &Value, before: &Value, errors: &mut ErrorList) {
         errors.push(Error::forbidden(&path, detail));
         return;
     }
-    super::tolerations(own.list("tolerations"), &path, errors);
+    super::tolerations(env, own.list("tolerations"), &path, errors);
 }

@@ -1,6 +1,7 @@
 //! A resize changes how much processor and memory containers and the pod have, and nothing else.
 
 use super::{MIRROR, check_whole, put};
+use crate::Env;
 use crate::common::{Fields, SPEC, member};
 use crate::core::pod::qos_class;
 use crate::internal;
@@ -9,8 +10,8 @@ use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 
 const ONLY_COMPUTE: &str = "only cpu and memory resources are mutable";
 
-pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
-    check_whole(new, errors);
+pub fn check(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
+    check_whole(env, new, errors);
     let refused = |why: &str| ErrorList::from(Error::forbidden(&Path::new(""), why));
     if old.meta().annotation(MIRROR).is_some() {
         *errors = refused("static pods cannot be resized");
@@ -22,10 +23,10 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
         return;
     }
     let class_before = match member(old, "status").text("qosClass") {
-        "" => qos_class(old),
+        "" => qos_class(&env.features, old),
         known => known,
     };
-    if class_before != qos_class(new) {
+    if class_before != qos_class(&env.features, new) {
         let shown = BadValue::json(member(new, "status").text("qosClass"));
         errors.push(Error::invalid(&SPEC, shown, "Pod QOS Class may not change as a result of resizing"));
     }
@@ -35,7 +36,9 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
         errors.push(Error::forbidden(&SPEC, "Pod running on node without support for resize"));
     }
     let mut spec = own.clone();
-    check_pod_level(&mut spec, own, before, errors);
+    if !check_pod_level(env, &mut spec, own, before, errors) {
+        return;
+    }
     if !member(old, "status").list("nodeAllocatableResourceClaimStatuses").is_empty() {
         errors.push(Error::forbidden(&SPEC, "pods with node allocatable resource claims cannot be resized"));
     }
@@ -46,6 +49,9 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
     }
     for list in ["initContainers", "containers"] {
         for (i, (container, old)) in own.list(list).iter().zip(before.list(list)).enumerate() {
+            if list == "initContainers" && !can_resize(env, old) {
+                continue;
+            }
             let path = SPEC.item(list, i);
             check_removed(
                 member(container, "resources"),
@@ -57,24 +63,32 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
         }
     }
     check_containers(&mut spec, before, errors);
-    check_init_containers(&mut spec, before, errors);
+    check_init_containers(env, &mut spec, before, errors);
     if errors.is_empty() && !internal::same("PodSpec", Some(&spec), Some(before)) {
         errors.push(Error::forbidden(&SPEC, ONLY_COMPUTE));
     }
 }
 
-fn check_pod_level(spec: &mut Value, own: &Value, before: &Value, errors: &mut ErrorList) {
+/// Whether there is more to check.
+fn check_pod_level(env: &Env, spec: &mut Value, own: &Value, before: &Value, errors: &mut ErrorList) -> bool {
     let has_any = |spec: &Value| {
         let resources = member(spec, "resources");
         ["requests", "limits"].iter().any(|key| resources.map(key).is_some_and(|map| !map.is_empty()))
     };
     if !has_any(own) && !has_any(before) {
-        return;
+        return true;
     }
     let path = SPEC.child("resources");
+    if !env.features.pod_level_resize {
+        let detail = "resize of pods with pod-level resources is forbidden when \
+                      InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+        errors.push(Error::forbidden(&Path::new(""), detail));
+        return false;
+    }
     if before.has("resources") {
         if !own.has("resources") {
-            return errors.push(Error::forbidden(&path, "pod-level resources cannot be removed"));
+            errors.push(Error::forbidden(&path, "pod-level resources cannot be removed"));
+            return true;
         }
         check_removed(member(own, "resources"), member(before, "resources"), "pod-level ", &path, errors);
     }
@@ -90,6 +104,7 @@ fn check_pod_level(spec: &mut Value, own: &Value, before: &Value, errors: &mut E
     if !internal::same("*ResourceRequirements", spec.get("resources"), before.get("resources")) {
         errors.push(Error::forbidden(&SPEC, format!("{ONLY_COMPUTE} at pod-level")));
     }
+    true
 }
 
 /// Containers stay who and where they are.
@@ -130,12 +145,24 @@ fn check_containers(spec: &mut Value, before: &Value, errors: &mut ErrorList) {
     }
 }
 
-fn check_init_containers(spec: &mut Value, before: &Value, errors: &mut ErrorList) {
+/// Whether an init container may be given more or less.
+fn can_resize(env: &Env, container: &Value) -> bool {
+    env.features.resizes_init_containers || container.text("restartPolicy") == "Always"
+}
+
+fn check_init_containers(env: &Env, spec: &mut Value, before: &Value, errors: &mut ErrorList) {
     let containers = spec.get_mut("initContainers").and_then(Value::as_array_mut).into_iter().flatten();
     for (i, (container, old)) in containers.zip(before.list("initContainers")).enumerate() {
         let path = SPEC.item("initContainers", i);
         let is_sidecar = container.text("restartPolicy") == "Always";
         let is_changed = !internal::same("Container", Some(container), Some(old));
+        if !can_resize(env, container) {
+            if is_changed {
+                let detail = "resources for non-sidecar init containers are immutable";
+                errors.push(Error::forbidden(&SPEC, detail));
+            }
+            continue;
+        }
         reset_compute(container, old);
         if !internal::same("Container", Some(container), Some(old)) {
             let detail = "only cpu and memory resources for init or sidecar containers are mutable";

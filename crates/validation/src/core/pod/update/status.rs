@@ -1,13 +1,13 @@
 //! What a node may say about a pod.
 
+use crate::Env;
 use crate::common::{Fields, dns_label, immutable_member, member, name_full, qualified_name, quantity, quantity_text};
 use crate::internal;
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
-use kubelith_meta::names::{
-    IpRules, is_user_or_group_id, name_is_dns_subdomain, parse_ip_sloppy, validate_ip_of_legacy_field,
-};
+use kubelith_meta::names::{is_user_or_group_id, name_is_dns_subdomain, parse_ip_sloppy, validate_ip_of_legacy_field};
 
+const MAX_IMAGE_REFERENCE: usize = 256;
 const MAX_HEALTH_MESSAGE: usize = 1024;
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 const LISTS: [(&str, &str); 3] = [
@@ -16,7 +16,7 @@ const LISTS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
+pub fn check(env: &Env, new: &Value, old: &Value, errors: &mut ErrorList) {
     let path = Path::new("status");
     let (status, before) = (member(new, "status"), member(old, "status"));
     let (spec, spec_before) = (member(new, "spec"), member(old, "spec"));
@@ -28,7 +28,7 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
     if !nominated.is_empty() && nominated != before.text("nominatedNodeName") {
         let path = path.child("nominatedNodeName");
         name_full(name_is_dns_subdomain, nominated, &path, errors);
-        if !spec_before.text("nodeName").is_empty() {
+        if env.features.clears_nomination && !spec_before.text("nodeName").is_empty() {
             errors.push(Error::forbidden(&path, "may not be set on pods that are already bound to a node"));
         }
     }
@@ -36,26 +36,53 @@ pub fn check(new: &Value, old: &Value, errors: &mut ErrorList) {
         errors.push(Error::invalid(&path.child("observedGeneration"), generation, NOT_NEGATIVE));
     }
     immutable_member(status, before, "qosClass", &path, errors);
-    check_transitions(status, before, spec_before, &path, errors);
+    check_transitions(env, status, before, spec_before, &path, errors);
     check_claims(status, spec, &path.child("resourceClaimStatuses"), errors);
     if let Some(claim) = status.some("extendedResourceClaimStatus") {
         check_extended_claim(claim, spec, &path.child("extendedResourceClaimStatus"), errors);
     }
     check_node_claims(status, spec, &path, errors);
-    check_ips(status, before, "podIPs", &path, errors);
+    check_ips(env, status, before, "podIPs", &path, errors);
     if let Some(first) = status.list("hostIPs").first().map(|ip| ip.text("ip"))
         && first != status.text("hostIP")
     {
         let path = path.item("hostIPs", 0);
         errors.push(Error::invalid(&path.child("ip"), first, "must be equal to `hostIP`"));
     }
-    check_ips(status, before, "hostIPs", &path, errors);
+    check_ips(env, status, before, "hostIPs", &path, errors);
     for (list, _) in LISTS {
         check_users(status.list(list), spec, &path.child(list), errors);
     }
     for (list, containers) in [LISTS[0], LISTS[1]] {
         check_allocated(status.list(list), spec.list(containers), &path.child(list), errors);
     }
+    check_ephemeral_resources(status, &path, errors);
+    if env.features.image_digests {
+        for (list, _) in LISTS {
+            check_images(status.list(list), &path.child(list), errors);
+        }
+    }
+}
+
+/// Which images the volumes of containers were made of.
+fn check_images(statuses: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    for (i, status) in statuses.iter().enumerate() {
+        for (j, mount) in status.list("volumeMounts").iter().enumerate() {
+            let Some(image) = member(mount, "volumeStatus").some("image") else { continue };
+            let path = path.index(i);
+            let path = path.item("volumeMounts", j);
+            let path = path.children(&["volumeStatus", "imageVolumeStatus", "imageRef"]);
+            if image.text("imageRef").is_empty() {
+                errors.push(Error::required(&path, "imageRef must not be empty"));
+            }
+            if image.text("imageRef").len() > MAX_IMAGE_REFERENCE {
+                errors.push(Error::too_long(&path, MAX_IMAGE_REFERENCE));
+            }
+        }
+    }
+}
+
+fn check_ephemeral_resources(status: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     for (i, status) in status.list("ephemeralContainerStatuses").iter().enumerate() {
         if !status.list("allocatedResourcesStatus").is_empty() {
             let path = path.item("ephemeralContainerStatuses", i);
@@ -79,13 +106,17 @@ fn check_conditions(status: &Value, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 /// What has ended does not run again, unless it is to be restarted.
-fn check_transitions(status: &Value, before: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_transitions(env: &Env, status: &Value, before: &Value, spec: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let all = spec.list("initContainers").iter().chain(spec.list("containers"));
     let restarts_all = |rule: &Value| rule.text("action") == "RestartAllContainers";
     let any_may_restart = all.flat_map(|c| c.list("restartPolicyRules")).any(restarts_all);
+    let (by_rules, any_may_restart) =
+        (env.features.restart_rules, any_may_restart && env.features.restarts_all_containers);
+    let policy = spec.text("restartPolicy");
     for (list, containers) in LISTS {
         let is_ephemeral = containers == "ephemeralContainers";
-        if any_may_restart && !is_ephemeral {
+        let all_restart = if by_rules { any_may_restart } else { policy == "Always" };
+        if all_restart && !is_ephemeral {
             continue;
         }
         for (i, was) in before.list(list).iter().enumerate() {
@@ -93,7 +124,10 @@ fn check_transitions(status: &Value, before: &Value, spec: &Value, path: &Path<'
             let is_same = |other: &&Value| other.text("name") == was.text("name");
             let is_back = |s: &Value| !member(s, "state").has("terminated");
             let mut now = status.list(list).iter().filter(is_same).filter(|s| is_back(s)).count();
-            if !is_ephemeral {
+            if !is_ephemeral && !by_rules {
+                let may_restart = end.number("exitCode") != 0 && policy == "OnFailure";
+                now = if may_restart { 0 } else { now };
+            } else if !is_ephemeral {
                 let container = spec.list(containers).iter().find(is_same);
                 let may_restart = container.is_some_and(|c| restarts(c, spec, end.number("exitCode")));
                 now = if may_restart { 0 } else { now.min(1) };
@@ -222,12 +256,12 @@ fn check_node_claims(status: &Value, spec: &Value, path: &Path<'_>, errors: &mut
     }
 }
 
-fn check_ips(status: &Value, before: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_ips(env: &Env, status: &Value, before: &Value, key: &str, path: &Path<'_>, errors: &mut ErrorList) {
     let path = path.child(key);
     let known: Vec<&str> = before.list(key).iter().map(|ip| ip.text("ip")).collect();
     let all: Vec<&str> = status.list(key).iter().map(|ip| ip.text("ip")).collect();
     for (i, ip) in all.iter().enumerate() {
-        errors.extend(validate_ip_of_legacy_field(ip, IpRules::Strict, &known, &path.index(i)));
+        errors.extend(validate_ip_of_legacy_field(ip, env.ip_rules(), &known, &path.index(i)));
     }
     if all.len() <= 1 {
         return;
@@ -235,7 +269,7 @@ fn check_ips(status: &Value, before: &Value, key: &str, path: &Path<'_>, errors:
     let parsed: Vec<_> = all.iter().map_while(|ip| parse_ip_sloppy(ip)).map(|ip| ip.to_canonical()).collect();
     if parsed.len() < all.len() {
         let ip = all[parsed.len()];
-        let detail = format!("failed to check for dual stack with error:invalid IP: {ip}");
+        let detail = format!("failed to check for dual stack with error:invalid IP[{}]: {ip}", parsed.len());
         errors.push(Error::internal(&path, detail));
     }
     let is_dual =

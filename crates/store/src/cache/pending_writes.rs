@@ -1,5 +1,5 @@
-//! What this server is about to write, as readers will see it: when the write comes back in the feed, nothing has to be
-//! decoded. A guess at most: what does not come back as foreseen is decoded.
+//! Pending writes of this server, with the object as readers will see it: when a write comes back in the feed, its value need
+//! not be decoded. Only a shortcut: a value that comes back different is decoded.
 
 use super::object::{Draft, EventKind};
 use bytes::Bytes;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 const MAX_WRITES: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Foreseen {
+pub(super) struct PendingWrites {
     /// By key: the value in the clear, and what it reads as.
     writes: Mutex<HashMap<Bytes, (Bytes, Arc<Draft>)>>,
 }
 
-impl Foreseen {
+impl PendingWrites {
     pub fn put(&self, key: Bytes, value: Bytes, draft: Arc<Draft>) {
         let mut writes = self.writes.lock().expect("no panic under this lock");
         if writes.len() >= MAX_WRITES {
@@ -35,12 +35,12 @@ impl Foreseen {
         self.writes.lock().expect("no panic under this lock").clear();
     }
 
-    /// What `value` reads as, if it was foreseen.
+    /// The object that `value` reads as, if this is the write that was pending.
     pub fn take(&self, key: &Bytes, value: &[u8], kind: EventKind) -> Option<Arc<Draft>> {
         let mut writes = self.writes.lock().expect("no panic under this lock");
         // What was not encrypted on the way is the same memory still.
-        let is_same = |foreseen: &[u8]| std::ptr::eq(foreseen, value) || foreseen == value;
-        if !writes.get(key).is_some_and(|(foreseen, draft)| draft.kind() == kind && is_same(foreseen)) {
+        let is_same = |written: &[u8]| std::ptr::eq(written, value) || written == value;
+        if !writes.get(key).is_some_and(|(written, draft)| draft.kind() == kind && is_same(written)) {
             return None;
         }
         writes.remove(key).map(|(_, draft)| draft)

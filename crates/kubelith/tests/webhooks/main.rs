@@ -1,7 +1,13 @@
 //! Admission webhooks of the real program: what they may do, what becomes of requests when they misbehave, and from when on a
 //! configuration counts. The recorded exchanges cover contents and wording.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod manifests;
+mod misbehaving;
+mod policies;
+mod wild;
 
 use kubelith_conformance::webhook_server;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use kubelith_schema::{Column, TypedSchema};
 use std::borrow::Cow;
 
 /// A view of a resource's objects. Parents are at the request's version.
-pub trait Facet: Send + Sync + 'static {
+pub trait SubresourceView: Send + Sync + 'static {
     fn schema(&self) -> &TypedSchema;
 
     /// Of a table of views.
@@ -28,8 +28,8 @@ pub trait Facet: Send + Sync + 'static {
     fn finish(&self, call: &Call, parent: Value, view: &Value) -> Result<Value, Status>;
 }
 
-/// A stored object as a write through an endpoint meets it.
-pub struct Met<'a> {
+/// A stored object that a write changes, as the endpoint shows it.
+pub struct WriteTarget<'a> {
     /// What the client changes, at the endpoint's kind.
     pub live: Cow<'a, Value>,
     /// The object that `live` is a view of.
@@ -38,14 +38,14 @@ pub struct Met<'a> {
 
 impl Context {
     /// What a client of this endpoint sees of a stored object before it writes.
-    pub(super) async fn meet<'a>(&self, existing: &'a Value) -> Result<Met<'a>, Status> {
-        if self.endpoint.facet.is_none() && existing.is_of(&self.endpoint.object_kind()) {
-            return Ok(Met { live: Cow::Borrowed(existing), parent: None });
+    pub(super) async fn write_target<'a>(&self, existing: &'a Value) -> Result<WriteTarget<'a>, Status> {
+        if self.endpoint.view.is_none() && existing.is_of(&self.endpoint.object_kind()) {
+            return Ok(WriteTarget { live: Cow::Borrowed(existing), parent: None });
         }
         let object = self.to_request_version(existing.clone()).await?;
-        Ok(match &self.endpoint.facet {
-            Some(facet) => Met { live: Cow::Owned(facet.begin(&object)?), parent: Some(object) },
-            None => Met { live: Cow::Owned(object), parent: None },
+        Ok(match &self.endpoint.view {
+            Some(view) => WriteTarget { live: Cow::Owned(view.begin(&object)?), parent: Some(object) },
+            None => WriteTarget { live: Cow::Owned(object), parent: None },
         })
     }
 
@@ -55,18 +55,18 @@ impl Context {
         call: &Call,
         object: Value,
         existing: Option<&Value>,
-        met: Option<Met<'_>>,
+        target: Option<WriteTarget<'_>>,
         options: &Value,
     ) -> Result<Value, Status> {
         let resource = &self.endpoint.resource;
         let working = resource.working_kind(call);
         let operation = if existing.is_some() { Operation::Update } else { Operation::Create };
-        if let (Some(facet), Some(Met { live, parent: Some(parent) })) = (&self.endpoint.facet, met) {
+        if let (Some(view), Some(WriteTarget { live, parent: Some(parent) })) = (&self.endpoint.view, target) {
             let view_call = Call { kind: self.endpoint.kind.clone(), ..call.clone() };
-            let mut view = object;
+            let mut written = object;
             let request = resource.asks(&view_call, operation, Some(&live), Some(options));
-            resource.admission.admit(request, &mut view).await?;
-            let changed = facet.finish(call, parent, &view)?;
+            resource.admission.admit(request, &mut written).await?;
+            let changed = view.finish(call, parent, &written)?;
             return resource.convert(changed, &working).await;
         }
         let mut object = match resource.working {
@@ -81,8 +81,8 @@ impl Context {
 
     /// What validating admission judges of an update.
     pub(super) fn judged(&self, object: &Value, old: &Value) -> Result<Judged, Status> {
-        Ok(match &self.endpoint.facet {
-            Some(facet) => Judged::View(Box::new((facet.written(object)?, facet.written(old)?))),
+        Ok(match &self.endpoint.view {
+            Some(view) => Judged::View(Box::new((view.written(object)?, view.written(old)?))),
             None => Judged::Object,
         })
     }
@@ -90,15 +90,15 @@ impl Context {
     /// What a write answers, from the object at the working version.
     pub(super) async fn answer(&self, object: Value) -> Result<Value, Status> {
         let object = self.to_request_version(object).await?;
-        match &self.endpoint.facet {
-            Some(facet) => facet.written(&object),
+        match &self.endpoint.view {
+            Some(view) => view.written(&object),
             None => Ok(object),
         }
     }
 
     /// Fills in what the client left out.
     pub(super) fn default_object(&self, object: &mut Value) {
-        if self.endpoint.facet.is_none() {
+        if self.endpoint.view.is_none() {
             self.endpoint.resource.strategy.default_object(self.endpoint.version_name(), object);
         }
     }

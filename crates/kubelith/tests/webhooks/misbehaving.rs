@@ -1,0 +1,107 @@
+//! Webhook servers that break off, never end, are restarted or change their certificates.
+
+use crate::wild::{Authority, Wild};
+use crate::{CONFIGURATIONS, World};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const VALIDATING: &str = "validatingwebhookconfigurations";
+const MUTATING: &str = "mutatingwebhookconfigurations";
+
+/// A webhook at a wild server.
+fn hook(world: &World, wild: &Wild, authority: &Authority, path: &str) -> Value {
+    let client = json!({"url": wild.url(path), "caBundle": authority.bundle()});
+    world.hook("wild", path, json!({"clientConfig": client, "timeoutSeconds": 30}))
+}
+
+/// The same, which is not waited for long.
+fn hasty(world: &World, wild: &Wild, authority: &Authority, path: &str) -> Value {
+    let mut hook = hook(world, wild, authority, path);
+    hook["timeoutSeconds"] = 2.into();
+    hook
+}
+
+#[test]
+fn who_breaks_off_or_never_ends_is_given_up() {
+    let (world, authority) = (World::start(&[]), Authority::new("wild"));
+    let wild = Wild::start(&authority);
+    let body = "failed to call webhook: unexpected error when reading response body. Please retry. Original error:";
+    let cut = format!("{body} unexpected EOF");
+    let post = |path: &str| format!("failed to call webhook: Post \"{}?timeout=2s\":", wild.url(path));
+    for (path, why) in [
+        ("headers-only", cut.clone()),
+        ("half-body", cut.clone()),
+        ("half-chunk", cut),
+        ("half-headers", format!("{} EOF", post("half-headers"))),
+        ("body-without-end", format!("{body} context deadline exceeded")),
+        ("flood", format!("{body} the answer has more than 33554432 bytes")),
+        ("hang", format!("{} context deadline exceeded", post("hang"))),
+    ] {
+        world.configure(VALIDATING, path, json!([hasty(&world, &wild, &authority, path)]));
+        let began = Instant::now();
+        let (code, answer) = world.create("a");
+        let want = format!("Internal error occurred: failed calling webhook \"wild.example.com\": {why}");
+        assert_eq!((code, answer["message"].as_str()), (500, Some(want.as_str())), "{path}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{path}");
+        world.delete(VALIDATING, path);
+        // Nothing of a failed call is left behind.
+        world.server.wait_for("disconnected", || wild.connected.load(Ordering::SeqCst) == 0);
+    }
+}
+
+#[test]
+fn who_is_slow_or_odd_but_right_is_heard() {
+    let (world, authority) = (World::start(&[]), Authority::new("wild"));
+    let wild = Wild::start(&authority);
+    for path in ["slow", "other-type", "allow"] {
+        world.configure(VALIDATING, path, json!([hook(&world, &wild, &authority, path)]));
+        let (code, answer) = world.create("a");
+        assert_eq!(code, 201, "{path}: {answer}");
+        world.delete(VALIDATING, path);
+    }
+    // Each place has a connection of its own, which is kept: the next hundred calls take one.
+    world.configure(VALIDATING, "many", json!([hook(&world, &wild, &authority, "allow")]));
+    let before = wild.calls.load(Ordering::SeqCst);
+    for _ in 0..100 {
+        assert_eq!(world.create("a").0, 201);
+    }
+    assert_eq!(wild.calls.load(Ordering::SeqCst), before + 100);
+    assert!(wild.connected.load(Ordering::SeqCst) <= 3, "{:?}", wild.connected);
+    world.delete(VALIDATING, "many");
+    world.configure(MUTATING, "big", json!([hook(&world, &wild, &authority, "big-patch")]));
+    let (code, answer) = world.create("a");
+    let message = answer["message"].as_str().unwrap_or_default();
+    assert!(
+        code == 422 && message.contains("metadata.annotations: Too long: may not be more than 262144 bytes"),
+        "{message}"
+    );
+}
+
+#[test]
+fn servers_are_restarted_and_change_their_certificates() {
+    let (world, first) = (World::start(&[]), Authority::new("first"));
+    let wild = Wild::start(&first);
+    let address = wild.address;
+    world.configure(VALIDATING, "c", json!([hook(&world, &wild, &first, "allow")]));
+    assert_eq!(world.create("a").0, 201);
+    // The kept connection ends with the server; the next one finds the new server.
+    drop(wild);
+    let wild = Wild::start_at(&first, address);
+    world.server.wait_for("reached again", || world.create("a").0 == 201);
+    drop(wild);
+    let second = Authority::new("second");
+    let wild = Wild::start_at(&second, address);
+    let unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    world.server.wait_for("refused", || {
+        world.create("a").1["message"].as_str().is_some_and(|message| message.ends_with(unknown))
+    });
+    // The first request after the change trusts the new authority.
+    let path = format!("{CONFIGURATIONS}/{VALIDATING}/c");
+    let mut stored: Value = serde_json::from_slice(&world.server.get(&path).unwrap().body).unwrap();
+    stored["webhooks"][0]["clientConfig"]["caBundle"] = second.bundle().into();
+    assert_eq!(world.server.put(&path, &stored.to_string()).unwrap().status, 200);
+    let (code, answer) = world.create("a");
+    assert_eq!(code, 201, "{answer}");
+    drop(wild);
+}

@@ -6,18 +6,20 @@ use kubelith_meta::Value;
 use kubelith_meta::text::Quoted;
 use std::path::{Path, PathBuf};
 
-const FORMAT: Format = Format {
-    group: "apiserver.config.k8s.io",
-    versions: &["v1", "v1alpha1"],
-    kind: "AdmissionConfiguration",
-    fields: &[(
+/// The group was another one when the kind was young.
+const FORMATS: [Format; 2] =
+    [format("apiserver.config.k8s.io", &["v1"]), format("apiserver.k8s.io", &["v1alpha1"])];
+
+const fn format(group: &'static str, versions: &'static [&'static str]) -> Format {
+    let fields = &[(
         "plugins",
         Shape::List(&Item {
             shape: Shape::Object(&[("name", Shape::Text), ("path", Shape::Text), ("configuration", Shape::Any)]),
             list: "[]v1.AdmissionPluginConfiguration",
         }),
-    )],
-};
+    )];
+    Format { group, versions, kind: "AdmissionConfiguration", fields }
+}
 
 /// Fields of files from before there was a kind, with the plugins that read them.
 const LEGACY: [(&str, &str); 2] =
@@ -42,7 +44,15 @@ impl Configuration {
             let why = os_error(&e);
             format!("unable to read admission control configuration from {} [open {shown}: {why}]", Quoted(&shown))
         })?;
-        let document = match FORMAT.read(&text) {
+        let [current, older] = FORMATS;
+        let document = match current.read(&text) {
+            Err(Malformed::Kind(why)) => match older.read(&text) {
+                Err(Malformed::Kind(_)) => Err(Malformed::Kind(why)),
+                read => read,
+            },
+            read => read,
+        };
+        let document = match document {
             Ok(document) => document,
             Err(Malformed::Kind(_)) if is_legacy(&text) => {
                 let of = |plugin: &str| (plugin.to_owned(), Source::Text(text.clone()));
@@ -118,6 +128,8 @@ mod tests {
         assert_eq!(text("A").unwrap(), r#"{"x":1}"#);
         assert_eq!(text("B").unwrap(), "from: a file");
         assert_eq!((text("C"), text("D")), (None, None));
+        let older = "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins: [{name: A, path: x}]\n";
+        assert!(read(older).1.unwrap().of("A").is_err());
         let (_folder, legacy) = read("imagePolicy: {}\n");
         assert!(legacy.unwrap().of("ImagePolicyWebhook").unwrap().is_some());
     }
@@ -128,6 +140,9 @@ mod tests {
         let want = "unable to read admission control configuration from \"/nowhere/at/all\" [open /nowhere/at/all: no \
                     such file or directory]";
         assert_eq!(none, want);
+        let group = read("apiVersion: apiserver.config.k8s.io/v1alpha1\nkind: AdmissionConfiguration\n").1.unwrap_err();
+        let want = "no kind \"AdmissionConfiguration\" is registered for version \"apiserver.config.k8s.io/v1alpha1\"";
+        assert_eq!(group, want);
         for (text, want) in [
             (format!("{HEAD}foo: 1\n"), "strict decoding error: unknown field \"foo\""),
             ("kind: Foo\n".into(), "Object 'apiVersion' is missing in 'kind: Foo\n'"),

@@ -2,6 +2,7 @@
 //! negotiation, watch framing and compression. Pure: no I/O, no clock, no global state.
 
 pub mod base64;
+pub mod cbor;
 pub mod config;
 pub mod error;
 pub mod frames;

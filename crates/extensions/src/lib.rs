@@ -17,6 +17,7 @@ mod validation;
 
 pub use definition::Definition;
 pub use metrics::ExtensionsMetrics;
+pub use serving::WrittenAs;
 pub use strategy::DefinitionStrategy;
 
 use controllers::{Index, Publisher, StatusController, finalizer};
@@ -54,6 +55,8 @@ pub struct Config {
     pub limits: Limits,
     /// `--enable-garbage-collector`.
     pub garbage_collection: bool,
+    /// The form in which custom resources are stored.
+    pub written_as: WrittenAs,
     pub metrics: Arc<ExtensionsMetrics>,
     /// Where it is noted how many objects there are, for estimates of what a list costs.
     pub counts: Option<Arc<ObjectCounts>>,

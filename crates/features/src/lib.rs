@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn what_cannot_be_turned_is_told() {
         let of = |text: &str| parse(text).unwrap().warnings;
-        let why = "has no effect: this server behaves as with CBORServingAndStorage=false";
-        assert_eq!(of("CBORServingAndStorage=true"), [format!("feature gate CBORServingAndStorage=true {why}")]);
-        assert_eq!(of("CBORServingAndStorage=false,WatchList=false,KubeletSeparateDiskGC=false"), [""; 0]);
+        let why = "has no effect: this server behaves as with NativeHistograms=false";
+        assert_eq!(of("NativeHistograms=true"), [format!("feature gate NativeHistograms=true {why}")]);
+        assert_eq!(of("NativeHistograms=false,WatchList=false,KubeletSeparateDiskGC=false"), [""; 0]);
         assert!(of("AllAlpha=true").iter().any(|warning| warning.contains(why)));
     }
 

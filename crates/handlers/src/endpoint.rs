@@ -70,6 +70,8 @@ pub struct Limits {
     /// Large answers are compressed for who takes that (APIResponseCompression).
     pub compresses: bool,
     pub initial_events: InitialEvents,
+    /// Clients may ask for a part of all objects (ShardedListAndWatch).
+    pub shards: bool,
 }
 
 impl Default for Limits {
@@ -80,6 +82,7 @@ impl Default for Limits {
             delete_collection_workers: 1,
             compresses: true,
             initial_events: InitialEvents::Served,
+            shards: false,
         }
     }
 }

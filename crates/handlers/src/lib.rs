@@ -16,6 +16,7 @@ pub mod output;
 mod patch;
 pub mod scale;
 mod selection;
+mod shards;
 pub mod subresource_view;
 pub mod table;
 mod to_end;

@@ -226,6 +226,9 @@ impl Page {
             meta.insert("remainingItemCount", remaining as i64);
         }
         meta.insert("resourceVersion", self.snapshot.revision.to_string());
+        if let Some(shards) = &self.selection.shards {
+            meta.insert("shardInfo", Value::from([("selector", Value::from(shards.to_string()))]));
+        }
         Value::Object(meta)
     }
 

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::options::ListOptions;
+use super::shards::ShardSelector;
 use super::views;
 use kubelith_meta::selector::Fields;
 use kubelith_meta::{FieldSelector, LabelSelector, Status, Str};
@@ -13,6 +14,8 @@ pub struct Selection {
     pub prefix: String,
     pub labels: LabelSelector,
     pub fields: FieldSelector,
+    /// The part of all objects that is meant.
+    pub shards: Option<ShardSelector>,
     /// The fields beyond name and namespace that are selected by, and where the cache has them.
     columns: Vec<(Str, usize)>,
     namespaced: bool,
@@ -45,11 +48,18 @@ impl Selection {
         resource.check_namespace(namespace)?;
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
-        Ok(Selection { prefix, labels: options.labels.clone(), fields, columns, namespaced })
+        let shards = match cx.query.get("shardSelector").filter(|text| cx.endpoint.limits.shards && !text.is_empty()) {
+            Some(text) => Some(
+                ShardSelector::parse(text)
+                    .map_err(|why| Status::unknown(format!("invalid shard selector: {why}")))?,
+            ),
+            None => None,
+        };
+        Ok(Selection { prefix, labels: options.labels.clone(), fields, shards, columns, namespaced })
     }
 
     pub fn is_everything(&self) -> bool {
-        self.labels.is_everything() && self.fields.is_everything()
+        self.labels.is_everything() && self.fields.is_everything() && self.shards.is_none()
     }
 
     pub fn matches(&self, object: &CachedObject) -> bool {
@@ -57,6 +67,7 @@ impl Selection {
             && (self.labels.is_everything() || self.labels.matches(&*object.labels))
             && (self.fields.is_everything()
                 || self.fields.matches(&Selectable { selection: self, object, fields: &object.fields }))
+            && self.shards.as_ref().is_none_or(|shards| shards.matches(object))
     }
 
     /// Whether objects must be seen as the endpoint shows them to be judged: a webhook may give them other labels and
@@ -77,7 +88,8 @@ impl Selection {
         }
         let shown = kubelith_registry::render(&views::value_of(cx, object).await?, &cx.endpoint.version().selectable);
         let fields = Selectable { selection: self, object, fields: &shown.fields };
-        Ok(self.labels.matches(&*shown.labels) && self.fields.matches(&fields))
+        let in_shard = self.shards.as_ref().is_none_or(|shards| shards.matches(object));
+        Ok(in_shard && self.labels.matches(&*shown.labels) && self.fields.matches(&fields))
     }
 
     /// The narrowest index that covers the selection. `indexed` is the resource's indexed field, if it has one.

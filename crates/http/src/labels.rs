@@ -7,6 +7,9 @@ use kubelith_auth::User;
 use kubelith_auth::user::API_SERVER;
 use std::sync::Arc;
 
+const APPLY_YAML: &str = "application/apply-patch+yaml";
+const APPLY_CBOR: &str = "application/apply-patch+cbor";
+
 /// A request's labels.
 #[derive(Debug, Clone)]
 pub struct Labels {
@@ -57,7 +60,7 @@ pub fn reported_verb(request: &Request) -> &'static str {
         "GET" if info.verb == "watch" => "WATCH",
         "GET" | "HEAD" if !matches!(scope(info), "resource" | "") => "LIST",
         "GET" | "HEAD" => "GET",
-        "PATCH" if request.header("content-type") == "application/apply-patch+yaml" => "APPLY",
+        "PATCH" if matches!(request.header("content-type"), APPLY_YAML | APPLY_CBOR) => "APPLY",
         "PATCH" => "PATCH",
         "POST" => "POST",
         "PUT" => "PUT",

@@ -82,6 +82,7 @@ impl Install {
             garbage_collection: true,
             access: Access {
                 roles: Arc::default(),
+                uses_roles: true,
                 tokens: crate::actions::no_tokens(),
                 authenticator: Arc::new(Anonymous::new([])),
                 authorizer: Arc::new(AlwaysAllow),

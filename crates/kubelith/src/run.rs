@@ -73,6 +73,12 @@ fn warn(options: &Options, flags: &Flags) {
             Effect::Applies => {}
         }
     }
+    if options.authorization.allows_always() {
+        tracing::warn!(
+            "Everybody with a credential may do everything: the authorization mode is AlwaysAllow. Strangers (anonymous \
+             requests) are refused. Set --authorization-mode, for example to Node,RBAC"
+        );
+    }
     if matches!(options.egress.etcd, Route::Through(_)) {
         tracing::warn!("etcd is reached straight: no proxy is used for it yet");
     }
@@ -224,6 +230,7 @@ fn server_config(
             goaway_chance: generic.goaway_chance,
             hsts_directives: generic.hsts_directives.clone(),
             cors_allowed_origins: generic.cors_allowed_origins.clone(),
+            cbor: options.features.enabled("CBORServingAndStorage"),
             send_retry_after: generic.shutdown_send_retry_after,
         },
         version: version::emulating(&options.compatibility),

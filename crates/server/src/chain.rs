@@ -4,7 +4,7 @@ use crate::filters::audit::{self, Audit};
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
-    Layer, audit_id, authorization, cache_control, cors, deadline, goaway, hsts, impersonation, instrument, latency,
+    Layer, audit_id, authorization, cache_control, cbor, cors, deadline, goaway, hsts, impersonation, instrument, latency,
     logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
 use crate::lifecycle::{Lifecycle, WaitGroup};
@@ -36,6 +36,8 @@ pub struct ChainConfig {
     pub goaway_chance: f64,
     pub hsts_directives: Vec<String>,
     pub cors_allowed_origins: Vec<Regex>,
+    /// CBOR is spoken, too.
+    pub cbor: bool,
     /// Refuse with 429 while shutting down.
     pub send_retry_after: bool,
 }
@@ -75,6 +77,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .then(deadline::layer(c.request_timeout))
         .then(timeout::layer(metrics.requests.clone()))
         .then(warnings::layer())
+        .then_if(c.cbor, cbor::answers)
         // Preflight requests carry no credentials.
         .maybe(cors::layer(c.cors_allowed_origins))
         .then(authentication::layer(c.authentication, metrics.auth.clone(), failed))
@@ -88,6 +91,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))
+        .then_if(c.cbor, cbor::bodies)
         .serve(api)
 }
 

@@ -242,6 +242,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
             goaway_chance: 0.0,
             hsts_directives: Vec::new(),
             cors_allowed_origins: Vec::new(),
+            cbor: false,
             send_retry_after: false,
         },
         version: VersionInfo::kubelith("test", "", "1970-01-01T00:00:00Z"),

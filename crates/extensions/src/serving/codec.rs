@@ -5,7 +5,7 @@ use bytes::Bytes;
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::typed::Form;
-use kubelith_codec::yaml;
+use kubelith_codec::{cbor, yaml};
 use kubelith_handlers::body::summarize;
 use kubelith_handlers::{Decoded, Decoder};
 use kubelith_meta::text::json_kind;
@@ -123,11 +123,23 @@ pub struct CustomCodec {
     pub api_version: String,
     pub schemas: Arc<Schemas>,
     pub selectable: Vec<SelectableField>,
+    pub written_as: WrittenAs,
+}
+
+/// The form in which custom resources are stored. Both are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenAs {
+    Json,
+    Cbor,
 }
 
 impl Renderer for CustomCodec {
     fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
-        let mut object = json::parse_stored(value).map_err(|e| e.to_string())?;
+        let mut object = match cbor::is_cbor(value) {
+            true => cbor::decode(value),
+            false => json::parse_stored(value),
+        }
+        .map_err(|e| e.to_string())?;
         self.schemas.restore(&mut object);
         set_resource_version(&mut object, revision);
         let is_foreign = object.str_at(&["apiVersion"]) != self.api_version;
@@ -140,6 +152,9 @@ impl Encoder for CustomCodec {
         // Go's encoder sorts keys, those of fieldsV1 too, and ends a document with a line feed.
         let mut object = object.clone();
         json::unfold_fields(&mut object);
+        if self.written_as == WrittenAs::Cbor {
+            return Ok(cbor::to_vec(&object).into());
+        }
         let mut bytes = json::to_vec(&object);
         bytes.push(b'\n');
         Ok(bytes.into())

@@ -62,6 +62,7 @@ pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Ser
         admission: Arc::new(AdmitAll),
         clock: Arc::new(SystemClock),
         limits: Limits::default(),
+        written_as: kubelith_extensions::WrittenAs::Json,
         garbage_collection: true,
         metrics: Arc::new(ExtensionsMetrics::new(&metrics.registry)),
         counts: Some(counts.clone()),

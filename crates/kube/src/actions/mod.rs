@@ -25,6 +25,8 @@ pub struct Access {
     pub authorizer: Arc<dyn Authorizer>,
     /// Roles and bindings as they are stored, for the checks on changing them.
     pub roles: Arc<RbacIndex>,
+    /// Whether roles are an authorizer here: then those that every cluster has are kept.
+    pub uses_roles: bool,
     /// `--api-audiences`.
     pub audiences: Arc<[Str]>,
     pub tokens: TokenService,

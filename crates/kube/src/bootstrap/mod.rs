@@ -66,6 +66,8 @@ pub struct Bootstrap {
     pub leadership: Option<LeadershipTimes>,
     /// Whether StorageVersion objects are kept.
     pub storage_versions: bool,
+    /// Whether the roles are kept that every cluster has.
+    pub roles: bool,
 }
 
 impl Bootstrap {
@@ -84,7 +86,10 @@ impl Bootstrap {
         let when = |kube: Delegate, group: &str, plural: &str, hook: &dyn Fn() -> PostStartHook| {
             if config.cache(group, plural).is_some() { kube.post_start_hook(hook()) } else { kube }
         };
-        let kube = when(kube, "rbac.authorization.k8s.io", "clusterroles", &roles::hook);
+        let kube = match config.roles {
+            true => when(kube, "rbac.authorization.k8s.io", "clusterroles", &roles::hook),
+            false => kube,
+        };
         let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);
         let kube = when(kube, "flowcontrol.apiserver.k8s.io", "flowschemas", &|| flow_control::hook(&config));
         let kube = match config.storage_versions {

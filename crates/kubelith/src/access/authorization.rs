@@ -33,6 +33,8 @@ pub struct Knowledge {
 
 pub struct Authorization {
     pub authorizer: Arc<dyn Authorizer>,
+    /// Whether RBAC is among those that are asked.
+    pub uses_roles: bool,
     reload: Option<Reload>,
 }
 
@@ -53,21 +55,26 @@ pub fn build(options: &AuthorizationOptions, knowledge: Knowledge) -> Result<Aut
             let policy_file = modes.policy_file.as_deref();
             let config = from_modes(modes);
             let authorizer = factory(&config, policy_file, knowledge)?.build(&config)?;
-            Ok(Authorization { authorizer, reload: None })
+            Ok(Authorization { authorizer, uses_roles: uses_roles(&config), reload: None })
         }
         AuthorizationOptions::File(path) => {
             let file = Followed::read(vec![path.clone()])?;
             let (cel, metrics) = (knowledge.cel.clone(), knowledge.metrics.authorization.clone());
             let config = read_config(file.content(), &[], &cel)?;
             let factory = factory(&config, None, knowledge)?;
+            let uses_roles = uses_roles(&config);
             let target = Arc::new(SwapAuthorizer::new(factory.build(&config)?));
             let modes = config.authorizers.iter().filter_map(|a| AuthorizerMode::named(&a.kind));
             let required = modes.filter(|m| *m != AuthorizerMode::Webhook).collect();
             metrics.in_force(file.content());
             let reload = Reload { file, factory, required, target: target.clone(), cel, metrics };
-            Ok(Authorization { authorizer: target, reload: Some(reload) })
+            Ok(Authorization { authorizer: target, uses_roles, reload: Some(reload) })
         }
     }
+}
+
+fn uses_roles(config: &AuthorizationConfig) -> bool {
+    config.authorizers.iter().any(|a| AuthorizerMode::named(&a.kind) == Some(AuthorizerMode::Rbac))
 }
 
 impl Authorization {

@@ -84,6 +84,7 @@ impl Setup {
             authenticator: authentication.authenticator.clone(),
             authorizer: authorization.authorizer.clone(),
             roles,
+            uses_roles: authorization.uses_roles,
             audiences: authentication.audiences.as_slice().into(),
             tokens: keys.tokens(&who.service_accounts, policy),
         };

@@ -6,7 +6,7 @@
 
 use super::Shared;
 use super::own_requests::own_server;
-use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics};
+use kubelith_extensions::{Config, DefinitionStrategy, Extensions, ExtensionsMetrics, WrittenAs};
 use kubelith_kube::strategies;
 use kubelith_meta::Str;
 use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Users};
@@ -33,6 +33,10 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Exte
         admission: shared.admission.clone(),
         clock: shared.clock.clone(),
         limits: shared.limits,
+        written_as: match shared.options.features.enabled("CBORServingAndStorage") {
+            true => WrittenAs::Cbor,
+            false => WrittenAs::Json,
+        },
         garbage_collection: shared.options.storage.garbage_collector,
         metrics: Arc::new(ExtensionsMetrics::new(&shared.frame.metrics.registry)),
         counts: shared.frame.flow_control.counts(),

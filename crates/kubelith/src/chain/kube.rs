@@ -42,6 +42,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         authentication: shared.authentication.clone(),
         leadership: enabled("CoordinatedLeaderElection").then_some(shared.options.generic.leadership),
         storage_versions: enabled("StorageVersionAPI") && enabled("APIServerIdentity"),
+        roles: shared.access.uses_roles,
     }
 }
 

@@ -16,7 +16,9 @@ fn no_flag_is_needed() {
     assert!(matches!(&o.authorization, AuthorizationOptions::Modes(m) if m.modes == ["Node", "RBAC"]));
     assert!(o.authentication.anonymous && o.serving.http2);
     assert_eq!(o.authentication.audiences, ["https://kubernetes.default.svc"]);
-    assert_eq!(options("--etcd-servers=http://x:1").unwrap().storage.backend, StorageBackend::Etcd3);
+    let reference = options("--etcd-servers=http://x:1").unwrap();
+    assert_eq!(reference.storage.backend, StorageBackend::Etcd3);
+    assert!(reference.authorization.allows_always());
     assert!(options("--authorization-mode=AlwaysAllow").unwrap().authorization.allows_always());
 }
 

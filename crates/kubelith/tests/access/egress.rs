@@ -49,7 +49,7 @@ fn webhooks_are_asked_through_the_proxy() {
     let dir = tempfile::tempdir().unwrap();
     let egress = dir.path().join("egress.yaml");
     let file = format!(
-        "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: \
+        "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: \
          controlplane\n  connection: {{proxyProtocol: HTTPConnect, transport: {{tcp: {{url: 'http://127.0.0.1:{port}'}}}}}}\n"
     );
     std::fs::write(&egress, file).unwrap();

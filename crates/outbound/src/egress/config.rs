@@ -23,14 +23,14 @@ const FORMAT: Format = {
     ]);
     const CONNECTION: Shape = Shape::Object(&[("proxyProtocol", Shape::Text), ("transport", TRANSPORT)]);
     Format {
-        group: "apiserver.config.k8s.io",
-        versions: &["v1", "v1beta1", "v1alpha1"],
+        group: "apiserver.k8s.io",
+        versions: &["v1beta1", "v1alpha1"],
         kind: "EgressSelectorConfiguration",
         fields: &[(
             "egressSelections",
             Shape::List(&Item {
                 shape: Shape::Object(&[("name", Shape::Text), ("connection", CONNECTION)]),
-                list: "[]v1.EgressSelection",
+                list: "[]v1beta1.EgressSelection",
             }),
         )],
     }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     fn parse(selections: &str) -> Result<Egress, String> {
-        let head = "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n";
+        let head = "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n";
         Egress::parse(format!("{head}egressSelections:\n{selections}").as_bytes())
     }
 

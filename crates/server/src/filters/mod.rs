@@ -5,6 +5,7 @@ pub mod audit_id;
 pub mod authentication;
 pub mod authorization;
 pub mod cache_control;
+pub mod cbor;
 pub mod cors;
 pub mod deadline;
 pub mod goaway;

@@ -94,7 +94,8 @@ pub const AUTHORIZATION: &[Flag] = &[
         "authorization-mode",
         List,
         "",
-        "Authorizers in order: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node. Node,RBAC without it.",
+        "Authorizers in order: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node. Without it Node,RBAC, or AlwaysAllow if \
+         --etcd-servers is given.",
     ),
     flag("authorization-policy-file", Text, "", "Policy for mode ABAC: one JSON object per line."),
     flag("authorization-webhook-cache-authorized-ttl", Duration, "5m0s", "How long a yes of the webhook is kept."),

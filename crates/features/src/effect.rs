@@ -111,7 +111,6 @@ pub const FIXED: &[(&str, bool)] = &[
     ("ContextualLogging", true),
     ("CustomResourceFieldSelectors", true),
     ("DRADeviceTaintRules", false),
-    ("DRAResourceClaimGranularStatusAuthorization", false),
     ("DRAResourcePoolStatus", false),
     ("DeclarativeValidation", true),
     ("DeclarativeValidationBeta", true),

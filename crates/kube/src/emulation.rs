@@ -15,10 +15,18 @@ const INTRODUCED: &[(&str, &str, &[&str], u32)] = &[
     ("storagemigration.k8s.io", "v1beta1", &["storageversionmigrations"], 35),
 ];
 
+/// Resources that are stored in another version for servers of older releases, with the release that knew the newer one first.
+const STORED_BEFORE: &[(&str, &[&str], u32, &str)] = &[
+    ("resource.k8s.io", &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"], 34, "v1beta2"),
+    ("storage.k8s.io", &["volumeattributesclasses"], 34, "v1beta1"),
+];
+
 /// The release that is emulated.
 #[derive(Debug, Clone)]
 pub struct Emulation {
     pub minor: u32,
+    /// `--min-compatibility-version`: servers of this release must be able to read what is stored.
+    pub min_compatibility: u32,
     /// `--emulation-forward-compatible`: newer versions of what an older version serves are served, too.
     pub forward: bool,
     /// `--runtime-config-emulation-forward-compatible`: so are these, `group/version` or `group/version/resource`.
@@ -28,7 +36,7 @@ pub struct Emulation {
 impl Default for Emulation {
     /// Of this release: everything is there.
     fn default() -> Emulation {
-        Emulation { minor: u32::MAX, forward: false, explicit: Vec::new() }
+        Emulation { minor: u32::MAX, min_compatibility: u32::MAX, forward: false, explicit: Vec::new() }
     }
 }
 
@@ -49,6 +57,12 @@ impl Emulation {
             stable(&v.name) && self.introduced(&resource.group, &v.name, &resource.resource) && is_served(i)
         };
         self.forward && stable(&resource.version) && of.versions.iter().enumerate().any(older)
+    }
+
+    /// The version to store a resource in, if it is not the usual one.
+    pub fn storage_version(&self, group: &str, plural: &str) -> Option<&'static str> {
+        let mut unknown = STORED_BEFORE.iter().filter(|(_, _, since, _)| *since > self.min_compatibility);
+        unknown.find(|(g, resources, ..)| *g == group && resources.contains(&plural)).map(|(.., version)| *version)
     }
 
     fn introduced(&self, group: &str, version: &str, resource: &str) -> bool {
@@ -75,6 +89,20 @@ mod tests {
                 assert!(descriptor.version(version).is_some(), "{plural}.{version}.{group}");
             }
         }
+    }
+
+    #[test]
+    fn older_servers_can_read_what_is_stored() {
+        for (group, resources, _, version) in STORED_BEFORE {
+            for plural in *resources {
+                let descriptor = builtin().descriptor(group, plural).unwrap();
+                assert!(descriptor.version(version).is_some(), "{plural}.{version}.{group}");
+            }
+        }
+        let of = |min_compatibility| Emulation { min_compatibility, ..Emulation::default() };
+        assert_eq!(of(33).storage_version("resource.k8s.io", "resourceclaims"), Some("v1beta2"));
+        assert_eq!(of(34).storage_version("resource.k8s.io", "resourceclaims"), None);
+        assert_eq!(of(33).storage_version("apps", "deployments"), None);
     }
 
     #[test]

@@ -102,6 +102,9 @@ impl Install {
         if descriptor.storage.encoding != self.stored_as && self.stored_as == Encoding::Json {
             Arc::make_mut(&mut stored).storage.encoding = Encoding::Json;
         }
+        if let Some(version) = self.emulation.storage_version(&descriptor.group, &descriptor.plural) {
+            Arc::make_mut(&mut stored).storage.kind.version = version.into();
+        }
         stored
     }
 
@@ -128,13 +131,14 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
     let mut resources = Resources::default();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
     for descriptor in &config.catalog.descriptors {
+        let usual = &descriptor.storage.kind;
         let descriptor = &config.stored(descriptor);
         let on: Vec<usize> = (0..descriptor.versions.len()).filter(|i| config.serves(descriptor, *i)).collect();
         if on.is_empty() {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &defaults, &services, descriptor, &on).await?),
+            true => Some(resource(&config, &defaults, &services, (descriptor, usual), &on).await?),
             false => None,
         };
         for index in on {
@@ -184,7 +188,7 @@ async fn resource(
     config: &Install,
     defaults: &Defaults,
     services: &Arc<Services>,
-    descriptor: &Arc<Descriptor>,
+    (descriptor, usual): (&Arc<Descriptor>, &GroupVersionKind),
     on: &[usize],
 ) -> Result<Arc<Resource>, StoreError> {
     let host = Host { env: config.env.clone(), defaults, gates: &*config.gates };
@@ -198,7 +202,8 @@ async fn resource(
     });
     let working = match strategy.working_version() {
         Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
-        None => descriptor.storage.kind.clone(),
+        // Strategies know the version that objects are usually stored in.
+        None => usual.clone(),
     };
     let codec = TypedCodec::new(config.catalog, descriptor, &working, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));

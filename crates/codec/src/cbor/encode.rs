@@ -4,15 +4,40 @@ use super::{MAGIC, major};
 use crate::json;
 use kubelith_meta::Value;
 
+/// The order in which the members of objects are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The same for the same value.
+    Sorted,
+    /// Beginning at any of them, by this number: answers have it, so that nobody comes to rely on an order.
+    Turned(u64),
+}
+
+impl Order {
+    /// Where a map of that many members begins.
+    fn start(&mut self, members: usize) -> usize {
+        match self {
+            Order::Turned(state) if members > 1 => {
+                // splitmix64
+                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                ((mixed ^ (mixed >> 31)) % members as u64) as usize
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// A document: the value behind the tag that says what it is.
-pub fn to_vec(value: &Value) -> Vec<u8> {
+pub fn to_vec(value: &Value, mut order: Order) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    encode(&mut out, value);
+    encode(&mut out, value, &mut order);
     out
 }
 
 /// The value alone, as it stands within others.
-pub fn encode(out: &mut Vec<u8>, value: &Value) {
+fn encode(out: &mut Vec<u8>, value: &Value, order: &mut Order) {
     match value {
         Value::Null => out.push(0xf6),
         Value::Bool(false) => out.push(0xf4),
@@ -24,19 +49,21 @@ pub fn encode(out: &mut Vec<u8>, value: &Value) {
         Value::String(s) => bytes(out, s.as_bytes()),
         Value::Array(items) => {
             head(out, major::ARRAY, items.len() as u64);
-            items.iter().for_each(|item| encode(out, item));
+            items.iter().for_each(|item| encode(out, item, order));
         }
         Value::Object(map) => {
             let mut entries: Vec<(&str, &Value)> = map.iter().collect();
             // Heads hold lengths, so shorter keys come first.
             entries.sort_unstable_by_key(|(key, _)| (key.len(), *key));
+            let start = order.start(entries.len());
+            entries.rotate_left(start);
             head(out, major::MAP, entries.len() as u64);
             for (key, value) in entries {
                 bytes(out, key.as_bytes());
-                encode(out, value);
+                encode(out, value, order);
             }
         }
-        Value::Raw(text) => encode(out, &json::parse(text.as_bytes()).unwrap_or_default()),
+        Value::Raw(text) => encode(out, &json::parse(text.as_bytes()).unwrap_or_default(), order),
     }
 }
 

@@ -8,7 +8,7 @@ mod encode;
 mod tests;
 
 pub use decode::{decode, split_first};
-pub use encode::{encode, to_vec};
+pub use encode::{Order, to_vec};
 
 /// The head of tag 55799, "this is CBOR".
 pub const MAGIC: [u8; 3] = [0xd9, 0xd9, 0xf7];

@@ -23,8 +23,8 @@ fn values_are_written_as_the_reference_writes_them() {
     ] {
         let value = json::parse(json.as_bytes()).unwrap();
         let want = want.replace(' ', "");
-        assert_eq!(hex(&to_vec(&value)), format!("d9d9f7{want}"), "{json}");
-        assert_eq!(decode(&to_vec(&value)).unwrap(), value, "{json}");
+        assert_eq!(hex(&to_vec(&value, Order::Sorted)), format!("d9d9f7{want}"), "{json}");
+        assert_eq!(decode(&to_vec(&value, Order::Sorted)).unwrap(), value, "{json}");
     }
 }
 
@@ -66,8 +66,16 @@ fn what_json_cannot_express_is_refused() {
 
 #[test]
 fn sequences_are_taken_apart() {
-    let two = [to_vec(&Value::Int(1)), to_vec(&Value::Int(2))].concat();
+    let two = [to_vec(&Value::Int(1), Order::Sorted), to_vec(&Value::Int(2), Order::Sorted)].concat();
     let (first, rest) = split_first(&two).unwrap();
     assert_eq!((first, decode(rest).unwrap()), (Value::Int(1), Value::Int(2)));
     assert!(is_cbor(&two) && !is_cbor(b"{}"));
+}
+
+#[test]
+fn answers_are_in_any_order() {
+    let value = json::parse(br#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
+    let forms: std::collections::HashSet<Vec<u8>> = (0..100).map(|seed| to_vec(&value, Order::Turned(seed))).collect();
+    assert_eq!(forms.len(), 4);
+    assert!(forms.iter().all(|form| decode(form).unwrap() == value));
 }

@@ -153,7 +153,7 @@ impl Encoder for CustomCodec {
         let mut object = object.clone();
         json::unfold_fields(&mut object);
         if self.written_as == WrittenAs::Cbor {
-            return Ok(cbor::to_vec(&object).into());
+            return Ok(cbor::to_vec(&object, cbor::Order::Sorted).into());
         }
         let mut bytes = json::to_vec(&object);
         bytes.push(b'\n');

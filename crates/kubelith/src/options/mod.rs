@@ -156,6 +156,7 @@ impl Options {
         let explicit = on.map(|(key, _)| key.clone()).filter(|_| self.compatibility.runtime_config_forward);
         Emulation {
             minor: self.compatibility.emulation.minor,
+            min_compatibility: self.compatibility.min_compatibility.minor,
             forward: self.compatibility.forward,
             explicit: explicit.collect(),
         }

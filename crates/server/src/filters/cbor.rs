@@ -12,7 +12,7 @@ use kubelith_codec::{cbor, json, negotiate};
 use kubelith_handlers::{Limits, body};
 use kubelith_http::negotiated::accept_of;
 use kubelith_http::{Body, BoxError, BoxHandler, Reply, Request, RequestBody, Response, labels, respond};
-use kubelith_meta::Status;
+use kubelith_meta::{Status, random};
 
 const CBOR: &str = "application/cbor";
 const SEQUENCE: &str = "application/cbor-seq";
@@ -86,7 +86,7 @@ fn undecodable(why: &dyn std::fmt::Display, sent: &[u8]) -> Status {
 /// What to ask for in place of CBOR, if that is what the client likes best of all that we have.
 fn wanted(request: &Request) -> Option<HeaderValue> {
     let path = request.uri().path();
-    let is_api = ["/api", "/apis"].iter().any(|root| {
+    let is_api = ["/api", "/apis", "/statusz", "/flagz"].iter().any(|root| {
         path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
     let accept = accept_of(request.headers());
@@ -132,13 +132,17 @@ async fn rewritten(response: Response, form: Form) -> Response {
     Response::from_parts(head, body)
 }
 
+fn any_order() -> cbor::Order {
+    cbor::Order::Turned(random::random_bits() as u64)
+}
+
 /// A whole answer. Lists are as large as they are in JSON.
 async fn document(body: Body) -> Result<Body, BoxError> {
     let text = body.collect().await?.to_bytes();
     if text.is_empty() {
         return Ok(Body::empty());
     }
-    Ok(Body::from(cbor::to_vec(&json::parse(&text)?)))
+    Ok(Body::from(cbor::to_vec(&json::parse(&text)?, any_order())))
 }
 
 /// Events, of which each is a line.
@@ -149,10 +153,66 @@ fn sequence(body: Body) -> Body {
         let mut out = Vec::new();
         while let Some(end) = unread.iter().position(|b| *b == b'\n') {
             let line = unread.split_to(end + 1);
-            out.extend(cbor::to_vec(&json::parse(&line)?));
+            out.extend(cbor::to_vec(&json::parse(&line)?, any_order()));
         }
         Ok(Bytes::from(out))
     });
     // An empty piece would look like the end.
     Body::stream(pieces.filter(|piece| future::ready(!matches!(piece, Ok(piece) if piece.is_empty()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kubelith_http::RequestInfo;
+    use kubelith_meta::Value;
+    use std::sync::Arc;
+
+    /// Says what it got, in JSON.
+    fn echo() -> BoxHandler {
+        Arc::new(|request: Request| {
+            let accept = request.header("accept").to_owned();
+            let content_type = request.header("content-type").to_owned();
+            Reply::pending(async move {
+                let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+                let sent = json::parse(&body).unwrap_or_default();
+                let said = Value::from([("accept", Value::from(accept)), ("type", content_type.into()), ("body", sent)]);
+                let line = [json::to_vec(&said), b"\n".to_vec()].concat();
+                respond::json(StatusCode::OK, line)
+            })
+        })
+    }
+
+    async fn ask(path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (String, Bytes) {
+        let mut request = http::Request::post(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = RequestBody::Full(Some(body.into()));
+        let mut request = Request::from(request.body(body).unwrap());
+        let info = RequestInfo::parse(request.method(), path, request.uri()).unwrap();
+        request.context_mut().info = Some(Arc::new(info));
+        let response = answers().wrap(bodies().wrap(echo())).handle(request).await;
+        let media_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        (media_type, response.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    #[tokio::test]
+    async fn nobody_behind_knows_of_it() {
+        let sent = cbor::to_vec(&json::parse(br#"{"kind":"X"}"#).unwrap(), cbor::Order::Sorted);
+        for (path, accept, content_type, want) in [
+            ("/api/v1/pods", "application/cbor", CBOR, (CBOR, JSON, JSON)),
+            ("/api/v1/pods", "application/json", CBOR, (JSON, "application/json", JSON)),
+            ("/api/v1/pods", "application/cbor;as=T;v=v1, */*", APPLY, (CBOR, "application/json;as=T;v=v1", "application/apply-patch+yaml")),
+            ("/api/v1/pods", "application/json, application/cbor", CBOR, (JSON, "application/json, application/cbor", JSON)),
+            ("/openapi/v2", "application/cbor", CBOR, (JSON, "application/cbor", JSON)),
+        ] {
+            let (media_type, body) = ask(path, &[("accept", accept), ("content-type", content_type)], sent.clone()).await;
+            let said = if media_type == CBOR { cbor::decode(&body) } else { json::parse(&body) }.unwrap();
+            assert_eq!((media_type.as_str(), said.str_at(&["accept"]), said.str_at(&["type"])), want, "{path} {accept}");
+            assert_eq!(said.str_at(&["body", "kind"]), "X");
+        }
+        let (_, body) = ask("/api/v1/pods", &[("content-type", CBOR)], vec![0xff]).await;
+        assert!(String::from_utf8_lossy(&body).contains("the object provided is unrecognized"), "{body:?}");
+    }
 }

@@ -7,8 +7,7 @@ use kubelith_meta::text::Quoted;
 use std::path::{Path, PathBuf};
 
 /// The group was another one when the kind was young.
-const FORMATS: [Format; 2] =
-    [format("apiserver.config.k8s.io", &["v1"]), format("apiserver.k8s.io", &["v1alpha1"])];
+const FORMATS: [Format; 2] = [format("apiserver.config.k8s.io", &["v1"]), format("apiserver.k8s.io", &["v1alpha1"])];
 
 const fn format(group: &'static str, versions: &'static [&'static str]) -> Format {
     let fields = &[(
@@ -128,7 +127,8 @@ mod tests {
         assert_eq!(text("A").unwrap(), r#"{"x":1}"#);
         assert_eq!(text("B").unwrap(), "from: a file");
         assert_eq!((text("C"), text("D")), (None, None));
-        let older = "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins: [{name: A, path: x}]\n";
+        let older =
+            "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins: [{name: A, path: x}]\n";
         assert!(read(older).1.unwrap().of("A").is_err());
         let (_folder, legacy) = read("imagePolicy: {}\n");
         assert!(legacy.unwrap().of("ImagePolicyWebhook").unwrap().is_some());

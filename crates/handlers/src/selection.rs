@@ -50,8 +50,7 @@ impl Selection {
         let columns = if fields.is_everything() { Vec::new() } else { columns(&resource.descriptor, selectable) };
         let shards = match cx.query.get("shardSelector").filter(|text| cx.endpoint.limits.shards && !text.is_empty()) {
             Some(text) => Some(
-                ShardSelector::parse(text)
-                    .map_err(|why| Status::unknown(format!("invalid shard selector: {why}")))?,
+                ShardSelector::parse(text).map_err(|why| Status::unknown(format!("invalid shard selector: {why}")))?,
             ),
             None => None,
         };

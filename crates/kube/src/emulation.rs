@@ -17,7 +17,12 @@ const INTRODUCED: &[(&str, &str, &[&str], u32)] = &[
 
 /// Resources that are stored in another version for servers of older releases, with the release that knew the newer one first.
 const STORED_BEFORE: &[(&str, &[&str], u32, &str)] = &[
-    ("resource.k8s.io", &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"], 34, "v1beta2"),
+    (
+        "resource.k8s.io",
+        &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+        34,
+        "v1beta2",
+    ),
     ("storage.k8s.io", &["volumeattributesclasses"], 34, "v1beta1"),
 ];
 

@@ -4,8 +4,8 @@ use crate::filters::audit::{self, Audit};
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
-    Layer, audit_id, authorization, cache_control, cbor, cors, deadline, goaway, hsts, impersonation, instrument, latency,
-    logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
+    Layer, audit_id, authorization, cache_control, cbor, cors, deadline, goaway, hsts, impersonation, instrument,
+    latency, logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
 };
 use crate::lifecycle::{Lifecycle, WaitGroup};
 use kubelith_auth::Authorizer;

@@ -94,12 +94,16 @@ impl<'a> Reader<'a> {
             (major::UNSIGNED, Argument::Known(n)) => match i64::try_from(n) {
                 Ok(n) if tag == Tag::Epoch => time(n as f64),
                 Ok(n) => Ok(Value::Int(n)),
-                Err(_) => malformed(format!("cbor: cannot unmarshal positive integer into Go value of type int64 ({n} overflows Go's int64)")),
+                Err(_) => malformed(format!(
+                    "cbor: cannot unmarshal positive integer into Go value of type int64 ({n} overflows Go's int64)"
+                )),
             },
             (major::NEGATIVE, Argument::Known(n)) => match i64::try_from(n) {
                 Ok(n) if tag == Tag::Epoch => time((-1 - n) as f64),
                 Ok(n) => Ok(Value::Int(-1 - n)),
-                Err(_) => malformed(format!("cbor: cannot unmarshal negative integer into Go value of type int64 (-1-{n} overflows Go's int64)")),
+                Err(_) => malformed(format!(
+                    "cbor: cannot unmarshal negative integer into Go value of type int64 (-1-{n} overflows Go's int64)"
+                )),
             },
             (major::BYTES | major::TEXT, length) => {
                 let content = self.string(major, length)?;
@@ -110,7 +114,9 @@ impl<'a> Reader<'a> {
             (major::TAG, Argument::Known(tag)) => {
                 let tag = match tag {
                     1 => Tag::Epoch,
-                    2 | 3 => return malformed("cbor: cannot unmarshal UTF-8 text string into Go value of type big.Int"),
+                    2 | 3 => {
+                        return malformed("cbor: cannot unmarshal UTF-8 text string into Go value of type big.Int");
+                    }
                     21 => Tag::Base64Url,
                     22 => Tag::Base64,
                     23 => Tag::Hex,
@@ -149,9 +155,7 @@ impl<'a> Reader<'a> {
     fn text(&self, major: u8, content: Vec<u8>, tag: Tag) -> Result<Value, DecodeError> {
         let encoded = match (major, tag) {
             (major::BYTES, Tag::Base64) => base64::encode(&content),
-            (major::BYTES, Tag::Base64Url) => {
-                base64_engine::engine::general_purpose::URL_SAFE_NO_PAD.encode(&content)
-            }
+            (major::BYTES, Tag::Base64Url) => base64_engine::engine::general_purpose::URL_SAFE_NO_PAD.encode(&content),
             (major::BYTES, Tag::Hex) => content.iter().map(|b| format!("{b:02x}")).collect(),
             _ => return string(content).map(|text| Value::String(text.into())),
         };
@@ -224,7 +228,11 @@ fn simple(low: u8, argument: u64, tag: Tag) -> Result<Value, DecodeError> {
         25 => half(argument as u16),
         26 => f64::from(f32::from_bits(argument as u32)),
         27 => f64::from_bits(argument),
-        _ => return malformed(format!("cbor: cannot unmarshal primitives into Go value of type interface {{}} (simple value {argument} is not recognized)")),
+        _ => {
+            return malformed(format!(
+                "cbor: cannot unmarshal primitives into Go value of type interface {{}} (simple value {argument} is not recognized)"
+            ));
+        }
     };
     match number {
         n if n.is_nan() => malformed("cbor: cannot unmarshal floating-point NaN"),

@@ -53,8 +53,23 @@ fn what_others_may_write_is_read() {
 #[test]
 fn what_json_cannot_express_is_refused() {
     for hex in [
-        "", "18", "4261", "82", "9f", "ff", "f7", "f97e00", "f97c00", "1bffffffffffffffff", "c24101", "a10101",
-        "a2416101416102", "61ff", "0101", "1c", "f8ff",
+        "",
+        "18",
+        "4261",
+        "82",
+        "9f",
+        "ff",
+        "f7",
+        "f97e00",
+        "f97c00",
+        "1bffffffffffffffff",
+        "c24101",
+        "a10101",
+        "a2416101416102",
+        "61ff",
+        "0101",
+        "1c",
+        "f8ff",
     ] {
         assert!(decode(&bytes(hex)).is_err(), "{hex}");
     }

@@ -72,6 +72,7 @@ impl StatusController {
         let Some(status) = conditions::settled(&object, &taken, self.config.clock.now()) else {
             let touched = self.index.put(definition, &cached);
             self.publisher.publish(&self.index, &name, &touched);
+            self.table.refresh(&name).await;
             return Ok(());
         };
         let patch = patch(definition, &status);
@@ -84,6 +85,7 @@ impl StatusController {
         let target = ResourceRef::new(&resource).name(&name).subresource("status");
         let written = self.client.patch_large(&target, PatchType::Json, &patch).await;
         self.index.written(&name);
+        self.table.refresh(&name).await;
         match written {
             Ok(written) => {
                 // With all its names it waits for no other definition, so that it is as it should be.

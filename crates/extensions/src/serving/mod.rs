@@ -90,7 +90,8 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
     let descriptor = descriptor::descriptor(definition, &schema_of);
     let selectable = descriptor.versions.first().map(|v| v.selectable.clone()).unwrap_or_default();
     let api_version = descriptor.storage.kind.api_version().to_string();
-    let codec = Arc::new(CustomCodec { api_version, schemas: schemas.clone(), selectable, written_as: config.written_as });
+    let codec =
+        Arc::new(CustomCodec { api_version, schemas: schemas.clone(), selectable, written_as: config.written_as });
     let prefix = &descriptor.storage.prefix;
     if cached == Cached::Before {
         config.hub.replace_renderer(prefix, codec.clone()).await?;

@@ -22,6 +22,8 @@ pub struct Schemas {
     pub kind: Str,
     by_version: HashMap<Str, Arc<Structural>>,
     prunes: bool,
+    /// Some schema has resources within.
+    embeds: bool,
 }
 
 /// What to do with metadata that cannot be read.
@@ -42,10 +44,13 @@ pub enum Nulls {
 impl Schemas {
     pub fn new(definition: Definition<'_>) -> Schemas {
         let parse = |schema: Option<&Value>| Arc::new(schema.map(prepared).unwrap_or_default());
+        let by_version: HashMap<Str, Arc<Structural>> =
+            definition.versions().map(|v| (v.name().into(), parse(v.schema()))).collect();
         Schemas {
             group: definition.group().into(),
             kind: definition.accepted_names().kind,
-            by_version: definition.versions().map(|v| (v.name().into(), parse(v.schema()))).collect(),
+            embeds: by_version.values().any(|schema| schema.any(&|s| s.embedded)),
+            by_version,
             prunes: !definition.preserves_unknown(),
         }
     }
@@ -65,6 +70,16 @@ impl Schemas {
     pub fn apply_defaults(&self, object: &mut Value) {
         if let Some(Some(schema)) = self.of_object(object) {
             structural::apply_defaults(schema, object);
+            self.tidy_embedded(schema, object);
+        }
+    }
+
+    /// Resources within are left without what they cannot have, be it from a default.
+    fn tidy_embedded(&self, schema: &Structural, object: &mut Value) {
+        if self.embeds {
+            let embedded = Embedded { malformed: Malformed::Drop, strictness: Strictness::Lenient };
+            let read = embedded.walk(schema, object, &Path::ROOT, &mut Vec::new());
+            debug_assert!(read.is_ok(), "nothing is refused");
         }
     }
 
@@ -124,10 +139,8 @@ impl Schemas {
         }
         self.tidy(object, Strictness::Lenient);
         if let Some(Some(schema)) = self.of_object(object) {
-            let embedded = Embedded { malformed: Malformed::Drop, strictness: Strictness::Lenient };
-            let read = embedded.walk(schema, object, &Path::ROOT, &mut Vec::new());
-            debug_assert!(read.is_ok(), "nothing is refused");
             structural::apply_defaults(schema, object);
+            self.tidy_embedded(schema, object);
         }
     }
 }

@@ -133,6 +133,15 @@ impl Table {
         Ok(Some(Serving { built, at }))
     }
 
+    /// Makes anew what was made of an earlier state of a definition: its open watches end, though nobody asks for it.
+    pub async fn refresh(&self, name: &str) {
+        let resource = definition::resource_of(name);
+        let is_known = self.entries.read().expect("no panic under this lock").contains_key(&resource);
+        if is_known && let Err(why) = self.get(&resource).await {
+            tracing::warn!(definition = name, err = %why.message, "a changed definition cannot be served");
+        }
+    }
+
     /// Forgets a definition that is gone.
     pub async fn forget(&self, name: &str) {
         let _building = self.building.lock().await;

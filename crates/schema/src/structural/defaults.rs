@@ -4,13 +4,19 @@ use super::{Additional, Structural, prune};
 use kubelith_meta::Value;
 
 impl Structural {
-    /// Removes from every default what the schema that it stands in does not know.
+    /// Removes from every default what the schema that it stands in does not know. What resources within have by nature is
+    /// left alone: it is known without a schema.
     pub fn prune_defaults(&mut self) {
         if let Some(mut default) = self.default.take() {
             prune::prune_part(self, &mut default);
             self.default = Some(default);
         }
-        self.properties.iter_mut().for_each(|(_, property)| property.prune_defaults());
+        let is_resource = self.embedded;
+        for (name, property) in &mut self.properties {
+            if !(is_resource && prune::META.contains(&name.as_str())) {
+                property.prune_defaults();
+            }
+        }
         if let Some(items) = &mut self.items {
             items.prune_defaults();
         }

@@ -5,7 +5,7 @@ use kubelith_meta::{Map, Value};
 use std::fmt::Write;
 
 /// What every resource has, whether its schema says so or not.
-const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Prunes an object whose root is a resource of its own.
 pub fn prune(schema: &Structural, object: &mut Value) {

@@ -73,6 +73,19 @@ fn unknown_fields_go_and_are_reported() {
     assert_eq!(object, value(expected));
 }
 
+/// What resources have by nature needs no schema, in a default neither.
+#[test]
+fn defaults_of_metadata_within_stay() {
+    let mut schema = schema(
+        r#"{"type":"object","properties":{"res":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{
+            "metadata":{"type":"object","default":{"name":"n"}},"spec":{"type":"object","default":{"lost":1}}}}}}"#,
+    );
+    schema.prune_defaults();
+    let mut object = value(r#"{"res":{}}"#);
+    apply_defaults(&schema, &mut object);
+    assert_eq!(object, value(r#"{"res":{"metadata":{"name":"n"},"spec":{}}}"#));
+}
+
 #[test]
 fn defaults_and_nulls() {
     let schema = schema(

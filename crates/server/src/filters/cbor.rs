@@ -5,8 +5,8 @@
 use super::Layer;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, future};
-use http::{HeaderValue, StatusCode};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, UPGRADE};
+use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use kubelith_codec::{cbor, json, negotiate};
 use kubelith_handlers::{Limits, body};
@@ -86,16 +86,17 @@ fn undecodable(why: &dyn std::fmt::Display, sent: &[u8]) -> Status {
 /// What to ask for in place of CBOR, if that is what the client likes best of all that we have.
 fn wanted(request: &Request) -> Option<HeaderValue> {
     let path = request.uri().path();
-    let is_api = ["/api", "/apis", "/statusz", "/flagz"].iter().any(|root| {
-        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
+    let is_api = ["/api", "/apis", "/statusz", "/flagz"]
+        .iter()
+        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
     let accept = accept_of(request.headers());
     if !is_api || !accept.contains("cbor") || request.headers().contains_key(UPGRADE) {
         return None;
     }
     let clauses = negotiate::parse_accept(&accept);
     let known = |kind: &str, subkind: &str| {
-        kind == "*" || (kind == "application" && matches!(subkind, "*" | "json" | "yaml" | "cbor" | "vnd.kubernetes.protobuf"))
+        kind == "*"
+            || (kind == "application" && matches!(subkind, "*" | "json" | "yaml" | "cbor" | "vnd.kubernetes.protobuf"))
     };
     let best = clauses.iter().find(|clause| known(clause.kind, clause.subkind))?;
     if best.subkind != "cbor" {
@@ -176,7 +177,8 @@ mod tests {
             Reply::pending(async move {
                 let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
                 let sent = json::parse(&body).unwrap_or_default();
-                let said = Value::from([("accept", Value::from(accept)), ("type", content_type.into()), ("body", sent)]);
+                let said =
+                    Value::from([("accept", Value::from(accept)), ("type", content_type.into()), ("body", sent)]);
                 let line = [json::to_vec(&said), b"\n".to_vec()].concat();
                 respond::json(StatusCode::OK, line)
             })
@@ -203,13 +205,28 @@ mod tests {
         for (path, accept, content_type, want) in [
             ("/api/v1/pods", "application/cbor", CBOR, (CBOR, JSON, JSON)),
             ("/api/v1/pods", "application/json", CBOR, (JSON, "application/json", JSON)),
-            ("/api/v1/pods", "application/cbor;as=T;v=v1, */*", APPLY, (CBOR, "application/json;as=T;v=v1", "application/apply-patch+yaml")),
-            ("/api/v1/pods", "application/json, application/cbor", CBOR, (JSON, "application/json, application/cbor", JSON)),
+            (
+                "/api/v1/pods",
+                "application/cbor;as=T;v=v1, */*",
+                APPLY,
+                (CBOR, "application/json;as=T;v=v1", "application/apply-patch+yaml"),
+            ),
+            (
+                "/api/v1/pods",
+                "application/json, application/cbor",
+                CBOR,
+                (JSON, "application/json, application/cbor", JSON),
+            ),
             ("/openapi/v2", "application/cbor", CBOR, (JSON, "application/cbor", JSON)),
         ] {
-            let (media_type, body) = ask(path, &[("accept", accept), ("content-type", content_type)], sent.clone()).await;
+            let (media_type, body) =
+                ask(path, &[("accept", accept), ("content-type", content_type)], sent.clone()).await;
             let said = if media_type == CBOR { cbor::decode(&body) } else { json::parse(&body) }.unwrap();
-            assert_eq!((media_type.as_str(), said.str_at(&["accept"]), said.str_at(&["type"])), want, "{path} {accept}");
+            assert_eq!(
+                (media_type.as_str(), said.str_at(&["accept"]), said.str_at(&["type"])),
+                want,
+                "{path} {accept}"
+            );
             assert_eq!(said.str_at(&["body", "kind"]), "X");
         }
         let (_, body) = ask("/api/v1/pods", &[("content-type", CBOR)], vec![0xff]).await;

@@ -25,7 +25,7 @@ async fn expressions_of_policies_are_checked() {
     let mut api = Api::of(&server).await;
     let wrong = json!([
         {"expression": "object.spec.replicas <= 5"},
-        {"expression": "object.spec.replicas.small", "messageExpression": "object.absent"},
+        {"expression": "object.spec.replicas.small == 1", "messageExpression": "string(object.absent)"},
         {"expression": "object.spec.template.spec.containers.all(c, c.image == 1)"}
     ]);
     api.create(POLICIES, policy("wrong", rule("apps", "deployments"), wrong)).await;
@@ -38,11 +38,12 @@ async fn expressions_of_policies_are_checked() {
             warning(
                 "spec.validations[1].expression",
                 "apps/v1, Kind=Deployment: ERROR: <input>:1:21: type 'int' does not support field selection\n | \
-                 object.spec.replicas.small\n | ....................^\n"
+                 object.spec.replicas.small == 1\n | ....................^\n"
             ),
             warning(
                 "spec.validations[1].messageExpression",
-                "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'absent'\n | object.absent\n | ......^\n"
+                "apps/v1, Kind=Deployment: ERROR: <input>:1:14: undefined field 'absent'\n | \
+                 string(object.absent)\n | .............^\n"
             ),
             warning(
                 "spec.validations[2].expression",
@@ -56,7 +57,8 @@ async fn expressions_of_policies_are_checked() {
         found["metadata"]["managedFields"].as_array().unwrap().iter().filter_map(|m| m["manager"].as_str()).collect();
     assert!(managers.contains(&"validatingadmissionpolicy-status"), "{managers:?}");
     // Once it is right, nothing is said.
-    api.change(&path, |policy| policy["spec"]["validations"] = json!([{"expression": "object.spec.paused"}])).await;
+    api.change(&path, |policy| policy["spec"]["validations"] = json!([{"expression": "object.spec.paused == true"}]))
+        .await;
     let found = api.until(&server, &path, observed(2)).await.unwrap();
     assert_eq!(found["status"]["typeChecking"], json!({}));
 
@@ -89,8 +91,8 @@ async fn entries_of_servers_that_are_gone_leave_storage_versions() {
     let entries = |o: Option<&Value>| o.and_then(|o| o["status"]["storageVersions"].as_array().map(Vec::len));
     let path = format!("{versions}/apps.deployments");
     api.until(&server, &path, |o| entries(o) == Some(1)).await;
-    let other = json!({"apiServerID": "gone", "encodingVersion": "apps/v2", "decodableVersions": ["apps/v2"],
-        "servedVersions": ["apps/v2"]});
+    let other = json!({"apiServerID": "gone", "encodingVersion": "apps/v1", "decodableVersions": ["apps/v1"],
+        "servedVersions": ["apps/v1"]});
     let mut object = api.get(&path).await.unwrap();
     object["status"]["storageVersions"].as_array_mut().unwrap().push(other.clone());
     let (status, answer) = api.send("PUT", &format!("{path}/status"), Some(object)).await;
@@ -99,7 +101,7 @@ async fn entries_of_servers_that_are_gone_leave_storage_versions() {
     assert_eq!(kept["status"]["commonEncodingVersion"], "apps/v1");
     // Without any server it goes.
     let mut object = api.create(versions, json!({"metadata": {"name": "g.absent"}, "spec": {}})).await;
-    object["status"] = json!({"storageVersions": [other]});
+    object["status"] = json!({"storageVersions": [other], "commonEncodingVersion": "apps/v1"});
     let (status, answer) = api.send("PUT", &format!("{versions}/g.absent/status"), Some(object)).await;
     assert_eq!(status, 200, "{answer}");
     api.gone(&server, &format!("{versions}/g.absent")).await;

@@ -84,7 +84,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     (
         "k3s",
         "--data-dir={dir}/etcd --listen-client-urls=http://{etcd}",
-        "--advertise-port=6443 --allow-privileged=true --anonymous-auth=false \
+        "--allow-privileged=true --anonymous-auth=false \
          --api-audiences=https://kubernetes.default.svc.cluster.local,k3s --authorization-mode=Node,RBAC --cert-dir={dir}/tls \
          --client-ca-file={dir}/ca.crt --egress-selector-config-file={dir}/egress.yaml \
          --enable-admission-plugins=NodeRestriction --enable-aggregator-routing=true --enable-bootstrap-token-auth=true \

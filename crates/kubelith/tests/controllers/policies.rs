@@ -47,9 +47,9 @@ async fn expressions_of_policies_are_checked() {
             ),
             warning(
                 "spec.validations[2].expression",
-                "apps/v1, Kind=Deployment: ERROR: <input>:1:54: found no matching overload for '_==_' applied to \
+                "apps/v1, Kind=Deployment: ERROR: <input>:1:53: found no matching overload for '_==_' applied to \
                  '(string, int)'\n | object.spec.template.spec.containers.all(c, c.image == 1)\n | \
-                 .....................................................^\n"
+                 ....................................................^\n"
             ),
         ])
     );

@@ -80,6 +80,7 @@ async fn expressions_of_policies_are_checked() {
 }
 
 #[tokio::test]
+#[ignore = "the role that kube-apiserver makes with the gate StorageVersionAPI is not made yet"]
 async fn entries_of_servers_that_are_gone_leave_storage_versions() {
     let server = Server::start(&[
         "--controllers=storage-version-gc",

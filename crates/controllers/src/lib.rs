@@ -17,10 +17,13 @@ mod lease;
 mod metrics;
 mod names;
 mod namespace;
+mod old_tokens;
+mod policies;
 mod quotas;
 mod requests;
 mod roles;
 mod root_ca;
+mod storage_versions;
 mod tokens;
 mod volumes;
 mod world;
@@ -122,5 +125,8 @@ fn run(context: &Context, name: Name) {
         Name::TtlAfterFinished => jobs::start(context),
         Name::VolumeProtection => volumes::protect_volumes(context),
         Name::ClaimProtection => volumes::protect_claims(context),
+        Name::OldTokens => old_tokens::start(context),
+        Name::StorageVersions => storage_versions::start(context),
+        Name::PolicyStatus => policies::start(context),
     }
 }

@@ -16,11 +16,14 @@ pub enum Name {
     RequestApprover,
     RequestSigner,
     RequestCleaner,
+    OldTokens,
+    StorageVersions,
+    PolicyStatus,
 }
 
 impl Name {
     /// In the order in which they are started.
-    pub const ALL: [Name; 13] = [
+    pub const ALL: [Name; 16] = [
         Name::ServiceAccount,
         Name::ServiceAccountToken,
         Name::RootCaPublisher,
@@ -34,6 +37,9 @@ impl Name {
         Name::RequestApprover,
         Name::RequestSigner,
         Name::RequestCleaner,
+        Name::OldTokens,
+        Name::StorageVersions,
+        Name::PolicyStatus,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -48,6 +54,9 @@ impl Name {
             Name::RequestApprover => "certificatesigningrequest-approving-controller",
             Name::RequestSigner => "certificatesigningrequest-signing-controller",
             Name::RequestCleaner => "certificatesigningrequest-cleaner-controller",
+            Name::OldTokens => "legacy-serviceaccount-token-cleaner-controller",
+            Name::StorageVersions => "storageversion-garbage-collector-controller",
+            Name::PolicyStatus => "validatingadmissionpolicy-status-controller",
             Name::TtlAfterFinished => "ttl-after-finished-controller",
             Name::VolumeProtection => "persistentvolume-protection-controller",
             Name::ClaimProtection => "persistentvolumeclaim-protection-controller",

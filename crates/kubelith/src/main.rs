@@ -6,6 +6,7 @@ mod audit;
 mod cel_command;
 mod certificates;
 mod chain;
+mod companion;
 mod flags;
 mod flow_control;
 mod limits;

@@ -7,7 +7,7 @@ use crate::flow_control::FlowControl;
 use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
-use crate::{audit, chain};
+use crate::{audit, chain, companion};
 use kubelith_auth::impersonation::Modes;
 use kubelith_cel::device::Gates;
 use kubelith_cel::env::Libraries;
@@ -91,6 +91,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
+    let Some(options) = stop.run_until_cancelled(companion::look(options, flags)).await else { return Ok(()) };
     let certificates = Certificates::open(&options)?;
     let options = certificates.complete(options);
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;

@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 27] = [
+const LAYERS: [&str; 28] = [
     "kubelith",
     "kubelith-controllers",
     "kubelith-aggregator",
@@ -34,6 +34,8 @@ const LAYERS: [&str; 27] = [
     "kubelith-schema",
     "kubelith-features",
     "kubelith-meta",
+    // A program of its own; the server only reads what it announces.
+    "kubelith-companion",
 ];
 
 const TOOLS: [&str; 3] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench"];

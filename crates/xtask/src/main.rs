@@ -5,6 +5,7 @@ mod cel_facts;
 mod conformance;
 #[cfg(test)]
 mod deny;
+mod envtest;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
@@ -29,6 +30,7 @@ cargo xtask <command>
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
   dist [--profile FILE]                  build the server for shipping, optimised with a profile (made if there is none)
+  envtest [--binaries F] [--url URL]     pack what controller-runtime's envtest starts, and the index for setup-envtest
   profile [FILE]                         make that profile: what the server does under load
   zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
 ";
@@ -61,6 +63,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
         "dist" => profile::dist(rest),
+        "envtest" => envtest::pack_with(rest),
         "profile" => profile::make(rest),
         "zones" => zones::make(rest),
         "help" | "-h" | "--help" => {

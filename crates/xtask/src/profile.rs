@@ -2,6 +2,7 @@
 //! optimised with these counts. Both let cargo start the compiler through this program, which adds what the compiler has to
 //! know; plain builds know nothing of it.
 
+use crate::envtest;
 use crate::run::{capture, cargo, command, run, target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -55,7 +56,7 @@ pub fn dist(arguments: &[String]) -> Result<(), String> {
     let folder = target().join("dist");
     build(&folder, profile.as_os_str().to_string_lossy().as_ref())?;
     println!("{}", folder.join("release/kubelith").display());
-    Ok(())
+    envtest::pack(&folder.join("release"), envtest::URL)
 }
 
 /// Counts what a server does under load, and adds the counts up in `profile`.

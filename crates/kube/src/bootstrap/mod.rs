@@ -33,6 +33,7 @@ mod token_tracking;
 pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
 pub use leader_election::LeadershipTimes;
+pub use storage_versions::set_all as set_storage_versions;
 
 use crate::Resources;
 use crate::services::{Services, repair_hook};

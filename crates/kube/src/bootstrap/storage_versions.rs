@@ -82,7 +82,7 @@ fn own_version(server: &str, descriptor: &Descriptor) -> Value {
     ])
 }
 
-/// Puts a server's version among those of all, and says whether all write the same one.
+/// Puts a server's version among those of all.
 fn set_version(object: &mut Value, own: Value, now: &str) {
     let mut all = object.at(&["status", "storageVersions"]).and_then(Value::as_array).unwrap_or(&[]).to_vec();
     let server = own.str_at(&["apiServerID"]).to_owned();
@@ -90,9 +90,14 @@ fn set_version(object: &mut Value, own: Value, now: &str) {
         Some(version) => *version = own,
         None => all.push(own),
     }
+    set_all(object, all, now);
+}
+
+/// Puts the versions of all servers there, and says whether all write the same one.
+pub fn set_all(object: &mut Value, all: Vec<Value>, now: &str) {
     let before = object.str_at(&["status", "commonEncodingVersion"]).to_owned();
-    let first = all[0].str_at(&["encodingVersion"]).to_owned();
-    let common = all.iter().all(|version| version.str_at(&["encodingVersion"]) == first).then_some(first);
+    let first = all.first().map(|version| version.str_at(&["encodingVersion"]).to_owned());
+    let common = first.filter(|first| all.iter().all(|version| version.str_at(&["encodingVersion"]) == first));
     object.set_at(&["status", "storageVersions"], Value::Array(all));
     match &common {
         Some(version) => object.set_at(&["status", "commonEncodingVersion"], version.as_str().into()),

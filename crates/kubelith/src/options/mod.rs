@@ -31,6 +31,7 @@ pub use storage::{StorageBackend, StorageOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_codec::yaml;
+use kubelith_companion::Announcement;
 use kubelith_controllers::Selection as Controllers;
 use kubelith_features::FeatureGates;
 use kubelith_kube::Emulation;
@@ -150,6 +151,21 @@ impl Options {
 }
 
 impl Options {
+    /// Uses the embedded store, in the folder that the companion names; what this server makes for itself goes there, too.
+    pub fn beside(mut self, companion: Announcement, flags: &Flags) -> Options {
+        if !self.data_dir_given {
+            self.data_dir.clone_from(&companion.folder);
+        }
+        // They name the same place.
+        let servers = self.storage.etcd_servers.clone();
+        self.storage.etcd_overrides.retain(|(others, _)| *others != servers);
+        self.storage.backend = StorageBackend::Companion;
+        self.storage.companion = Some(companion);
+        // What is wrong with the flag has been told.
+        self.controllers = controllers_of(flags, self.storage.backend, &mut Vec::new());
+        self
+    }
+
     /// What the emulated release serves.
     pub fn emulation(&self) -> Emulation {
         let on = self.storage.runtime_config.iter().filter(|(_, value)| value.as_str() != "false");
@@ -218,7 +234,7 @@ fn check_peers(flags: &Flags, features: &FeatureGates, errors: &mut Vec<String>)
 fn controllers_of(flags: &Flags, backend: StorageBackend, errors: &mut Vec<String>) -> Controllers {
     if !flags.is_given("controllers") {
         return match backend {
-            StorageBackend::Embedded | StorageBackend::Memory => Controllers::all(),
+            StorageBackend::Embedded | StorageBackend::Memory | StorageBackend::Companion => Controllers::all(),
             StorageBackend::Etcd3 => Controllers::default(),
         };
     }

@@ -2,6 +2,7 @@
 
 use crate::flags::Flags;
 use crate::storage::CountObjects;
+use kubelith_companion::Announcement;
 use kubelith_meta::GroupResource;
 use kubelith_meta::text::Quoted;
 use kubelith_schema::Encoding;
@@ -17,11 +18,15 @@ pub enum StorageBackend {
     Embedded,
     Memory,
     Etcd3,
+    /// Embedded, in the folder of the companion that answers where an etcd was expected.
+    Companion,
 }
 
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
     pub backend: StorageBackend,
+    /// Who answers where an etcd was expected, if that is the backend.
+    pub companion: Option<Announcement>,
     pub etcd_servers: Vec<String>,
     pub etcd_prefix: String,
     pub etcd_tls: TlsFiles,
@@ -88,6 +93,7 @@ impl StorageOptions {
         let interval = Duration::from(flags.duration("etcd-compaction-interval"));
         StorageOptions {
             backend,
+            companion: None,
             etcd_servers,
             etcd_prefix: flags.text("etcd-prefix"),
             etcd_tls: TlsFiles {

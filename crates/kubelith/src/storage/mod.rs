@@ -7,12 +7,13 @@ mod metrics;
 
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
+use kubelith_companion as companion;
 use kubelith_meta::GroupResource;
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::health::{Check, HealthChecks};
 use kubelith_server::lifecycle::{PostStartHook, Tasks};
 use kubelith_store::cache::{Hub, HubOptions, Malformed, Past};
-use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
 use kubelith_store::encryption::{Encryption, Keyring, ReloadMode, Transformers};
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{KeyLayout, MemoryStore, Store, StoreError};
@@ -68,7 +69,7 @@ impl Storage {
                 false => Malformed::Reported,
             },
             past: match storage.backend {
-                StorageBackend::Embedded => Past::Replayed,
+                StorageBackend::Embedded | StorageBackend::Companion => Past::Replayed,
                 StorageBackend::Memory | StorageBackend::Etcd3 => Past::Forgotten,
             },
             lifetimes: BTreeMap::from([("events".to_owned(), storage.event_ttl)]),
@@ -76,7 +77,7 @@ impl Storage {
         };
         let metered = |store| Arc::new(MeteredStore::new(store, layout.clone(), metrics.clone())) as Arc<dyn Store>;
         let embedded = match storage.backend {
-            StorageBackend::Embedded => Some((folder(&options.data_dir), open_embedded(options).await?)),
+            StorageBackend::Embedded | StorageBackend::Companion => Some(open_embedded(options).await?),
             StorageBackend::Memory | StorageBackend::Etcd3 => None,
         };
         let main: Arc<dyn Store> = match (&embedded, storage.backend) {
@@ -208,14 +209,23 @@ async fn load_encryption(
     Encryption::load_observed(path, mode, observer).await.map(Some)
 }
 
-async fn open_embedded(options: &Options) -> Result<EmbeddedStore, String> {
-    let mut embedded = EmbeddedOptions::new(folder(&options.data_dir));
+async fn open_embedded(options: &Options) -> Result<(PathBuf, EmbeddedStore), String> {
+    let (folder, sync) = match &options.storage.companion {
+        Some(companion) => (folder(&companion.folder), companion.sync),
+        None => (folder(&options.data_dir), companion::Fsync::Always),
+    };
+    let mut embedded = EmbeddedOptions::new(folder.clone());
+    embedded.sync = match sync {
+        companion::Fsync::Always => Fsync::Always,
+        companion::Fsync::Never => Fsync::Never,
+    };
     embedded.progress = Some(Arc::new(|part: f64| {
         tracing::info!(percent = (part * 100.0) as u32, "checking the data file");
     }));
     // Opening reads and locks files: not on a thread that serves.
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
-    opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    Ok((folder, store))
 }
 
 /// Waits for an etcd that is late. What it answers does not matter here.

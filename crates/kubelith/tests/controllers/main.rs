@@ -3,9 +3,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod aggregated;
 mod api;
 mod garbage;
 mod lease;
 mod model;
 mod namespaces;
 mod others;
+mod policies;

@@ -1,5 +1,6 @@
 //! The data folder: the lock against a second process, the file behind the engine, and free space.
 
+use super::Fsync;
 use crate::error::{Result, StoreError};
 use redb::StorageBackend;
 use std::fmt::Debug;
@@ -52,6 +53,7 @@ pub(super) fn private() -> OpenOptions {
 #[derive(Debug)]
 pub(super) struct FolderDisk {
     folder: PathBuf,
+    sync: Fsync,
     acked: File,
     /// Held until dropped.
     _lock: File,
@@ -86,7 +88,11 @@ impl FolderDisk {
             tracing::debug!(%error, "could not write the process id into the lock file");
         }
         let acked = open(ACKED_FILE).map_err(|error| failed("opening the revision note of", error))?;
-        Ok(FolderDisk { folder: folder.to_path_buf(), acked, _lock: lock })
+        Ok(FolderDisk { folder: folder.to_path_buf(), sync: Fsync::Always, acked, _lock: lock })
+    }
+
+    pub fn syncing(self, sync: Fsync) -> FolderDisk {
+        FolderDisk { sync, ..self }
     }
 
     pub fn data_file(folder: &Path) -> PathBuf {
@@ -95,7 +101,7 @@ impl FolderDisk {
 
     /// A file to read from, wherever it is.
     pub fn backend(path: &Path) -> io::Result<Box<dyn StorageBackend>> {
-        Ok(Box::new(FileBackend { file: File::open(path)?, draft: Mutex::default() }))
+        Ok(Box::new(FileBackend { file: File::open(path)?, sync: Fsync::Always, draft: Mutex::default() }))
     }
 }
 
@@ -108,7 +114,7 @@ impl Disk for FolderDisk {
             }
             file => (file?, None),
         };
-        Ok(Box::new(FileBackend { file, draft: Mutex::new(draft) }))
+        Ok(Box::new(FileBackend { file, sync: self.sync, draft: Mutex::new(draft) }))
     }
 
     fn available(&self) -> io::Result<u64> {
@@ -141,6 +147,7 @@ impl Disk for FolderDisk {
 #[derive(Debug)]
 struct FileBackend {
     file: File,
+    sync: Fsync,
     /// A new file, until its first sync.
     draft: Mutex<Option<Draft>>,
 }
@@ -152,9 +159,12 @@ struct Draft {
 
 impl Draft {
     /// Gives the file its name, which must survive a power failure as the content does.
-    fn publish(&self) -> io::Result<()> {
+    fn publish(&self, sync: Fsync) -> io::Result<()> {
         std::fs::rename(self.folder.join(DRAFT_FILE), FolderDisk::data_file(&self.folder))?;
-        File::open(&self.folder)?.sync_all()
+        match sync {
+            Fsync::Always => File::open(&self.folder)?.sync_all(),
+            Fsync::Never => Ok(()),
+        }
     }
 }
 
@@ -172,10 +182,12 @@ impl StorageBackend for FileBackend {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()?;
+        if self.sync == Fsync::Always {
+            self.file.sync_data()?;
+        }
         let mut draft = self.draft.lock().expect("no panic while the draft is locked");
         if let Some(new) = &*draft {
-            new.publish()?;
+            new.publish(self.sync)?;
             *draft = None;
         }
         Ok(())

@@ -49,6 +49,14 @@ const MAX_KEY_BYTES: usize = 32 << 10;
 /// How long a read waits for the data file to be opened again after the disk was full.
 const REOPEN_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whether acknowledged means on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fsync {
+    Always,
+    /// What was acknowledged outlives the process, however it ends, but not the machine: for tests of others.
+    Never,
+}
+
 #[derive(Clone)]
 pub struct EmbeddedOptions {
     /// The data folder. Made if it does not exist.
@@ -58,6 +66,7 @@ pub struct EmbeddedOptions {
     pub cache_bytes: usize,
     /// Puts are refused while the disk has less room than this.
     pub reserve_bytes: u64,
+    pub sync: Fsync,
     pub clock: Arc<dyn Clock>,
     /// Told when opening takes over a second.
     pub progress: Option<LoadProgress>,
@@ -70,6 +79,7 @@ impl EmbeddedOptions {
             history: HistoryLimits::default(),
             cache_bytes: 4 << 20,
             reserve_bytes: 64 << 20,
+            sync: Fsync::Always,
             clock: Arc::new(SystemClock),
             progress: None,
         }
@@ -187,7 +197,7 @@ impl Reopening for WatchError {
 impl EmbeddedStore {
     /// Locks the folder and opens what is in it. Blocks: the whole file is read and checked.
     pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore> {
-        let disk = Arc::new(FolderDisk::lock(&options.folder)?);
+        let disk = Arc::new(FolderDisk::lock(&options.folder)?.syncing(options.sync));
         EmbeddedStore::open_on(disk, options)
     }
 

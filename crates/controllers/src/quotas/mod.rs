@@ -1,6 +1,8 @@
 //! The status of quotas: what a namespace uses of what it may. Admission charges what comes; this counts what is there, and
 //! so gives back what goes.
 
+mod others;
+
 use crate::world::World;
 use crate::{Context, caches};
 use kubelith_admission::plugins::QuotaUsage;
@@ -8,12 +10,13 @@ use kubelith_meta::{GroupResource, GroupVersionResource, Str, Value};
 use kubelith_server::controller::{Change, Controller, Next};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_store::cache::ResourceCache;
+use others::Others;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 const WORKERS: usize = 5;
-/// Against drift, and for what other servers have.
+/// Against drift.
 const AGAIN: Duration = Duration::from_secs(5 * 60);
 /// Changes of these count, not only their deletion.
 const CHANGING: [(&str, &str); 4] =
@@ -49,13 +52,18 @@ pub fn start(context: &Context) {
             false => Vec::new(),
         });
     }
-    controller.every(AGAIN).workers(WORKERS).metrics(&context.metrics).start(&context.tasks);
+    let running = controller.every(AGAIN).workers(WORKERS).metrics(&context.metrics).start(&context.tasks);
+    Others::new(context, this, running).start();
 }
 
 /// Admission writes the status before the object that it is charged for: to count then would be to forget that object.
 fn limits_changed(change: &Change) -> bool {
     let Some(new) = &change.new else { return false };
     let Some(old) = &change.old else { return true };
+    // Nothing changed: it is time to look again.
+    if Arc::ptr_eq(old, new) {
+        return true;
+    }
     let limits = |quota| caches::value(quota).and_then(|q| q.at(&["spec"]).cloned());
     limits(new) != limits(old)
 }
@@ -70,13 +78,17 @@ impl Quotas {
 
     /// The quotas that a change of an object concerns. Most namespaces have none.
     fn of_namespace(&self, change: &Change, resource: &GroupResource) -> Vec<Str> {
+        let Some((namespace, _)) = change.object().key.split_once('/') else { return Vec::new() };
+        self.concerned(&format!("{namespace}/"), resource)
+    }
+
+    /// The quotas that a resource concerns, among those whose keys begin so.
+    fn concerned(&self, prefix: &str, resource: &GroupResource) -> Vec<Str> {
         if self.quotas.is_empty() {
             return Vec::new();
         }
-        let Some((namespace, _)) = change.object().key.split_once('/') else { return Vec::new() };
-        let prefix = format!("{namespace}/");
         let snapshot = self.quotas.snapshot();
-        let concerned = snapshot.range(&prefix, None).filter(|quota| {
+        let concerned = snapshot.range(prefix, None).filter(|quota| {
             let quota = caches::value(quota);
             quota.is_some_and(|quota| self.usage.concerns(resource, &quota))
         });

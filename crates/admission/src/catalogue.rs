@@ -133,7 +133,9 @@ const PLUGINS: &[Plugin] = {
         Plugin::made(
             "PodSecurity",
             On,
-            Make::Configured(|c, text| Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), text)?))),
+            Make::Configured(|c, text| {
+                Ok(Box::new(PodSecurity::new(&c.objects, c.observer.clone(), c.release, text)?))
+            }),
         )
         .validates(WRITE),
         Plugin::made(
@@ -192,8 +194,12 @@ const PLUGINS: &[Plugin] = {
             Make::Gated(GROUPS_OF_PODS, |c| Box::new(PodGroupWorkloadExists::new(&c.objects))),
         )
         .validates(CREATE),
-        Plugin::on("NodeDeclaredFeatureValidator", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone())))
-            .validates(UPDATE),
+        Plugin::made(
+            "NodeDeclaredFeatureValidator",
+            On,
+            Make::Gated("NodeDeclaredFeatures", |c| Box::new(NodeDeclaredFeatureValidator::new(c.objects.clone()))),
+        )
+        .validates(UPDATE),
         Plugin::made("JobValidation", On, Make::Gated(GROUPS_OF_PODS, |c| Box::new(JobValidation::new(&c.objects))))
             .validates(UPDATE),
         Plugin::on("PodResizeValidator", |c| Box::new(PodResizeValidator::new(c.objects.clone()))).validates(UPDATE),
@@ -314,6 +320,7 @@ mod tests {
             objects: Objects::new(),
             authorizer: Arc::new(kubelith_auth::authz::builtin::AlwaysAllow),
             gates: Arc::new(|_| false),
+            release: 36,
             not_ready_toleration_seconds: 300,
             unreachable_toleration_seconds: 300,
             configuration: Configuration::default(),

@@ -29,6 +29,8 @@ pub struct Config {
     pub authorizer: Arc<dyn Authorizer>,
     /// Whether a feature gate is on.
     pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// The minor version of the release that the server behaves as.
+    pub release: u32,
     /// `--default-not-ready-toleration-seconds`.
     pub not_ready_toleration_seconds: i64,
     /// `--default-unreachable-toleration-seconds`.

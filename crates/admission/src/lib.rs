@@ -30,5 +30,5 @@ pub use loopback::Loopback;
 pub use manifests::Manifests;
 pub use observe::{
     CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
-    SecurityMode, Timer,
+    SecurityMode, Severity, Timer,
 };

@@ -48,6 +48,13 @@ pub enum SecurityMode {
     Warn,
 }
 
+/// Whether a request ends with what went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Fatal,
+    Passed,
+}
+
 /// A call of a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
@@ -119,6 +126,9 @@ pub trait Observer: Send + Sync {
     fn pod_security_evaluated(&self, _evaluation: Evaluation<'_>) {}
 
     fn pod_security_exempted(&self, _operation: Operation, _resource: &'static str, _subresource: &str) {}
+
+    /// Pod Security could not find out what a namespace asks for, or not in full.
+    fn pod_security_failed(&self, _: Severity, _operation: Operation, _resource: &'static str, _subresource: &str) {}
 
     fn webhook_called(&self, _call: HookCall<'_>) {}
 

@@ -36,7 +36,10 @@ pub fn env(base: &Env, sees: Sees) -> Env {
 
 fn object(name: &str, fields: Vec<(&str, Declared)>) -> Declared {
     let fields = sorted(fields.into_iter().map(|(name, declared)| field(name, declared)));
-    Declared::object(Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown: false }), 2)
+    Declared::object(
+        Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown: false, hidden: Vec::new() }),
+        2,
+    )
 }
 
 fn field(name: &str, declared: Declared) -> Field {
@@ -153,10 +156,16 @@ pub fn json_patch() -> Arc<Object> {
     let fields = vec![("op", string()), ("path", string()), ("from", string()), ("value", Declared::dynamic())];
     let fields = fields.into_iter().map(|(name, declared)| field(name, declared));
     // Other fields pass the check, and fail when they are read.
-    Arc::new(Object { name: "JSONPatch".into(), fields: sorted(fields), open: true, preserve_unknown: false })
+    Arc::new(Object {
+        name: "JSONPatch".into(),
+        fields: sorted(fields),
+        open: true,
+        preserve_unknown: false,
+        hidden: Vec::new(),
+    })
 }
 
 /// `Object`, `Object.spec`, …: the path of the field is the name of its type; what is in it is not known.
 pub fn apply_object(name: &str) -> Arc<Object> {
-    Arc::new(Object { name: name.into(), fields: Vec::new(), open: true, preserve_unknown: true })
+    Arc::new(Object { name: name.into(), fields: Vec::new(), open: true, preserve_unknown: true, hidden: Vec::new() })
 }

@@ -140,7 +140,7 @@ fn device(gates: Gates) -> Declared {
     };
     let fields = fields.into_iter().map(field).collect();
     let name = "kubernetes.DRADevice".into();
-    Declared::object(Arc::new(Object { name, fields, open: false, preserve_unknown: false }), 2)
+    Declared::object(Arc::new(Object { name, fields, open: false, preserve_unknown: false, hidden: Vec::new() }), 2)
 }
 
 /// The value of `device`. Every domain is there: one that the device does not have is empty.

@@ -224,9 +224,9 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
         query.get("pretty"),
         headers.get(http::header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or(""),
     );
-    let warnings = Warnings::default();
     let authorizer = carried.authorizer.clone();
     let audit = carried.audit.clone();
+    let warnings = if audit.is_some() { Warnings::default() } else { Warnings::unaudited() };
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
     let begun = work(asked, request);

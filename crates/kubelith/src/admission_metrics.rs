@@ -2,7 +2,7 @@
 
 use kubelith_admission::{
     CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
-    SecurityMode, Timer,
+    SecurityMode, Severity, Timer,
 };
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
@@ -23,6 +23,7 @@ pub struct AdmissionMetrics {
     steps: Arc<Steps>,
     evaluations: IntCounterVec,
     exemptions: IntCounterVec,
+    security_errors: IntCounterVec,
     webhooks: WebhookMetrics,
     policies: PolicyMetrics,
     manifests: ManifestMetrics,
@@ -241,6 +242,12 @@ impl AdmissionMetrics {
                 "Requests that are exempt from Pod Security.",
                 &["request_operation", "resource", "subresource"],
             ),
+            security_errors: counters(
+                registry,
+                "pod_security_errors_total",
+                "Requests for which Pod Security could not find out what holds, by whether they ended so.",
+                &["fatal", "request_operation", "resource", "subresource"],
+            ),
             webhooks: WebhookMetrics::new(registry),
             policies: PolicyMetrics::new(registry),
             manifests: ManifestMetrics::new(registry, server_id),
@@ -287,6 +294,11 @@ impl Observer for AdmissionMetrics {
 
     fn pod_security_exempted(&self, operation: Operation, resource: &'static str, subresource: &str) {
         self.exemptions.with_label_values(&[lower(operation), resource, subresource]).inc();
+    }
+
+    fn pod_security_failed(&self, severity: Severity, operation: Operation, resource: &'static str, part: &str) {
+        let fatal = if severity == Severity::Fatal { "true" } else { "false" };
+        self.security_errors.with_label_values(&[fatal, lower(operation), resource, part]).inc();
     }
 
     fn webhook_called(&self, call: HookCall<'_>) {

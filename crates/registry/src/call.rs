@@ -40,7 +40,10 @@ pub enum Mode {
 /// What a call has to say beside its answer: warnings for the client, in order, each once, and annotations for the audit
 /// log. Cheap to clone; all clones collect into one list.
 #[derive(Debug, Clone, Default)]
-pub struct Warnings(Arc<Mutex<Said>>);
+pub struct Warnings {
+    said: Arc<Mutex<Said>>,
+    unaudited: bool,
+}
 
 #[derive(Debug, Default)]
 struct Said {
@@ -75,6 +78,16 @@ impl Call {
 }
 
 impl Warnings {
+    /// Of a request that the audit log does not keep: its annotations need not be made.
+    pub fn unaudited() -> Warnings {
+        Warnings { unaudited: true, ..Warnings::default() }
+    }
+
+    /// Whether somebody will see annotations.
+    pub fn is_audited(&self) -> bool {
+        !self.unaudited
+    }
+
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         // What no header can carry, no client gets.
@@ -89,12 +102,16 @@ impl Warnings {
 
     /// Adds an annotation of the audit log; the first value of a key stays.
     pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
-        put(&mut self.said().annotations, key.into(), value.into());
+        if self.is_audited() {
+            put(&mut self.said().annotations, key.into(), value.into());
+        }
     }
 
     /// As `annotate`, for what shows contents of the request.
     pub fn annotate_revealing(&self, key: impl Into<String>, value: impl Into<String>) {
-        put(&mut self.said().revealing, key.into(), value.into());
+        if self.is_audited() {
+            put(&mut self.said().revealing, key.into(), value.into());
+        }
     }
 
     pub fn take(&self) -> Vec<String> {
@@ -110,7 +127,7 @@ impl Warnings {
     }
 
     fn said(&self) -> MutexGuard<'_, Said> {
-        self.0.lock().expect("no panic under this lock")
+        self.said.lock().expect("no panic under this lock")
     }
 }
 

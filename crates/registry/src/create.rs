@@ -87,10 +87,11 @@ impl Resource {
         wanted: Wanted,
     ) -> Result<Created, Status> {
         self.before_create(call, &mut object)?;
-        let request = self.asks(call, Operation::Create, None, options);
-        self.admission.validate(request, &object).await?;
-
         let name = Str::from(object.str_at(&["metadata", "name"]));
+        // Who judges what is about to be stored knows its name, also if it was made here.
+        let named = call.name.is_empty().then(|| Call { name: name.clone(), ..call.clone() });
+        let request = self.asks(named.as_ref().unwrap_or(call), Operation::Create, None, options);
+        self.admission.validate(request, &object).await?;
         let key = self.key(&call.namespace, &name)?;
         // A dry run does not get as far as the store, which is what minds. What is no revision at all does not count.
         if !call.dry_run() && resource_version_of(&object).unwrap_or(0) != 0 {

@@ -91,6 +91,7 @@ fn chain(
     audit: Option<Arc<Audit>>,
 ) -> BoxHandler {
     let config = ChainConfig {
+        cbor: false,
         service_quality: None,
         tracer: None,
         authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None },

@@ -216,7 +216,7 @@ impl Environment<'_> {
 
 fn with_variables(env: Env, fields: &[Field]) -> Env {
     let name = "kubernetes.variables".into();
-    let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false };
+    let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false, hidden: Vec::new() };
     env.declare("variables", Declared::object(Arc::new(object), 2))
 }
 

@@ -1,6 +1,6 @@
 //! LimitRanger: the limits of a namespace fill in what containers leave out, and bound what pods and claims ask for.
 
-use super::amounts::{Amounts, amounts, of_containers, set_pod_level};
+use super::amounts::{Amounts, amounts, of_containers};
 use super::list;
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
@@ -168,20 +168,26 @@ fn check(limit: &Value, kind: &str, requests: &Amounts, limits: &Amounts, proble
 
 fn below(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let start = format!("minimum {name} usage per {kind} is {}", bound.canonical());
-    match (requests.get(name), limits.get(name)) {
-        (None, _) => Some(format!("{start}.  No request is specified")),
-        (Some(request), _) if request < bound => Some(format!("{start}, but request is {}", request.canonical())),
-        (_, Some(limit)) if limit < bound => Some(format!("{start}, but limit is {}", limit.canonical())),
+    let (Some(request), limit) = (requests.get(name), limits.get(name)) else {
+        return Some(format!("{start}.  No request is specified"));
+    };
+    let ([asked, most], least) = at_one_scale([request, limit.unwrap_or(&Quantity::default())], bound);
+    match limit {
+        _ if asked < least => Some(format!("{start}, but request is {}", request.canonical())),
+        Some(limit) if most < least => Some(format!("{start}, but limit is {}", limit.canonical())),
         _ => None,
     }
 }
 
 fn above(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let start = format!("maximum {name} usage per {kind} is {}", bound.canonical());
-    match (limits.get(name), requests.get(name)) {
-        (None, _) => Some(format!("{start}.  No limit is specified")),
-        (Some(limit), _) if limit > bound => Some(format!("{start}, but limit is {}", limit.canonical())),
-        (_, Some(request)) if request > bound => Some(format!("{start}, but request is {}", request.canonical())),
+    let (Some(limit), request) = (limits.get(name), requests.get(name)) else {
+        return Some(format!("{start}.  No limit is specified"));
+    };
+    let ([most, asked], bound) = at_one_scale([limit, request.unwrap_or(&Quantity::default())], bound);
+    match request {
+        _ if most > bound => Some(format!("{start}, but limit is {}", limit.canonical())),
+        Some(request) if asked > bound => Some(format!("{start}, but request is {}", request.canonical())),
         _ => None,
     }
 }
@@ -194,14 +200,34 @@ fn ratio(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &
     let Some(limit) = limits.get(name).filter(|limit| !limit.is_zero()) else {
         return Some(format!("{start}, but no limit is specified or limit is 0"));
     };
-    let found = limit.as_approximate_f64() / request.as_approximate_f64();
-    (found > bound.as_approximate_f64()).then(|| format!("{start}, but provided ratio is {found:.6}"))
+    let ([request, limit], _) = at_one_scale([request, limit], bound);
+    let found = limit as f64 / request as f64;
+    // A thousand times both, as the reference has it: what a product rounds up is above.
+    let is_above = match bound.value() <= MAX_MILLI {
+        true => found * 1000.0 > bound.milli_value() as f64,
+        false => found > bound.value() as f64,
+    };
+    is_above.then(|| format!("{start}, but provided ratio is {found:.6}"))
+}
+
+/// The largest number whose thousandths can be counted.
+const MAX_MILLI: i64 = i64::MAX / 1000;
+
+/// Amounts as whole numbers of thousandths, or of ones if that is too many.
+fn at_one_scale<const N: usize>(amounts: [&Quantity; N], bound: &Quantity) -> ([i64; N], i64) {
+    let fits = |amount: &Quantity| amount.value() <= MAX_MILLI;
+    match amounts.iter().all(|amount| fits(amount)) && fits(bound) {
+        true => (amounts.map(Quantity::milli_value), bound.milli_value()),
+        false => (amounts.map(Quantity::value), bound.value()),
+    }
 }
 
 /// What the pod needs as a whole, by its spec.
 fn of_pod(pod: &Value, kind: &str) -> Amounts {
     let mut total = of_containers(pod, |container| amounts(container.at(&["resources", kind])));
-    set_pod_level(&mut total, pod, kind);
+    // Huge pages of the whole pod do not count here, as they do for quotas.
+    let whole = amounts(pod.at(&["spec", "resources", kind]));
+    total.extend(whole.into_iter().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")));
     total
 }
 
@@ -209,26 +235,129 @@ fn of_pod(pod: &Value, kind: &str) -> Amounts {
 mod tests {
     use super::*;
 
-    fn amounts_of(cpu: &str) -> Amounts {
-        amounts(Some(&Value::from([("cpu", cpu)])))
+    fn value(text: &str) -> Value {
+        kubelith_codec::json::parse(text.as_bytes()).unwrap()
     }
+
+    /// A limit, the spec of a pod, and what is wrong with it.
+    const CASES: &[(&str, &str, &[&str])] = &[
+        (r#"{"type":"Pod","min":{"cpu":"1"}}"#, r#"{"containers":[{"resources":{"requests":{"cpu":"2"}}}]}"#, &[]),
+        (
+            r#"{"type":"Pod","min":{"cpu":"1"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"500m"}}}]}"#,
+            &["minimum cpu usage per Pod is 1, but request is 500m"],
+        ),
+        (
+            r#"{"type":"Container","min":{"cpu":"1"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"900m"}}}],"initContainers":[{}]}"#,
+            &[
+                "minimum cpu usage per Container is 1, but limit is 900m",
+                "minimum cpu usage per Container is 1.  No request is specified",
+            ],
+        ),
+        (
+            r#"{"type":"Container","max":{"cpu":"1"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"500m"}}}]}"#,
+            &["maximum cpu usage per Container is 1.  No limit is specified"],
+        ),
+        (
+            r#"{"type":"Container","max":{"cpu":"1","memory":"1Gi"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"memory":"2Gi"},"limits":{"cpu":"2","memory":"1Gi"}}}]}"#,
+            &[
+                "maximum cpu usage per Container is 1, but limit is 2",
+                "maximum memory usage per Container is 1Gi, but request is 2Gi",
+            ],
+        ),
+        // The greatest init container counts if it needs more than all others together, with the sidecars before it.
+        (
+            r#"{"type":"Pod","max":{"cpu":"3"}}"#,
+            r#"{"containers":[{"resources":{"limits":{"cpu":"1"}}}],"initContainers":[
+                {"restartPolicy":"Always","resources":{"limits":{"cpu":"1"}}},{"resources":{"limits":{"cpu":"3"}}}]}"#,
+            &["maximum cpu usage per Pod is 3, but limit is 4"],
+        ),
+        // What the whole pod says stands in place of the sum, but not for huge pages.
+        (
+            r#"{"type":"Pod","max":{"cpu":"2","hugepages-2Mi":"2Mi"}}"#,
+            r#"{"resources":{"limits":{"cpu":"3","hugepages-2Mi":"4Mi"}},
+                "containers":[{"resources":{"limits":{"cpu":"1","hugepages-2Mi":"2Mi"}}}]}"#,
+            &["maximum cpu usage per Pod is 2, but limit is 3"],
+        ),
+        (
+            r#"{"type":"Container","maxLimitRequestRatio":{"cpu":"1"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"500m"},"limits":{"cpu":"2"}}}]}"#,
+            &["cpu max limit to request ratio per Container is 1, but provided ratio is 4.000000"],
+        ),
+        // Just as much as is allowed.
+        (
+            r#"{"type":"Container","maxLimitRequestRatio":{"cpu":"1100m"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1100m"}}}]}"#,
+            &[],
+        ),
+        (
+            r#"{"type":"Container","maxLimitRequestRatio":{"cpu":"2","memory":"2"}}"#,
+            r#"{"containers":[{"resources":{"requests":{"memory":"1"},"limits":{"memory":"0"}}}]}"#,
+            &[
+                "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
+                "memory max limit to request ratio per Container is 2, but no limit is specified or limit is 0",
+            ],
+        ),
+        (r#"{"type":"PersistentVolumeClaim","min":{"storage":"1Gi"}}"#, r#"{"containers":[{}]}"#, &[]),
+    ];
 
     #[test]
     fn bounds() {
-        let one = Quantity::from_value(&"1".into()).unwrap();
-        let (half, two) = (amounts_of("500m"), amounts_of("2"));
-        assert_eq!(below("Pod", "cpu", &one, &two, &two), None);
-        assert_eq!(
-            below("Pod", "cpu", &one, &half, &two).as_deref(),
-            Some("minimum cpu usage per Pod is 1, but request is 500m")
+        for (limit, spec, want) in CASES {
+            let range = value(&format!(r#"{{"spec":{{"limits":[{limit}]}}}}"#));
+            let pod = value(&format!(r#"{{"spec":{spec}}}"#));
+            assert_eq!(check_pod(&range, &pod), *want, "{limit} {spec}");
+        }
+    }
+
+    #[test]
+    fn claims() {
+        let range = value(
+            r#"{"spec":{"limits":[{"type":"PersistentVolumeClaim","min":{"storage":"1Gi"},"max":{"storage":"2Gi"}}]}}"#,
         );
-        assert_eq!(
-            above("Pod", "cpu", &one, &half, &Amounts::new()).as_deref(),
-            Some("maximum cpu usage per Pod is 1.  No limit is specified")
+        for (requests, want) in [
+            (r#"{"storage":"1Gi"}"#, vec![]),
+            (
+                r#"{"storage":"1Mi"}"#,
+                vec!["minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi"],
+            ),
+            (
+                r#"{"storage":"3Gi"}"#,
+                vec!["maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi"],
+            ),
+            (
+                "{}",
+                vec![
+                    "minimum storage usage per PersistentVolumeClaim is 1Gi.  No request is specified",
+                    "maximum storage usage per PersistentVolumeClaim is 2Gi.  No request is specified",
+                ],
+            ),
+        ] {
+            let claim = value(&format!(r#"{{"spec":{{"resources":{{"requests":{requests}}}}}}}"#));
+            assert_eq!(check_claim(&range, &claim), want, "{requests}");
+        }
+    }
+
+    #[test]
+    fn defaults() {
+        let range = value(
+            r#"{"spec":{"limits":[{"type":"Pod","default":{"cpu":"9"}},
+                {"type":"Container","default":{"cpu":"2","memory":"1Gi"},"defaultRequest":{"cpu":"1"}}]}}"#,
         );
-        assert_eq!(
-            ratio("Container", "cpu", &one, &half, &two).as_deref(),
-            Some("cpu max limit to request ratio per Container is 1, but provided ratio is 4.000000")
+        let mut pod = value(
+            r#"{"metadata":{},"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"3"}}}],
+                "initContainers":[{"name":"i"}]}}"#,
         );
+        fill_in(&range, &mut pod);
+        let want = value(
+            r#"{"metadata":{"annotations":{"kubernetes.io/limit-ranger":
+                "LimitRanger plugin set: cpu request for container a; memory limit for container a; cpu request for init container i; cpu, memory limit for init container i"}},
+                "spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"3","memory":"1Gi"},"requests":{"cpu":"1"}}}],
+                "initContainers":[{"name":"i","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1"}}}]}}"#,
+        );
+        assert_eq!(pod, want);
     }
 }

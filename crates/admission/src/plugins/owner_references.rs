@@ -34,7 +34,7 @@ impl OwnerReferencesPermissionEnforcement {
                 verb: "delete".into(),
                 namespace: call.namespace.clone(),
                 group: call.resource.group.clone(),
-                version: call.kind.version.clone(),
+                version: call.version.clone(),
                 resource: call.resource.resource.clone(),
                 subresource: call.subresource.clone(),
                 name: call.name.clone(),

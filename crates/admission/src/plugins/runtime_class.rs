@@ -1,6 +1,6 @@
 //! RuntimeClass: pods carry the overhead of their runtime and go to the nodes that have it.
 
-use super::{list, list_mut};
+use super::{list, tolerations};
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::quantity::Quantity;
 use kubelith_meta::{Map, Status, Str, Value};
@@ -101,14 +101,10 @@ fn set_scheduling(request: Request<'_>, class: &Value, pod: &mut Value) -> Resul
         }
         pod.set_at(&[NODE_SELECTOR[0], NODE_SELECTOR[1], key], value.clone());
     }
-    let more = list(scheduling, &["tolerations"]);
-    if !more.is_empty() {
-        for toleration in more {
-            let present = list(pod, &TOLERATIONS).contains(toleration);
-            if !present {
-                list_mut(pod, &TOLERATIONS).push(toleration.clone());
-            }
-        }
+    let (own, more) = (list(pod, &TOLERATIONS), list(scheduling, &["tolerations"]));
+    if !(own.is_empty() && more.is_empty()) {
+        let merged = tolerations::merge(own.to_vec(), more.to_vec());
+        pod.set_at(&TOLERATIONS, Value::Array(merged));
     }
     Ok(())
 }

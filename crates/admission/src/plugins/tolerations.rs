@@ -5,6 +5,7 @@ use super::{list, list_mut};
 use crate::plugin::{Plugin, Verdict};
 use kubelith_codec::config::{Field, Format, Item, Shape};
 use kubelith_codec::json;
+use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupResource, Map, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
@@ -105,11 +106,7 @@ impl PodTolerationRestriction {
         match object.meta().annotation(key) {
             None => Ok(None),
             Some("") => Ok(Some(Vec::new())),
-            Some(text) => match json::parse(text.as_bytes()).map_err(|why| Status::unknown(why.to_string()))? {
-                Value::Array(tolerations) => Ok(Some(tolerations)),
-                Value::Null => Ok(Some(Vec::new())),
-                _ => Err(Status::unknown("json: cannot unmarshal into Go value of type []v1.Toleration")),
-            },
+            Some(text) => read(text).map(Some).map_err(Status::unknown),
         }
     }
 
@@ -163,8 +160,50 @@ impl Plugin for PodTolerationRestriction {
     }
 }
 
+/// Tolerations in an annotation, with the errors of Go's decoder, which passes over what it does not know.
+fn read(text: &str) -> Result<Vec<Value>, String> {
+    let list = match json::parse(text.as_bytes()).map_err(|why| why.to_string())? {
+        Value::Array(list) => list,
+        Value::Null => return Ok(Vec::new()),
+        other => {
+            return Err(format!("json: cannot unmarshal {} into Go value of type []v1.Toleration", json_kind(&other)));
+        }
+    };
+    list.iter().map(read_one).collect()
+}
+
+fn read_one(given: &Value) -> Result<Value, String> {
+    let members = match given {
+        Value::Object(members) => members,
+        Value::Null => return Ok(Value::object()),
+        other => {
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.Toleration", json_kind(other)));
+        }
+    };
+    let mut toleration = Value::object();
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        let Some((field, shape)) = TOLERATION.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)) else {
+            continue;
+        };
+        let (fits, go) = match (shape, *field) {
+            (Shape::Int, _) => (value.as_i64().is_some(), "int64"),
+            (_, "operator") => (value.as_str().is_some(), "v1.TolerationOperator"),
+            (_, "effect") => (value.as_str().is_some(), "v1.TaintEffect"),
+            _ => (value.as_str().is_some(), "string"),
+        };
+        if !fits {
+            let kind = json_kind(value);
+            return Err(format!("json: cannot unmarshal {kind} into Go struct field Toleration.{field} of type {go}"));
+        }
+        if value.as_str() != Some("") {
+            toleration.set_at(&[field], value.clone());
+        }
+    }
+    Ok(toleration)
+}
+
 /// Both, without those that another one covers.
-fn merge(mut all: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
+pub(super) fn merge(mut all: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
     all.extend(more);
     let mut merged: Vec<Value> = Vec::new();
     for (i, toleration) in all.iter().enumerate() {
@@ -212,8 +251,28 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<Value> {
-        let Value::Array(list) = json::parse(text.as_bytes()).unwrap() else { panic!("{text}") };
-        list
+        super::read(text).unwrap()
+    }
+
+    #[test]
+    fn annotations() {
+        assert_eq!(read(r#"[{"Key":"a","odd":1,"tolerationSeconds":null},null]"#), read(r#"[{"key":"a"},{}]"#));
+        assert_eq!(read("null"), Vec::<Value>::new());
+        for (text, why) in [
+            (r#"{"key":"a"}"#, "json: cannot unmarshal object into Go value of type []v1.Toleration"),
+            ("[1]", "json: cannot unmarshal number into Go value of type v1.Toleration"),
+            (r#"[{"key":1}]"#, "json: cannot unmarshal number into Go struct field Toleration.key of type string"),
+            (
+                r#"[{"effect":true}]"#,
+                "json: cannot unmarshal bool into Go struct field Toleration.effect of type v1.TaintEffect",
+            ),
+            (
+                r#"[{"tolerationSeconds":"1"}]"#,
+                "json: cannot unmarshal string into Go struct field Toleration.tolerationSeconds of type int64",
+            ),
+        ] {
+            assert_eq!(super::read(text).unwrap_err(), why, "{text}");
+        }
     }
 
     #[test]

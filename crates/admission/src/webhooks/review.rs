@@ -6,6 +6,7 @@ use crate::expression::{options_of, user_info};
 use crate::observe::Power;
 use crate::versioned;
 use kubelith_codec::{base64, json};
+use kubelith_meta::status::Outcome;
 use kubelith_meta::text::{json_kind, quote};
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::admission::Request;
@@ -248,7 +249,9 @@ pub fn denial(hook: &str, status: Option<Status>) -> Status {
     let denied = format!("admission webhook {} denied the request", quote(hook));
     let mut status = status.unwrap_or_default();
     status.code = status.code.max(400);
-    status.outcome = kubelith_meta::status::Outcome::Failure;
+    if status.outcome == Outcome::Success {
+        status.outcome = Outcome::Failure;
+    }
     status.message = match (status.message.as_str(), status.reason.as_str()) {
         ("", "") => format!("{denied} without explanation"),
         ("", reason) => format!("{denied}: {reason}"),

@@ -161,7 +161,10 @@ fn object(name: &str, mut fields: Vec<(&str, Declared)>) -> Declared {
         required: false,
     };
     let fields = fields.into_iter().map(field).collect();
-    Declared::object(Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown: false }), 2)
+    Declared::object(
+        Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown: false, hidden: Vec::new() }),
+        2,
+    )
 }
 
 fn user() -> Declared {

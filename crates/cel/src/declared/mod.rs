@@ -99,6 +99,8 @@ pub struct Object {
     pub open: bool,
     /// Whether it may have fields that are not declared (`x-kubernetes-preserve-unknown-fields`); rules cannot see them.
     pub preserve_unknown: bool,
+    /// Fields that have no type to the checker, since their schema has none. Who asks for them by way of `dyn` finds them.
+    pub hidden: Vec<Field>,
 }
 
 #[derive(Debug, Clone)]
@@ -120,13 +122,18 @@ impl Object {
 
     /// The field as an expression that runs names it: words that need an escape can be written without it.
     pub fn field_named(&self, name: &str) -> Option<&Field> {
-        self.field(name).or_else(|| self.property(&crate::escape::unescape(name)?))
+        self.field(name).or_else(|| self.member(&crate::escape::unescape(name)?))
     }
 
     /// The field as the object names it.
     pub fn property(&self, name: &str) -> Option<&Field> {
         // Only names that need escaping differ from their property.
         self.field(name).filter(|f| f.property == name).or_else(|| self.fields.iter().find(|f| f.property == name))
+    }
+
+    /// As [`Object::property`], the hidden ones too.
+    pub fn member(&self, name: &str) -> Option<&Field> {
+        self.property(name).or_else(|| self.hidden.iter().find(|f| f.property == name))
     }
 }
 

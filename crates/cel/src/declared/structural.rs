@@ -80,6 +80,27 @@ fn declare(schema: &Structural, root: Root, name: &str) -> Option<Declared> {
     }
 }
 
+/// How a value is read that rules cannot see: it, or what it has in it, has no type.
+fn untyped(schema: &Structural, name: &str) -> Declared {
+    let of = |inner: &Structural, name: String| {
+        Declared::of_schema(inner, Root::of(inner), &name).unwrap_or_else(|| untyped(inner, &name))
+    };
+    let mut declared = match (schema.kind, schema.items.as_deref(), schema.additional_schema()) {
+        (Some(Schema::Array), Some(items), _) => {
+            let kind = match &schema.list {
+                Some(List::Set) => ListKind::Set,
+                Some(List::Map(keys)) => ListKind::Map(keys.clone()),
+                _ => ListKind::Atomic,
+            };
+            Declared::list(of(items, format!("{name}.@idx")), kind, 0)
+        }
+        (Some(Schema::Object), _, Some(values)) => Declared::map(of(values, format!("{name}.@elem")), 0),
+        _ => Declared::dynamic(),
+    };
+    declared.nullable = schema.nullable;
+    declared
+}
+
 fn string(schema: &Structural) -> Declared {
     let rules = schema.rules.as_deref();
     let max_length = rules.and_then(|r| r.max_length).map(|n| u64::try_from(n).unwrap_or(0));
@@ -105,11 +126,14 @@ fn string(schema: &Structural) -> Declared {
 fn object(schema: &Structural, root: Root, name: &str) -> Declared {
     let required = schema.rules.as_deref().map_or(&[][..], |r| &r.required);
     let mut fields = Vec::with_capacity(schema.properties.len());
+    let mut hidden = Vec::new();
     // `{}`, and each required member with its quotes, colon and comma.
     let mut min_size = 2;
     let mut add = |property: &str, schema: &Structural| {
         let Some(escaped) = crate::escape::escape(property) else { return };
         let Some(declared) = Declared::of_schema(schema, Root::of(schema), &format!("{name}.{escaped}")) else {
+            let declared = untyped(schema, &format!("{name}.{escaped}"));
+            hidden.push(Field { name: escaped.into(), property: property.into(), declared, required: false });
             return;
         };
         let is_required = required.iter().any(|r| r == property);
@@ -136,7 +160,7 @@ fn object(schema: &Structural, root: Root, name: &str) -> Declared {
     }
     fields.sort_by(|a, b| a.name.cmp(&b.name));
     let preserve_unknown = schema.preserve_unknown;
-    Declared::object(Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown }), min_size)
+    Declared::object(Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown, hidden }), min_size)
 }
 
 /// Whether a schema has what every resource has.
@@ -148,4 +172,63 @@ fn has_object_meta(schema: &Structural) -> bool {
         && schema
             .property("metadata")
             .is_some_and(|meta| is(meta, "name", Schema::String) && is(meta, "generateName", Schema::String))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Env, Program, Val};
+
+    fn convert(json: &serde_json::Value) -> Value {
+        use serde_json::Value as Json;
+        match json {
+            Json::Null => Value::Null,
+            Json::Bool(b) => (*b).into(),
+            Json::Number(n) => n.as_i64().unwrap_or_default().into(),
+            Json::String(s) => s.as_str().into(),
+            Json::Array(list) => Value::Array(list.iter().map(convert).collect()),
+            Json::Object(map) => Value::Object(map.iter().map(|(k, v)| (Str::from(k.as_str()), convert(v))).collect()),
+        }
+    }
+
+    fn value(text: &str) -> Value {
+        convert(&serde_json::from_str(text).expect("JSON"))
+    }
+
+    /// Rules see no property whose schema has no type, unless they look at an object as at anything.
+    #[test]
+    fn what_has_no_type_is_hidden_and_there() {
+        let any = r#"{"x-kubernetes-preserve-unknown-fields":true}"#;
+        let schema = format!(
+            r#"{{"type":"object","properties":{{"s":{{"type":"string"}},"any":{any},"other":{any},
+                "a-b":{any},"l":{{"type":"array","items":{any}}},"m":{{"type":"object","additionalProperties":{any}}}}}}}"#
+        );
+        let declared = Declared::of_schema(&Structural::parse(&value(&schema)), Root::Value, "t").expect("a type");
+        let env = Env::base().types(vec![declared.clone()]);
+        let env = env.declare("self", declared.clone()).declare("oldSelf", declared.clone());
+        let [new, old] = [
+            r#"{"s":"x","any":{"k":1},"a-b":true,"l":[1,2],"m":{"k":{"deep":1}}}"#,
+            r#"{"s":"x","any":{"k":1},"a-b":null,"l":[1,2],"other":1}"#,
+        ]
+        .map(value);
+        let variables = [&new, &old].map(|object| Val::typed(object, &declared).expect("an object"));
+        assert!(env.compile("self.any == oldSelf.any").is_err());
+        for (expression, want) in [
+            ("has(dyn(self).any) && !has(dyn(self).nothing)", "true"),
+            ("dyn(self).any == dyn(oldSelf).any", "true"),
+            ("dyn(self).a__dash__b == true", "true"),
+            ("has(dyn(oldSelf).a__dash__b)", "false"),
+            ("dyn(self).l == dyn(oldSelf).l && dyn(self).l.size() == 2", "true"),
+            ("'k' in dyn(self).m", "true"),
+            ("'any' in dyn(self)", "true"),
+            // As many members, of which one is another.
+            ("self == oldSelf", "false"),
+        ] {
+            let checked = env.compile(expression).unwrap_or_else(|issues| panic!("{expression}: {issues}"));
+            let program = Program::new(&env, &checked).expect("a program");
+            let (result, _) = program.eval_within(&variables, u64::MAX);
+            let shown = result.map_or_else(|e| e.to_string(), |value| value.to_string());
+            assert_eq!(shown, want, "{expression}");
+        }
+    }
 }

@@ -130,7 +130,7 @@ fn equal_objects<'a>(map: MapView<'_, 'a>, other: MapView<'_, 'a>) -> Equality {
     let Some(members) = map.as_json() else { return Ok(false) };
     for (name, value) in members.iter() {
         let declared = match map {
-            MapView::Object(_, object) => object.property(name).map(|f| &f.declared),
+            MapView::Object(_, object) => object.member(name).map(|f| &f.declared),
             MapView::Members(_, declared) => Some(declared),
             _ => None,
         };

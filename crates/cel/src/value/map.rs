@@ -248,7 +248,7 @@ impl<'v, 'a> MapView<'v, 'a> {
             MapView::Map(map) => map.entries.iter().map(|(k, _)| k.clone()).collect(),
             MapView::Json(map) | MapView::Members(map, _) => map.keys().map(Val::Str).collect(),
             MapView::Object(map, object) => {
-                map.keys().filter_map(|name| object.property(name)).map(|f| Val::Str(&f.name)).collect()
+                map.keys().filter_map(|name| object.member(name)).map(|f| Val::Str(&f.name)).collect()
             }
         }
     }
@@ -262,7 +262,7 @@ impl<'v, 'a> MapView<'v, 'a> {
                 map.iter().map(|(k, v)| (Val::Str(k), json::typed(v, declared))).collect()
             }
             MapView::Object(map, object) => {
-                let fields = map.iter().filter_map(|(name, v)| Some((object.property(name)?, v)));
+                let fields = map.iter().filter_map(|(name, v)| Some((object.member(name)?, v)));
                 fields.map(|(f, v)| (Val::Str(&f.name), json::typed(v, &f.declared))).collect()
             }
         }

@@ -89,7 +89,7 @@ impl<'a> Policy<'a> {
 
 fn with_variables(env: Env, fields: &[Field]) -> Env {
     let name = "kubernetes.variables".into();
-    let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false };
+    let object = Object { name, fields: fields.to_vec(), open: false, preserve_unknown: false, hidden: Vec::new() };
     env.declare("variables", Declared::object(Arc::new(object), 2))
 }
 

@@ -148,5 +148,6 @@ fn field(name: &str, declared: Declared, required: bool) -> Field {
 
 fn object_of(name: &str, mut fields: Vec<Field>) -> Declared {
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    Declared::object(Arc::new(Object { name: name.into(), fields, open: false, preserve_unknown: false }), SIZE)
+    let object = Object { name: name.into(), fields, open: false, preserve_unknown: false, hidden: Vec::new() };
+    Declared::object(Arc::new(object), SIZE)
 }

@@ -102,6 +102,7 @@ impl<'a> Shared<'a> {
                 let features = options.features.clone();
                 move |gate: &str| features.enabled(gate)
             }),
+            release: options.compatibility.emulation.minor,
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),

@@ -28,12 +28,15 @@ fn who_breaks_off_or_never_ends_is_given_up() {
     let wild = Wild::start(&authority);
     let body = "failed to call webhook: unexpected error when reading response body. Please retry. Original error:";
     let cut = format!("{body} unexpected EOF");
+    let broken = "net/http: HTTP/1.x transport connection broken:";
     let post = |path: &str| format!("failed to call webhook: Post \"{}?timeout=2s\":", wild.url(path));
     for (path, why) in [
         ("headers-only", cut.clone()),
         ("half-body", cut.clone()),
         ("half-chunk", cut),
-        ("half-headers", format!("{} EOF", post("half-headers"))),
+        ("half-headers", format!("{} {broken} unexpected EOF", post("half-headers"))),
+        ("garbage", format!("{} {broken} malformed HTTP status code \"of\"", post("garbage"))),
+        ("odd-code", format!("{} {broken} malformed HTTP status code \"2oo\"", post("odd-code"))),
         ("body-without-end", format!("{body} context deadline exceeded")),
         ("flood", format!("{body} the answer has more than 33554432 bytes")),
         ("hang", format!("{} context deadline exceeded", post("hang"))),
@@ -76,6 +79,21 @@ fn who_is_slow_or_odd_but_right_is_heard() {
         code == 422 && message.contains("metadata.annotations: Too long: may not be more than 262144 bytes"),
         "{message}"
     );
+}
+
+#[test]
+fn who_sends_on_or_says_other_words_is_heard() {
+    let (world, authority) = (World::start(&[]), Authority::new("wild"));
+    let wild = Wild::start(&authority);
+    let path = format!("to-plain/{}", crate::wild::plain());
+    world.configure(VALIDATING, "plain", json!([hook(&world, &wild, &authority, &path)]));
+    let (code, answer) = world.create("a");
+    let want = "admission webhook \"wild.example.com\" denied the request: there by plain";
+    assert_eq!((code, answer["message"].as_str()), (400, Some(want)));
+    world.delete(VALIDATING, "plain");
+    world.configure(VALIDATING, "odd", json!([hook(&world, &wild, &authority, "odd-status")]));
+    let (code, answer) = world.create("a");
+    assert_eq!((code, answer["status"].as_str()), (418, Some("Odd")), "{answer}");
 }
 
 #[test]

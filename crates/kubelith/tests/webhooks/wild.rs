@@ -147,6 +147,16 @@ fn exchange(stream: &mut Stream, calls: &AtomicUsize) -> Option<()> {
         "headers-only" => say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n").and(None),
         "half-body" => say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"half\":").and(None),
         "half-chunk" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{\"half\":").and(None),
+        "garbage" => say("garbage of a line\r\nand more\r\n\r\n").and(None),
+        "odd-code" => say("HTTP/1.1 2oo OK\r\n\r\n").and(None),
+        "odd-status" => {
+            let status = json!({"status": "Odd", "message": "m", "code": 418});
+            say(&whole(json, &allowed(json!({"allowed": false, "status": status}))))
+        }
+        path if path.starts_with("to-plain/") => {
+            let to = path.trim_start_matches("to-plain/");
+            say(&format!("HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:{to}/there\r\nContent-Length: 0\r\n\r\n"))
+        }
         "half-headers" => say("HTTP/1.1 200 OK\r\nContent-Le").and(None),
         "body-without-end" => {
             say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
@@ -167,7 +177,26 @@ fn exchange(stream: &mut Stream, calls: &AtomicUsize) -> Option<()> {
     }
 }
 
-fn read(stream: &mut Stream) -> Option<(String, Value)> {
+/// Answers one request over plain HTTP with a refusal in the words of its path; the port.
+pub fn plain() -> u16 {
+    let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let Ok((socket, _)) = listener.accept() else { return };
+        let mut stream = BufReader::new(socket);
+        let Some((path, review)) = read(&mut stream) else { return };
+        let status = json!({"message": format!("{path} by plain")});
+        let response = json!({"uid": review["request"]["uid"], "allowed": false, "status": status});
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        let body = body.to_string();
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        let _ = stream.get_mut().write_all(format!("{head}{body}").as_bytes());
+    });
+    port
+}
+
+fn read(stream: &mut impl BufRead) -> Option<(String, Value)> {
     let mut line = String::new();
     stream.read_line(&mut line).ok().filter(|n| *n > 0)?;
     let path = line.split(' ').nth(1)?.trim_start_matches('/').split('?').next()?.to_owned();

@@ -25,11 +25,13 @@ pub struct Status {
     pub continue_token: Option<Box<str>>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Outcome {
     Success,
     #[default]
     Failure,
+    /// What another server said that should have said one of these.
+    Other(Str),
 }
 
 /// What the status is about.

@@ -32,7 +32,11 @@ impl Status {
         let number = |v: &Value| v.as_i64().unwrap_or(0);
         let token = value.str_at(&["metadata", "continue"]);
         Status {
-            outcome: if text("status") == "Success" { Outcome::Success } else { Outcome::Failure },
+            outcome: match text("status") {
+                "Success" => Outcome::Success,
+                "" | "Failure" => Outcome::Failure,
+                other => Outcome::Other(other.into()),
+            },
             code: value.get("code").map_or(0, number).try_into().unwrap_or(0),
             reason: Reason::from(text("reason")),
             message: text("message").to_owned(),
@@ -62,10 +66,11 @@ impl Status {
         out
     }
 
-    fn outcome_name(&self) -> &'static str {
-        match self.outcome {
+    fn outcome_name(&self) -> &str {
+        match &self.outcome {
             Outcome::Success => "Success",
             Outcome::Failure => "Failure",
+            Outcome::Other(said) => said,
         }
     }
 }

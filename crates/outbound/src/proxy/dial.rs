@@ -1,5 +1,6 @@
 //! Connections to other servers, and why there is none, in the words clients know.
 
+use super::opening::{self, Broken, Opening};
 use super::tls_words;
 use crate::egress::{Connection as Base, Route};
 use futures::future::BoxFuture;
@@ -12,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -48,7 +49,7 @@ impl Dialer {
             Ok(connected) => connected?,
             Err(_) => return Err(DialError(format!("dial tcp {bare}:{port}: i/o timeout"))),
         };
-        let Some(tls) = &self.tls else { return Ok(Stream::Plain(base)) };
+        let Some(tls) = &self.tls else { return Ok(Stream::new(Inner::Plain(base))) };
         let name = match &tls.server_name {
             Some(name) => name.clone(),
             None => ServerName::try_from(bare.to_owned())
@@ -57,7 +58,7 @@ impl Dialer {
         let heard = Heard { base, first: Vec::new() };
         let handshake = TlsConnector::from(tls.config.clone()).connect(name, heard).into_fallible();
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-            Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
+            Ok(Ok(stream)) => Ok(Stream::new(Inner::Tls(Box::new(stream)))),
             Ok(Err((_, heard))) if heard.first == PLAIN_HTTP => {
                 Err(DialError("http: server gave HTTP response to HTTPS client".to_owned()))
             }
@@ -171,10 +172,23 @@ impl tower_service::Service<Uri> for Dialer {
     }
 }
 
-/// A connection, encrypted or not.
-pub enum Stream {
+/// A connection to a server that speaks HTTP/1.1.
+pub struct Stream {
+    inner: Inner,
+    /// While its first answer begins.
+    opening: Option<Opening>,
+}
+
+/// Encrypted or not.
+enum Inner {
     Plain(Base),
     Tls(Box<TlsStream<Heard>>),
+}
+
+impl Stream {
+    fn new(inner: Inner) -> Stream {
+        Stream { inner, opening: Some(Opening::default()) }
+    }
 }
 
 impl Connection for Stream {
@@ -183,20 +197,47 @@ impl Connection for Stream {
     }
 }
 
+impl Inner {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Inner::Plain(s) => Pin::new(s).poll_read(cx, buf),
+            Inner::Tls(s) => Pin::new(s).poll_read(cx, buf),
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(s) => Pin::new(s).poll_read(cx, buf),
-            Stream::Tls(s) => Pin::new(s).poll_read(cx, buf),
+        let this = self.get_mut();
+        loop {
+            let before = buf.filled().len();
+            let read = ready!(this.inner.poll_read(cx, buf));
+            let Some(opening) = &mut this.opening else { return Poll::Ready(read) };
+            match read {
+                Ok(()) => {}
+                // A peer that goes without a word of TLS ends its answer just as well.
+                Err(why) if why.kind() == io::ErrorKind::UnexpectedEof && opening.has_begun() => {}
+                Err(why) => return Poll::Ready(Err(why)),
+            }
+            match opening.hear(&buf.filled()[before..]) {
+                opening::Heard::Sound => this.opening = None,
+                opening::Heard::Unclear => {}
+                opening::Heard::Odd => {
+                    buf.set_filled(before);
+                    continue;
+                }
+                opening::Heard::Broken(why) => return Poll::Ready(Err(io::Error::other(Broken(why)))),
+            }
+            return Poll::Ready(Ok(()));
         }
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(s) => Pin::new(s).poll_write(cx, buf),
-            Stream::Tls(s) => Pin::new(s).poll_write(cx, buf),
+        match &mut self.get_mut().inner {
+            Inner::Plain(s) => Pin::new(s).poll_write(cx, buf),
+            Inner::Tls(s) => Pin::new(s).poll_write(cx, buf),
         }
     }
 
@@ -205,30 +246,30 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
-            Stream::Tls(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+        match &mut self.get_mut().inner {
+            Inner::Plain(s) => Pin::new(s).poll_write_vectored(cx, bufs),
+            Inner::Tls(s) => Pin::new(s).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Stream::Plain(s) => s.is_write_vectored(),
-            Stream::Tls(s) => s.is_write_vectored(),
+        match &self.inner {
+            Inner::Plain(s) => s.is_write_vectored(),
+            Inner::Tls(s) => s.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(s) => Pin::new(s).poll_flush(cx),
-            Stream::Tls(s) => Pin::new(s).poll_flush(cx),
+        match &mut self.get_mut().inner {
+            Inner::Plain(s) => Pin::new(s).poll_flush(cx),
+            Inner::Tls(s) => Pin::new(s).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(s) => Pin::new(s).poll_shutdown(cx),
-            Stream::Tls(s) => Pin::new(s).poll_shutdown(cx),
+        match &mut self.get_mut().inner {
+            Inner::Plain(s) => Pin::new(s).poll_shutdown(cx),
+            Inner::Tls(s) => Pin::new(s).poll_shutdown(cx),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::egress::Route;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 use kubelith_auth::hook::{Hook, Hooks};
@@ -17,7 +18,7 @@ use kubelith_meta::{Str, Value};
 use kubelith_tls::Trust;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -240,6 +241,8 @@ pub fn of_kubeconfig(file: &Kubeconfig, route: &Route) -> Result<Arc<dyn Hook>, 
     Ok(Arc::new(Client {
         resolve: None,
         transport: Transport::by(route, (!is_plain).then_some(&tls)).map_err(|e| e.to_string())?,
+        plain: OnceLock::new(),
+        route: route.clone(),
         credential: file.credential.clone(),
         url: format!("{}://{authority}{}", if is_plain { "http" } else { "https" }, joined(uri.path())),
         host: HeaderValue::try_from(authority).map_err(|e| e.to_string())?,
@@ -250,6 +253,9 @@ struct Client {
     /// A service, and whoever knows where it is.
     resolve: Option<(Resolve, Service)>,
     transport: Transport,
+    /// To where a webhook may send on without TLS, made when one does.
+    plain: OnceLock<Transport>,
+    route: Route,
     credential: Credential,
     /// Without the query.
     url: String,
@@ -275,7 +281,7 @@ impl Client {
         let transport = Transport::by(route, Some(&tls)).map_err(|e| e.to_string())?;
         let host = HeaderValue::try_from(authority).map_err(|e| e.to_string())?;
         let resolve = service.map(|service| (config.resolve.clone(), service));
-        Ok(Client { transport, credential, resolve, url, host })
+        Ok(Client { transport, plain: OnceLock::new(), route: route.clone(), credential, resolve, url, host })
     }
 
     /// Where to send to, and how that is called in errors.
@@ -321,7 +327,8 @@ impl Client {
     ) -> Result<http::Response<hyper::body::Incoming>, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             let request = self.request(&step, review).await.map_err(FetchError::Other)?;
-            let sent = tokio::time::timeout_at(deadline, self.transport.send(request)).await;
+            let transport = self.way_to(&step).map_err(FetchError::Other)?;
+            let sent = tokio::time::timeout_at(deadline, transport.send(request)).await;
             let sent = sent.map_err(|_| FetchError::Timeout(step.named("context deadline exceeded")))?;
             let response = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
             match step.redirected(&response)? {
@@ -330,6 +337,21 @@ impl Client {
             }
         }
         Err(FetchError::Other(step.named("stopped after 10 redirects")))
+    }
+
+    fn way_to(&self, step: &Step) -> Result<&Transport, String> {
+        if step.uri.scheme() == Some(&self.transport.scheme()) || step.uri.scheme() == Some(&Scheme::HTTPS) {
+            return Ok(&self.transport);
+        }
+        if step.uri.scheme() != Some(&Scheme::HTTP) {
+            let scheme = step.uri.scheme_str().unwrap_or_default();
+            return Err(step.named(&format!("unsupported protocol scheme {}", quote(scheme))));
+        }
+        if let Some(known) = self.plain.get() {
+            return Ok(known);
+        }
+        let made = Transport::by(&self.route, None).map_err(|e| step.named(&e.to_string()))?;
+        Ok(self.plain.get_or_init(|| made))
     }
 
     async fn exchange(&self, review: Bytes, timeout: Duration) -> Result<FetchResponse, FetchError> {
@@ -389,23 +411,42 @@ impl Step {
         let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         let Some(location) = location.filter(|to| !to.is_empty()) else { return Ok(None) };
         let failed = |why: &dyn std::fmt::Display| FetchError::Other(self.named(&why.to_string()));
-        let (mut uri, mut shown, mut is_own) = (self.uri.clone(), location.to_owned(), false);
-        if location.starts_with('/') && !location.starts_with("//") {
-            let mut parts = uri.into_parts();
-            parts.path_and_query = Some(location.parse().map_err(|e| failed(&e))?);
-            uri = Uri::from_parts(parts).map_err(|e| failed(&e))?;
-            let authority = self.shown.find("://").map_or(0, |at| at + 3);
-            let path = self.shown[authority..].find('/').map_or(self.shown.len(), |at| authority + at);
-            shown = format!("{}{location}", &self.shown[..path]);
-            is_own = self.is_own;
-        } else {
-            uri = location.parse().map_err(|e| failed(&e))?;
-        }
-        // Who came with TLS does not go on without it.
-        if uri.scheme() != self.uri.scheme() {
-            return Err(failed(&"a webhook may not send on to a server without TLS"));
-        }
+        let (place, shown) = self.resolve(location);
+        let (uri, is_own) = match place {
+            // The same server: a service stays at the address where it was found.
+            Some(path) => {
+                let mut parts = self.uri.clone().into_parts();
+                parts.path_and_query = Some(path.parse().map_err(|e| failed(&e))?);
+                (Uri::from_parts(parts).map_err(|e| failed(&e))?, self.is_own)
+            }
+            None => (shown.parse().map_err(|e| failed(&e))?, false),
+        };
         Ok(Some(Step { method, uri, shown, is_own }))
+    }
+
+    /// A reference as seen from here: the path, if it stays on this server, and the whole URL.
+    fn resolve(&self, location: &str) -> (Option<String>, String) {
+        let start = self.shown.find("://").map_or(0, |at| at + 3);
+        let path_at = self.shown[start..].find('/').map_or(self.shown.len(), |at| start + at);
+        let (server, path) = self.shown.split_at(path_at);
+        let is_absolute = location.find("://").is_some_and(|at| !location[..at].contains(['/', '?']));
+        if is_absolute || location.starts_with("//") {
+            let shown = match is_absolute {
+                true => location.to_owned(),
+                false => format!("{}:{location}", &server[..start.saturating_sub(3)]),
+            };
+            let own = shown.strip_prefix(server).filter(|rest| rest.starts_with('/')).map(str::to_owned);
+            return (own, shown);
+        }
+        let path = match location.starts_with('/') {
+            true => location.to_owned(),
+            false => {
+                let path = path.split(['?', '#']).next().unwrap_or_default();
+                format!("{}{location}", &path[..path.rfind('/').map_or(0, |at| at + 1)])
+            }
+        };
+        let shown = format!("{server}{path}");
+        (Some(path), shown)
     }
 }
 
@@ -483,6 +524,29 @@ mod tests {
             (r#"{"url":"https://kubernetes.default.svc.evil/apis/x"}"#, None),
         ] {
             assert_eq!(own(client).as_deref(), want, "{client}");
+        }
+    }
+
+    #[test]
+    fn references_are_seen_from_where_they_stand() {
+        let shown = "https://s.n.svc:443/a/b?timeout=1s";
+        let uri = "https://10.0.0.1:443/a/b?timeout=1s".parse().unwrap();
+        let step = Step { method: Method::POST, uri, shown: shown.into(), is_own: true };
+        for (location, want, to, is_own) in [
+            ("/c", "https://s.n.svc:443/c", "https://10.0.0.1:443/c", true),
+            ("c?d", "https://s.n.svc:443/a/c?d", "https://10.0.0.1:443/a/c?d", true),
+            ("https://s.n.svc:443/c", "https://s.n.svc:443/c", "https://10.0.0.1:443/c", true),
+            ("https://s.n.svc/c", "https://s.n.svc/c", "https://s.n.svc/c", false),
+            ("//other/c", "https://other/c", "https://other/c", false),
+            ("http://other:80/c", "http://other:80/c", "http://other:80/c", false),
+        ] {
+            let response = http::Response::builder().status(307).header(LOCATION, location).body(()).unwrap();
+            let next = step.redirected(&response).unwrap().unwrap();
+            assert_eq!(
+                (next.shown.as_str(), next.uri.to_string().as_str(), next.is_own),
+                (want, to, is_own),
+                "{location}"
+            );
         }
     }
 

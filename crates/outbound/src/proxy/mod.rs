@@ -12,6 +12,7 @@ mod forward;
 mod headers;
 pub mod hook;
 mod identity;
+mod opening;
 mod path;
 mod tls;
 mod tls_words;

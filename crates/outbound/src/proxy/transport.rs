@@ -4,6 +4,7 @@
 //! number of streams, a slow reader holds up nobody else, and a small request costs less.
 
 use super::dial::{DialError, Dialer, Tls};
+use super::opening::Broken;
 use super::{ProxyError, TlsClient, TlsClientError};
 use crate::egress::Route;
 use http::Uri;
@@ -120,6 +121,9 @@ impl Failed {
             }
             if let Some(io) = why.downcast_ref::<std::io::Error>() {
                 stale |= io.kind() == std::io::ErrorKind::ConnectionReset;
+                if let Some(broken) = io.get_ref().and_then(|e| e.downcast_ref::<Broken>()) {
+                    return Failed { text: broken.0.clone(), connection_was_stale: false };
+                }
                 // What the other side thinks of our certificate comes after the handshake.
                 if let Some(told) = super::tls_words::of_io(io) {
                     return Failed { text: told, connection_was_stale: false };

@@ -13,22 +13,22 @@ pub struct Violation {
 }
 
 /// The last release that changed a check: later ones are the same.
-const NEWEST: u32 = 35;
+const NEWEST: u64 = 35;
 
 struct Check {
     level: Level,
     /// The first release that has it.
-    since: u32,
+    since: u64,
     /// From this release on another check of the restricted level stands for it there.
-    replaced_since: Option<u32>,
+    replaced_since: Option<u64>,
     run: fn(&Pod<'_>) -> Option<Violation>,
 }
 
-const fn baseline(since: u32, replaced_since: Option<u32>, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
+const fn baseline(since: u64, replaced_since: Option<u64>, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
     Check { level: Level::Baseline, since, replaced_since, run }
 }
 
-const fn restricted(since: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
+const fn restricted(since: u64, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
     Check { level: Level::Restricted, since, replaced_since: None, run }
 }
 
@@ -55,11 +55,13 @@ const CHECKS: [Check; 19] = [
     restricted(19, restricted_seccomp_profile),
 ];
 
-/// What breaks the policy, of a pod or a template.
-pub fn run(policy: LevelVersion, object: &Value) -> Vec<Violation> {
+/// What breaks the policy, of a pod or a template. The server may stand for an earlier release than `NEWEST`, which knows
+/// no later checks.
+pub fn run(policy: LevelVersion, object: &Value, release: u64) -> Vec<Violation> {
+    let newest = NEWEST.min(release);
     let minor = match policy.version {
-        Version::Latest => NEWEST,
-        Version::Minor(minor) => minor.min(NEWEST),
+        Version::Latest => newest,
+        Version::Minor(minor) => minor.min(newest),
     };
     let pod = Pod { object, minor };
     let applies = |check: &&Check| {
@@ -73,7 +75,7 @@ pub fn run(policy: LevelVersion, object: &Value) -> Vec<Violation> {
 /// A pod, and the release whose rules it is to follow.
 struct Pod<'a> {
     object: &'a Value,
-    minor: u32,
+    minor: u64,
 }
 
 impl<'a> Pod<'a> {
@@ -155,7 +157,7 @@ fn app_armor_profile(pod: &Pod<'_>) -> Option<Violation> {
     let pod_is_bad = is_bad(pod.context("appArmorProfile"));
     let names = pod.bad(|c| is_bad(of_context(c, &["appArmorProfile"])));
     let annotations = pod.object.meta().annotations().into_iter().flat_map(Map::iter);
-    let forbidden: Vec<String> = annotations
+    let mut forbidden: Vec<String> = annotations
         .filter_map(|(key, value)| Some((key, value.as_str()?)))
         .filter(|(key, value)| {
             key.starts_with(PREFIX)
@@ -163,6 +165,7 @@ fn app_armor_profile(pod: &Pod<'_>) -> Option<Violation> {
         })
         .map(|(key, value)| format!("{key}={}", Quoted(value)))
         .collect();
+    forbidden.sort();
     let mut who: Vec<String> = setters(pod_is_bad, &names).into_iter().collect();
     if !forbidden.is_empty() {
         who.push(plural("annotation", "annotations", forbidden.len()).to_owned());
@@ -419,7 +422,7 @@ fn restricted_seccomp_profile(pod: &Pod<'_>) -> Option<Violation> {
 }
 
 /// Sysctls that stay within a pod, with the release that found so.
-const SAFE_SYSCTLS: [(&str, u32); 12] = [
+const SAFE_SYSCTLS: [(&str, u64); 12] = [
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
     ("net.ipv4.tcp_syncookies", 0),

@@ -4,12 +4,15 @@
 mod checks;
 mod config;
 mod policy;
+#[cfg(test)]
+mod tests;
 
 use super::list;
-use crate::observe::{Decision, Evaluation, Observer, SecurityMode};
+use crate::observe::{Decision, Evaluation, Observer, SecurityMode, Severity};
 use crate::plugin::{Plugin, Verdict};
 use config::Settings;
-use kubelith_meta::text::Quoted;
+use kubelith_meta::field::ErrorList;
+use kubelith_meta::text::{Quoted, aggregate};
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
@@ -25,13 +28,29 @@ const PODS_TO_CHECK: usize = 3000;
 const IGNORED_PARTS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 /// The newest release that this server knows; later ones are `future` in metrics.
-const THIS_RELEASE: u32 = 36;
+const THIS_RELEASE: u64 = 36;
+
+/// Keys of the audit log.
+const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
+const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
+const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
+const ERROR: &str = "pod-security.kubernetes.io/error";
 
 pub struct PodSecurity {
     namespaces: Collection,
     pods: Collection,
     observer: Arc<dyn Observer>,
     settings: Settings,
+    /// The one that this server behaves as.
+    release: u64,
+}
+
+/// What is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Pod,
+    /// It makes pods: nothing is enforced of it, since they are judged themselves.
+    Template,
 }
 
 impl PodSecurity {
@@ -39,24 +58,39 @@ impl PodSecurity {
     pub fn new(
         objects: &Arc<Objects>,
         observer: Arc<dyn Observer>,
+        release: u32,
         configuration: Option<&[u8]>,
     ) -> Result<PodSecurity, String> {
         let (namespaces, pods) = (objects.of("", "namespaces"), objects.of("", "pods"));
-        Ok(PodSecurity { namespaces, pods, observer, settings: Settings::read(configuration)? })
+        let settings = Settings::read(configuration)?;
+        Ok(PodSecurity { namespaces, pods, observer, settings, release: release.into() })
     }
 
     /// Whether the namespace or the user is exempt; that is counted.
     fn is_exempt(&self, request: Request<'_>) -> bool {
         let call = request.call;
-        let exempt = self.settings.exempts_namespace(&call.namespace) || self.settings.exempts_user(&call.user.name);
-        if exempt {
-            self.exempted(request);
-        }
-        exempt
+        let by = if self.settings.exempts_namespace(&call.namespace) {
+            "namespace"
+        } else if self.settings.exempts_user(&call.user.name) {
+            "user"
+        } else {
+            return false;
+        };
+        self.exempted(request, by);
+        true
     }
 
-    fn exempted(&self, request: Request<'_>) {
+    fn exempted(&self, request: Request<'_>, by: &'static str) {
         self.observer.pod_security_exempted(request.operation, resource_of(request), &request.call.subresource);
+        request.call.annotate(EXEMPT, by);
+    }
+
+    fn failed(&self, request: Request<'_>, severity: Severity, why: impl FnOnce() -> String) {
+        let subresource = &request.call.subresource;
+        self.observer.pod_security_failed(severity, request.operation, resource_of(request), subresource);
+        if request.call.warnings.is_audited() {
+            request.call.annotate(ERROR, why());
+        }
     }
 
     fn count(&self, request: Request<'_>, policy: LevelVersion, mode: SecurityMode, decision: Decision) {
@@ -80,62 +114,108 @@ impl PodSecurity {
         });
     }
 
-    fn policy_of(&self, namespace: &str, found: Option<Arc<CachedObject>>) -> Result<Policy, Status> {
-        let Some(found) = found.filter(|found| found.broken.is_none()) else {
-            let shown = Quoted(namespace);
-            return Err(Status::internal_error(format!("failed to lookup namespace {shown}")));
+    /// By the namespace that was found, or why there is none.
+    fn policy_of(
+        &self,
+        namespace: &str,
+        found: Result<Option<Arc<CachedObject>>, Status>,
+    ) -> Result<(Policy, ErrorList), String> {
+        let Some(found) = found.map_err(|why| why.message.to_string())?.filter(|found| found.broken.is_none()) else {
+            return Err(format!("namespaces {} not found", Quoted(namespace)));
         };
         let label = |key: &str| found.labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
-        Ok(Policy::of(label, &self.settings.defaults).0)
+        Ok(Policy::of(label, &self.settings.defaults))
     }
 
-    fn check_pod(&self, request: Request<'_>, policy: Policy, pod: &Value) -> Result<(), Status> {
-        if policy.is_privileged() {
+    fn check_pod(
+        &self,
+        request: Request<'_>,
+        policy: Result<(Policy, ErrorList), String>,
+        pod: &Value,
+    ) -> Result<(), Status> {
+        let (policy, errors) = policy.map_err(|why| {
+            let namespace = Quoted(&request.call.namespace);
+            let status = Status::internal_error(format!("failed to lookup namespace {namespace}"));
+            self.failed(request, Severity::Fatal, || format!("{}: {why}", status.message));
+            status
+        })?;
+        if errors.is_empty() && policy.is_privileged() {
             self.count(request, policy.enforce, SecurityMode::Enforce, Decision::Allow);
+            request.call.annotate(ENFORCED, "privileged:latest");
             return Ok(());
         }
         if request.old.is_some_and(|old| !changes_images(pod, old)) {
             return Ok(());
         }
+        self.evaluate(request, policy, &errors, pod, Subject::Pod)
+    }
+
+    fn check_template(
+        &self,
+        request: Request<'_>,
+        policy: Result<(Policy, ErrorList), String>,
+        template: Option<&Value>,
+    ) -> Result<(), Status> {
+        let (policy, errors) = match policy {
+            Ok(policy) => policy,
+            Err(why) => {
+                let namespace = Quoted(&request.call.namespace);
+                self.failed(request, Severity::Fatal, || format!("failed to lookup namespace {namespace}: {why}"));
+                return Ok(());
+            }
+        };
+        let is_privileged = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
+        match template {
+            Some(template) if !(errors.is_empty() && is_privileged) => {
+                self.evaluate(request, policy, &errors, template, Subject::Template)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn evaluate(
+        &self,
+        request: Request<'_>,
+        policy: Policy,
+        errors: &ErrorList,
+        pod: &Value,
+        subject: Subject,
+    ) -> Result<(), Status> {
         if self.settings.exempts_pod(pod) {
-            self.exempted(request);
+            self.exempted(request, "runtimeClass");
             return Ok(());
         }
-        let problems = violations(policy.enforce, pod);
-        let decision = if problems.is_some() { Decision::Deny } else { Decision::Allow };
-        self.count(request, policy.enforce, SecurityMode::Enforce, decision);
-        self.audit(request, policy, pod);
-        if let Some(problems) = problems {
-            let policy = policy.enforce.to_string();
-            return Err(request.forbidden(pod, format!("violates PodSecurity {}: {problems}", Quoted(&policy))));
+        if !errors.is_empty() {
+            let all = || aggregate(errors.0.iter().map(ToString::to_string));
+            self.failed(request, Severity::Passed, || format!("Failed to parse policy: {}", all()));
         }
-        self.warn(request, policy, pod);
-        Ok(())
-    }
-
-    fn check_template(&self, request: Request<'_>, policy: Policy, template: &Value) {
-        if policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged {
-            return;
+        let mut judged = Judged { pod, release: self.release, known: Vec::new() };
+        let mut refused = None;
+        if subject == Subject::Pod {
+            if request.call.warnings.is_audited() {
+                request.call.annotate(ENFORCED, policy.enforce.to_string());
+            }
+            refused = judged.violates(policy.enforce).map(|problems| {
+                let policy = policy.enforce.to_string();
+                request.forbidden(pod, format!("violates PodSecurity {}: {problems}", Quoted(&policy)))
+            });
+            let decision = if refused.is_some() { Decision::Deny } else { Decision::Allow };
+            self.count(request, policy.enforce, SecurityMode::Enforce, decision);
         }
-        if self.settings.exempts_pod(template) {
-            self.exempted(request);
-            return;
-        }
-        self.audit(request, policy, template);
-        self.warn(request, policy, template);
-    }
-
-    fn audit(&self, request: Request<'_>, policy: Policy, pod: &Value) {
-        if !checks::run(policy.audit, pod).is_empty() {
+        if let Some(problems) = judged.violates(policy.audit) {
+            if request.call.warnings.is_audited() {
+                request.call.annotate(VIOLATIONS, would_violate(policy.audit, problems));
+            }
             self.count(request, policy.audit, SecurityMode::Audit, Decision::Deny);
         }
-    }
-
-    fn warn(&self, request: Request<'_>, policy: Policy, pod: &Value) {
-        let Some(problems) = violations(policy.warn, pod) else { return };
-        self.count(request, policy.warn, SecurityMode::Warn, Decision::Deny);
-        let policy = policy.warn.to_string();
-        request.call.warn(format!("would violate PodSecurity {}: {problems}", Quoted(&policy)));
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        if let Some(problems) = judged.violates(policy.warn) {
+            request.call.warn(would_violate(policy.warn, problems));
+            self.count(request, policy.warn, SecurityMode::Warn, Decision::Deny);
+        }
+        Ok(())
     }
 
     fn check_namespace(&self, request: Request<'_>, namespace: &Value) -> Result<(), Status> {
@@ -160,7 +240,7 @@ impl PodSecurity {
 
     /// Labels of a namespace for which they mean nothing.
     fn exempt_warning(&self, namespace: &Value, policy: Policy) -> Option<String> {
-        if policy.is_privileged() || policy == self.settings.defaults {
+        if policy.is_privileged() || policy.is_equivalent(&self.settings.defaults) {
             return None;
         }
         let meta = namespace.meta();
@@ -181,7 +261,7 @@ impl PodSecurity {
         let pods = prioritize(pods);
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for pod in pods.iter().take(PODS_TO_CHECK) {
-            let reasons: Vec<String> = checks::run(enforce, pod).into_iter().map(|v| v.reason).collect();
+            let reasons: Vec<String> = checks::run(enforce, pod, self.release).into_iter().map(|v| v.reason).collect();
             if reasons.is_empty() {
                 continue;
             }
@@ -229,20 +309,17 @@ impl Plugin for PodSecurity {
             return Verdict::Ready(self.check_namespace(request, object));
         }
         let is_pod = request.is_for_any_part("", "pods");
-        let template = template_of(request, object);
         let is_ignored = is_pod && IGNORED_PARTS.contains(&request.call.subresource.as_str());
-        if is_ignored || !(is_pod || template.is_some()) || self.is_exempt(request) {
+        let path = if is_pod { None } else { template_path(request) };
+        if is_ignored || !(is_pod || path.is_some()) || self.is_exempt(request) {
             return Verdict::PASSED;
         }
         let namespace = &request.call.namespace;
         let judge = move |found: Result<Option<Arc<CachedObject>>, Status>| {
-            let policy = found.and_then(|found| self.policy_of(namespace, found));
-            match (template, policy) {
-                (None, policy) => self.check_pod(request, policy?, object),
-                (Some(template), policy) => {
-                    let _ = policy.map(|policy| self.check_template(request, policy, template));
-                    Ok(())
-                }
+            let policy = self.policy_of(namespace, found);
+            match path {
+                None => self.check_pod(request, policy, object),
+                Some(path) => self.check_template(request, policy, object.at(path)),
             }
         };
         match self.namespaces.cached("", namespace) {
@@ -252,8 +329,8 @@ impl Plugin for PodSecurity {
     }
 }
 
-/// The template of the pods that a controller makes.
-fn template_of<'a>(request: Request<'_>, object: &'a Value) -> Option<&'a Value> {
+/// Where a controller has the template of the pods that it makes.
+fn template_path(request: Request<'_>) -> Option<&'static [&'static str]> {
     let resource = &request.call.resource;
     let path: &[&str] = match (resource.group.as_str(), resource.resource.as_str()) {
         ("", "podtemplates") => &["template"],
@@ -263,14 +340,33 @@ fn template_of<'a>(request: Request<'_>, object: &'a Value) -> Option<&'a Value>
         ("batch", "cronjobs") => &["spec", "jobTemplate", "spec", "template"],
         _ => return None,
     };
-    object.at(path).filter(|_| request.call.subresource.is_empty())
+    request.call.subresource.is_empty().then_some(path)
 }
 
-/// All problems in one text; `None` if there are none.
-fn violations(policy: LevelVersion, pod: &Value) -> Option<String> {
-    let found = checks::run(policy, pod);
-    let shown: Vec<String> = found.into_iter().map(|v| format!("{} ({})", v.reason, v.detail)).collect();
-    (!shown.is_empty()).then(|| shown.join(", "))
+/// A pod or a template, with what was found out about it: policies of several modes are often the same.
+struct Judged<'a> {
+    pod: &'a Value,
+    release: u64,
+    known: Vec<(LevelVersion, Option<String>)>,
+}
+
+impl Judged<'_> {
+    /// All problems in one text; `None` if there are none.
+    fn violates(&mut self, policy: LevelVersion) -> Option<&str> {
+        let known = self.known.iter().position(|(known, _)| *known == policy);
+        let at = known.unwrap_or_else(|| {
+            let found = checks::run(policy, self.pod, self.release);
+            let shown: Vec<String> = found.into_iter().map(|v| format!("{} ({})", v.reason, v.detail)).collect();
+            self.known.push((policy, (!shown.is_empty()).then(|| shown.join(", "))));
+            self.known.len() - 1
+        });
+        self.known[at].1.as_deref()
+    }
+}
+
+fn would_violate(policy: LevelVersion, problems: &str) -> String {
+    let policy = policy.to_string();
+    format!("would violate PodSecurity {}: {problems}", Quoted(&policy))
 }
 
 fn resource_of(request: Request<'_>) -> &'static str {

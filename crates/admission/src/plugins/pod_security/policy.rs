@@ -16,7 +16,7 @@ pub enum Level {
 pub enum Version {
     Latest,
     /// 1 and this.
-    Minor(u32),
+    Minor(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,8 @@ impl Version {
         }
         let minor = text.strip_prefix("v1.")?;
         let plain = minor.bytes().all(|b| b.is_ascii_digit()) && (minor.len() == 1 || !minor.starts_with('0'));
-        if plain { minor.parse().ok().map(Version::Minor) } else { None }
+        // The reference reads it as a signed number.
+        if plain { minor.parse::<i64>().ok().map(|minor| Version::Minor(minor.unsigned_abs())) } else { None }
     }
 }
 
@@ -90,13 +91,18 @@ impl Policy {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 
+    /// Whether both let the same pods in.
+    pub fn is_equivalent(&self, other: &Policy) -> bool {
+        let modes = [(self.enforce, other.enforce), (self.audit, other.audit), (self.warn, other.warn)];
+        modes.iter().all(|(a, b)| a == b || (a.level == Level::Privileged && b.level == Level::Privileged))
+    }
+
     /// The policy by the labels of a namespace and what is wrong with its labels; `defaults` hold where there are none. A level that
     /// cannot be read is the strictest where it is enforced and the laxest where it is not.
     pub fn of<'l>(label: impl Fn(&str) -> Option<&'l str>, defaults: &Policy) -> (Policy, ErrorList) {
         let mut errors = ErrorList::default();
-        let labels = Path::of(&["metadata", "labels"]);
         let mut bad = |key: &str, value: &str, why: &str| {
-            errors.push(Error::invalid(&labels.key(key), value, why));
+            errors.push(Error::invalid(&Path::of(&["metadata", "labels"]).key(key), value, why));
         };
         let mut mode = |[level_key, version_key]: [&str; 2], fallback: Level| {
             let mut level = None;

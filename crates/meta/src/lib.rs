@@ -3,6 +3,7 @@
 //! through a [`Clock`] that callers are handed.
 
 pub mod address;
+pub mod call;
 pub mod field;
 pub mod gvk;
 pub mod intstr;

@@ -1,9 +1,9 @@
 //! Where admission enters the life of a write. The plugins are a layer above; this is their seam.
 
-use crate::call::Call;
 use crate::resource::Resource;
 use futures::future::BoxFuture;
 use kubelith_meta::Value;
+use kubelith_meta::call::Call;
 use kubelith_meta::status::Status;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,17 +2,18 @@
 //! system metadata and name → reservations → strategy prepares → validation → validating admission → store.
 
 use crate::admission::Operation;
-use crate::call::Call;
 use crate::error;
 use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
-use crate::strategy::{Begun, Generation, Part};
+use crate::strategy::Begun;
 use bytes::Bytes;
+use kubelith_meta::call::Call;
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Ambiguous, Empties, canonicalize};
+use kubelith_schema::lifecycle::{Generation, Part};
 use kubelith_store::cache::{Draft, EventKind};
 use kubelith_store::{Expect, StoreError};
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! The life of a delete: preconditions → grace period → finalizers of the garbage collector → admission → store.
 
 use crate::admission::Operation;
-use crate::call::Call;
 use crate::error;
-use crate::options::{DeleteOptions, Propagation};
 use crate::resource::{Current, Resource, Working, set_resource_version};
-use crate::strategy::{DeleteStep, Deletion, GarbageCollection};
+use kubelith_meta::call::Call;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupKind, GroupResource, Str, Value};
+use kubelith_schema::lifecycle::{DeleteOptions, Propagation};
+use kubelith_schema::lifecycle::{DeleteStep, Deletion, GarbageCollection};
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, Revision, StoreError};
 

@@ -4,7 +4,6 @@
 //! is its `Strategy`. Only this crate turns errors of the store into Statuses.
 
 pub mod admission;
-mod call;
 mod create;
 mod delete;
 mod error;
@@ -16,12 +15,15 @@ mod strategy;
 mod typed;
 mod update;
 
-pub use call::{Call, Mode, Warnings};
 pub use create::{Created, Wanted};
 pub use delete::{DeleteBy, DeleteOutcome, DeleteResult};
+pub use kubelith_meta::call::{Call, Mode, Warnings};
+pub use kubelith_schema::lifecycle::{
+    DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Part, Preconditions, Propagation, count_change,
+};
 pub use objects::{Objects, Resources};
-pub use options::{DeleteOptions, Preconditions, Propagation, ReadAt};
+pub use options::ReadAt;
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
-pub use strategy::{Begun, DeleteStep, Deletion, GarbageCollection, Generation, Part, Plain, Reservation, Strategy};
+pub use strategy::{Begun, Plain, Reservation, Strategy};
 pub use typed::{TypedCodec, render, select};
-pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated, count_change};
+pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};

@@ -1,9 +1,9 @@
 //! The objects of all resources, for code that judges or completes one object by looking at others: admission
 //! plugins and allocators. Filled once, when every resource is built.
 
-use crate::call::{Call, Mode, Warnings};
 use crate::options::ReadAt;
 use crate::resource::Resource;
+use kubelith_meta::call::{Call, Mode, Warnings};
 use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::text::Quoted;

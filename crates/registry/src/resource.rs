@@ -1,12 +1,12 @@
 //! One resource, ready to be served: its descriptor, its behaviour, its place in the store.
 
 use crate::admission::{Admission, Operation, Request};
-use crate::call::Call;
 use crate::error;
 use crate::options::ReadAt;
 use crate::strategy::Strategy;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_meta::call::Call;
 use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;

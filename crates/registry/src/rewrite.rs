@@ -1,12 +1,12 @@
 //! Writes of the server itself that are no update by a client: the object is read, changed and put back, and neither the
 //! strategy nor admission is asked.
 
-use crate::call::Call;
 use crate::error;
-use crate::options::Preconditions;
 use crate::resource::{Resource, set_resource_version};
 use kubelith_meta::Value;
+use kubelith_meta::call::Call;
 use kubelith_meta::status::Status;
+use kubelith_schema::lifecycle::Preconditions;
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, Revision, StoreError};
 

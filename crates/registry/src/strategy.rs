@@ -3,43 +3,14 @@
 //! Hooks see objects at the resource's working version: one for all requests for built-in kinds, the
 //! request's version for custom ones. The order in which they run is fixed in `create.rs`, `update.rs` and `delete.rs`.
 
-use crate::call::Call;
-use crate::options::DeleteOptions;
 use futures::future::BoxFuture;
+use kubelith_meta::call::Call;
 use kubelith_meta::field::ErrorList;
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
+use kubelith_schema::lifecycle::{DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Part};
 use std::time::Duration;
-
-/// The part of an object that a request writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<'a> {
-    /// The resource itself.
-    Main,
-    Status,
-    /// Any other subresource that updates the object, by name.
-    Other(&'a str),
-}
-
-impl<'a> Part<'a> {
-    pub fn of(subresource: &'a str) -> Part<'a> {
-        match subresource {
-            "" => Part::Main,
-            "status" => Part::Status,
-            other => Part::Other(other),
-        }
-    }
-}
-
-/// What happens to dependents if a delete says nothing about them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GarbageCollection {
-    DeleteDependents,
-    OrphanDependents,
-    /// The kind has no dependents; propagation policies are ignored.
-    Unsupported,
-}
 
 /// Undoes or confirms what `begin_create` or `begin_update` reserved. The request waits for either.
 pub trait Reservation: Send {
@@ -50,14 +21,6 @@ pub trait Reservation: Send {
 }
 
 pub type Begun = Option<Box<dyn Reservation>>;
-
-/// What a client asked to delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deletion {
-    OfOne,
-    /// All objects that a selection matches; this is one of them.
-    OfCollection,
-}
 
 pub trait Strategy: Send + Sync + 'static {
     /// The version in which objects are cached and all hooks see them, if it is not the one they are stored in.
@@ -207,42 +170,6 @@ pub trait Strategy: Send + Sync + 'static {
     fn after_delete<'a>(&'a self, _call: &'a Call, _object: &'a Value) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
-}
-
-/// How a kind's own rule for deletion goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeleteStep {
-    /// By grace period and finalizers, like all others.
-    Generic,
-    /// The object was marked: write it and wait.
-    Mark,
-    /// It is marked already and still waits: answer it as it is.
-    Stay,
-}
-
-/// What makes metadata.generation grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Generation {
-    /// It is not kept.
-    None,
-    /// 1 at first, one more with each change of `spec`.
-    Spec,
-    /// As `Spec`, and with changes of metadata.annotations (Deployments).
-    SpecAndAnnotations,
-    /// With each change of anything but metadata and status (custom resources).
-    AllButMetadataAndStatus,
-    /// With each change of anything but metadata (custom resources without status subresource).
-    AllButMetadata,
-    /// 1 at first, one more with each change of this member (pod templates, webhook configurations).
-    Member(&'static str),
-    /// As `Member`, and an empty list or map in it is another thing than none.
-    ExactMember(&'static str),
-    /// 1 at first, one more with each change of content or labels (EndpointSlices).
-    ContentAndLabels,
-    /// Changes of `spec` count from nothing: a new object has none (CSIDrivers).
-    SpecChanges,
-    /// 1, whatever changes (PriorityClasses).
-    One,
 }
 
 /// A kind without behaviour of its own.

@@ -4,19 +4,19 @@
 //! turns that into a conflict.
 
 use crate::admission::Operation;
-use crate::call::Call;
 use crate::create::{Before, Generated, Reserved};
 use crate::error;
-use crate::options::Preconditions;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
-use crate::strategy::{Generation, Part};
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_meta::call::Call;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
 use kubelith_schema::canonical::Ambiguous;
+use kubelith_schema::lifecycle::Preconditions;
+use kubelith_schema::lifecycle::{Generation, Part, count_change};
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
 
@@ -414,12 +414,6 @@ impl Resource {
             count_change(object, old);
         }
     }
-}
-
-/// One more change in metadata.generation than `old` has.
-pub fn count_change(object: &mut Value, old: &Value) {
-    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-    object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
 }
 
 pub(crate) enum Attempt {

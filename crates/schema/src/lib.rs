@@ -9,6 +9,7 @@ pub mod descriptor;
 pub mod fields;
 pub mod go_regexp;
 pub mod jsonpath;
+pub mod lifecycle;
 pub mod structural;
 pub mod types;
 

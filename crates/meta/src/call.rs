@@ -1,7 +1,7 @@
 //! One API call as the registry sees it: who wants what done to which object, and where warnings go.
 
-use kubelith_meta::user::User;
-use kubelith_meta::{GroupKind, GroupResource, GroupVersionKind, Str};
+use crate::user::User;
+use crate::{GroupKind, GroupResource, GroupVersionKind, Str};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 

@@ -17,7 +17,7 @@ use crate::policies::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy};
 use crate::webhooks::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
 use kubelith_meta::text::quote;
 use kubelith_registry::admission::Operation;
-use kubelith_validation::Features;
+use kubelith_rules::Features;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {

@@ -2,7 +2,6 @@
 
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
-use crate::defaults::Defaults;
 use crate::emulation::Emulation;
 use crate::services::{ServiceNetwork, Services};
 use crate::strategies::Host;
@@ -17,16 +16,17 @@ use kubelith_handlers::fields::ResourceFields;
 use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_handlers::typed::TypedDecoder;
 use kubelith_handlers::{Endpoint, Limits, ListItems};
+use kubelith_kinds::Defaults;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_openapi::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_registry::admission::{Admission, AdmitAll};
 use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
+use kubelith_rules::Env;
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
-use kubelith_validation::Env;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,18 +1,12 @@
-//! The built-in groups: what their kinds do beyond what the catalogue says.
-//!
-//! A newcomer finds a kind's behaviour in `strategies/<group>/<kind>.rs`, its defaults in `defaults/` and the cells of
-//! its table in `cells/`, both by concept. A kind that appears in none of them has no behaviour of its own.
+//! The built-in groups, served: what has effects. What a kind asks of its objects and does with them is in the crates `kinds` and `pods`.
 
 pub mod actions;
-pub mod annotations;
 pub mod bootstrap;
 pub mod cells;
 mod claims;
 pub mod connect;
-pub mod defaults;
 mod emulation;
 mod escalation;
-mod gated;
 mod install;
 mod params;
 pub mod services;

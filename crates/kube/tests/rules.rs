@@ -8,8 +8,8 @@ use http::Method;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_features::FeatureGates;
 use kubelith_kube::Install;
+use kubelith_rules::Env;
 use kubelith_store::MemoryStore;
-use kubelith_validation::Env;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -71,6 +71,11 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Where the rules are.
+fn sources() -> impl Iterator<Item = PathBuf> {
+    ["rules", "pods", "kinds"].into_iter().flat_map(|name| files(&root().join("crates").join(name).join("src"), ".rs"))
 }
 
 fn read(path: &Path) -> String {
@@ -281,7 +286,7 @@ fn reached() -> Said {
             texts(&example["errors"], &mut found);
         }
     }
-    for path in files(&root().join("crates/validation/src"), ".rs") {
+    for path in sources() {
         let source = read(&path);
         let tests = match path.to_string_lossy().ends_with("tests.rs") {
             true => Some(source.as_str()),
@@ -301,7 +306,7 @@ fn every_message_is_reached_by_an_example() {
     let reached = reached();
     let known: BTreeSet<String> = read(&root().join("tests/rules/unreached.txt")).lines().map(str::to_owned).collect();
     let mut unreached = BTreeSet::new();
-    for path in files(&root().join("crates/validation/src"), ".rs") {
+    for path in sources() {
         if path.to_string_lossy().ends_with("tests.rs") {
             continue;
         }

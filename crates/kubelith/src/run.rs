@@ -17,6 +17,7 @@ use kubelith_observe::metrics::Metrics;
 use kubelith_observe::spans::Tracer;
 use kubelith_openapi::Subject;
 use kubelith_outbound::egress::Route;
+use kubelith_rules::expression::Dialect;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
@@ -25,7 +26,6 @@ use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::{ServerBuilder, ServerConfig};
 use kubelith_tls::{DynamicTls, TlsOptions, local_names};
-use kubelith_validation::expression::Dialect;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
-    kubelith_validation::expression::use_dialect(dialect(&options));
+    kubelith_rules::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
     warn(&options, flags);

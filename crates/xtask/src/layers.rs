@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 28] = [
+const LAYERS: [&str; 30] = [
     "kubelith",
     "kubelith-controllers",
     "kubelith-aggregator",
@@ -25,9 +25,11 @@ const LAYERS: [&str; 28] = [
     "kubelith-fairness",
     "kubelith-registry",
     "kubelith-store",
+    "kubelith-kinds",
+    "kubelith-pods",
     "kubelith-catalog",
     "kubelith-descriptions",
-    "kubelith-validation",
+    "kubelith-rules",
     "kubelith-merge",
     "kubelith-cel",
     "kubelith-codec",

@@ -183,15 +183,15 @@ fn complete(item: Value, kind: &str, plural: &str, objects: &Objects) -> Result<
         resource.strategy.default_object(VERSION, &mut object);
     }
     // Rules of this group depend on no feature.
-    let env = kubelith_validation::Env::default();
-    let request = kubelith_validation::Request { group: GROUP, version: VERSION, subresource: "", env: &env };
+    let env = kubelith_rules::Env::default();
+    let request = kubelith_rules::Request { group: GROUP, version: VERSION, subresource: "", env: &env };
     let mut errors = kubelith_meta::object::validate_object_meta(
         object.meta(),
         kubelith_meta::object::Namespacing::Forbidden,
         kubelith_meta::names::name_is_path_segment,
         &kubelith_meta::field::Path::new("metadata"),
     );
-    errors.extend((kubelith_validation::rules(GROUP, plural).create)(request, &object));
+    errors.extend((kubelith_kinds::kind(GROUP, plural).rules.create)(request, &object));
     match errors.is_empty() {
         true => Ok(object),
         false => {

@@ -10,7 +10,7 @@ use kubelith_meta::{GroupResource, Map, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::{Collection, parse};
-use kubelith_validation::Features;
+use kubelith_rules::Features;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::walk::list;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::is_dns1035_label;
 use kubelith_meta::{Str, Value};
-use kubelith_validation::webhook::{validate_service, validate_url};
+use kubelith_rules::webhook::{validate_service, validate_url};
 use std::collections::HashSet;
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];

@@ -13,8 +13,8 @@ use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_handlers::api::{Action, Routes};
 use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_registry::admission::Admission;
+use kubelith_rules::Env;
 use kubelith_store::cache::Hub;
-use kubelith_validation::Env;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Cluster addresses: taken by creating their IPAddress objects, from the ranges that ServiceCIDR objects give.
 
 use super::metrics::{PoolMetrics, Scope};
-use super::view::{IPV4, family_of};
+use kubelith_kinds::core::service::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{Map, Status, Value, random};

@@ -1,7 +1,7 @@
 //! Which IP families a service has: what the client asks for, what the cluster can give, what the service had.
 
 use super::Addresses;
-use super::view::{
+use kubelith_kinds::core::service::view::{
     CLUSTER_IP, EXTERNAL_NAME, IPV4, LOAD_BALANCER, NODE_PORT, NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK,
     SINGLE_STACK, family_of, is_headless_without_selector, list, other_family, text, texts,
 };

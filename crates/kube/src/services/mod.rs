@@ -6,18 +6,17 @@
 
 mod addresses;
 mod families;
-mod fields;
 mod metrics;
 mod ports;
 mod repair;
 mod transaction;
-mod view;
 
 pub use addresses::Addresses;
-pub use fields::SERVICE;
 pub use ports::{NodePorts, PortRange};
 pub use repair::hook as repair_hook;
 
+use kubelith_kinds::core::service::prepare;
+use kubelith_kinds::core::service::view::{self, list, text, texts};
 use kubelith_meta::names::{Cidr, IpRules};
 use kubelith_meta::{Status, Value};
 use kubelith_observe::metrics::prometheus::Registry;
@@ -27,7 +26,6 @@ use kubelith_store::cache::Hub;
 use metrics::{PoolMetrics, watch_ranges};
 use std::sync::Arc;
 use transaction::Transaction;
-use view::{list, text, texts};
 
 /// Where services may be.
 #[derive(Debug, Clone)]
@@ -84,7 +82,7 @@ impl Services {
     }
 
     pub(crate) async fn begin_create(self: &Arc<Self>, call: &Call, service: &mut Value) -> Result<Begun, Status> {
-        fields::normalize_cluster_ips(service, None);
+        prepare::normalize_cluster_ips(service, None);
         let mut transaction = Transaction::new(self.clone(), call);
         let allocated = self.allocate_for_create(call, service, &mut transaction).await;
         transaction.begun(allocated).await
@@ -96,8 +94,8 @@ impl Services {
         service: &mut Value,
         old: &Value,
     ) -> Result<Begun, Status> {
-        fields::patch_allocated(service, old);
-        fields::normalize_cluster_ips(service, Some(old));
+        prepare::patch_allocated(service, old);
+        prepare::normalize_cluster_ips(service, Some(old));
         let mut transaction = Transaction::new(self.clone(), call);
         let allocated = self.allocate_for_update(call, service, old, &mut transaction).await;
         transaction.begun(allocated).await
@@ -105,9 +103,9 @@ impl Services {
 
     /// Services that were written before they could have two addresses are shown as if they were new.
     pub(crate) fn complete_read(&self, service: &mut Value) {
-        fields::normalize_cluster_ips(service, None);
+        prepare::normalize_cluster_ips(service, None);
         families::complete_read(&self.addresses, service);
-        fields::drop_traffic_inside(service);
+        prepare::drop_traffic_inside(service);
     }
 
     /// Gives back what the service had, and removes the Endpoints that go with it.

@@ -4,8 +4,10 @@ use super::Services;
 use super::addresses::AddressError;
 use super::families::all_addresses;
 use super::ports::PortError;
-use super::view::{EXTERNAL_NAME, NONE, allocates_node_ports, node_ports, port_number, text, texts};
 use futures::future::BoxFuture;
+use kubelith_kinds::core::service::view::{
+    EXTERNAL_NAME, NONE, allocates_node_ports, node_ports, port_number, text, texts,
+};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::parse_ip_sloppy;
 use kubelith_meta::{Status, Str, Value};

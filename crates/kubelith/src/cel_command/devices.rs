@@ -5,7 +5,7 @@ use super::expressions::{Compiled, Expression};
 use kubelith_cel::device::{COST_LIMIT, SelectorError};
 use kubelith_cel::estimate;
 use kubelith_meta::Value;
-use kubelith_validation::expression::selectors;
+use kubelith_rules::expression::selectors;
 
 /// The selectors in an object: where they stand, and their texts.
 fn texts(of: &Value) -> Vec<(String, &str)> {

@@ -5,7 +5,7 @@ use super::expressions::{Compiled, Expression};
 use kubelith_cel::value::Map;
 use kubelith_cel::{Env, Program, Val, estimate};
 use kubelith_meta::Value;
-use kubelith_validation::expression::{Environment, Purpose, Variable};
+use kubelith_rules::expression::{Environment, Purpose, Variable};
 use std::sync::Arc;
 
 /// An expression of a policy or webhook.

@@ -25,13 +25,13 @@ use kubelith_outbound::egress::Route;
 use kubelith_outbound::proxy::hook::{self, HookClients, HookConfig, OwnServer, Resolve, Users};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Admission;
+use kubelith_rules::Env;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
-use kubelith_validation::Env;
 use std::sync::Arc;
 
 /// What the frame lends to the servers.

@@ -7,7 +7,7 @@ use crate::plugins::amounts::Amounts;
 use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{GroupResource, Str, Value};
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_validation::Features;
+use kubelith_rules::Features;
 use std::sync::Arc;
 
 /// Not stored, or never counted.

@@ -30,7 +30,7 @@ use kubelith_meta::Value;
 use kubelith_meta::time::Clock;
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
-use kubelith_validation::Features;
+use kubelith_rules::Features;
 use std::sync::Arc;
 
 pub struct ResourceQuota {

@@ -6,7 +6,8 @@ use crate::plugins::list;
 use kubelith_meta::quantity::{Format, Quantity};
 use kubelith_meta::time::{Duration, Time};
 use kubelith_meta::{Str, Value};
-use kubelith_validation::{Features, qos_class};
+use kubelith_pods::qos_class;
+use kubelith_rules::Features;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const COUNT: &str = "count/pods";

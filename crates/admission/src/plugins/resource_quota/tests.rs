@@ -31,7 +31,7 @@ fn evaluators() -> Evaluators {
         extended: true,
         gates,
     };
-    let features = kubelith_validation::Env::default().features;
+    let features = kubelith_rules::Env::default().features;
     Evaluators { gates, features, devices, clock }
 }
 

@@ -9,7 +9,7 @@ use kubelith_http::Response;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::{GroupResource, GroupVersionKind, Map, Status, Str, Time, Value};
 use kubelith_registry::Preconditions;
-use kubelith_validation::Env;
+use kubelith_rules::Env;
 use std::sync::Arc;
 
 pub struct Bind {

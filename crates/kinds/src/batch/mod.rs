@@ -1,0 +1,4 @@
+//! The batch group.
+
+pub mod cron_job;
+pub mod job;

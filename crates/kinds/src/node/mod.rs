@@ -1,0 +1,3 @@
+//! node.k8s.io
+
+pub mod runtime_class;

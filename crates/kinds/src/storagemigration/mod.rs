@@ -1,0 +1,3 @@
+//! storagemigration.k8s.io
+
+pub mod storage_version_migration;

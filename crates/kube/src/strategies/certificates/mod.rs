@@ -1,3 +1,0 @@
-//! The kinds of certificates.k8s.io.
-
-pub mod signing_request;

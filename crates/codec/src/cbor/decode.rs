@@ -6,6 +6,7 @@ use crate::error::DecodeError;
 use base64_engine::Engine;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Map, Value};
+use std::collections::HashSet;
 
 use ::base64 as base64_engine;
 
@@ -180,26 +181,27 @@ impl<'a> Reader<'a> {
     }
 
     fn map(&mut self, length: Argument, depth: usize) -> Result<Value, DecodeError> {
-        let mut map = Map::new();
-        let mut index = 0;
+        // Sorted once at the end, as JSON's: members may come in any order, and there may be very many.
+        let mut members: Vec<(String, Value)> = Vec::new();
+        let mut known = HashSet::new();
         loop {
+            let index = members.len();
             let ends = match length {
-                Argument::Known(length) => index == length,
+                Argument::Known(length) => index as u64 == length,
                 Argument::Open => self.at_break(),
             };
             if ends {
-                return Ok(Value::Object(map));
+                return Ok(Value::Object(members.into_iter().collect::<Map>()));
             }
             let key = match self.head()? {
                 (major @ (major::BYTES | major::TEXT), _, length) => string(self.string(major, length)?)?,
                 _ => return malformed("cbor: invalid map key type"),
             };
             let value = self.value(depth + 1, Tag::None)?;
-            if map.get(&key).is_some() {
+            if !known.insert(key.clone()) {
                 return malformed(format!("cbor: found duplicate map key {key:?} at map element index {index}"));
             }
-            map.insert(&key, value);
-            index += 1;
+            members.push((key, value));
         }
     }
 

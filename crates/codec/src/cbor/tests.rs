@@ -75,6 +75,11 @@ fn what_json_cannot_express_is_refused() {
     }
     // Deeper than anybody needs.
     assert!(decode(&[0x81].repeat(1_000_000)).is_err());
+    // Very many members, from the last to the first: no member moves the others.
+    let many: Vec<u8> =
+        (0..300_000u32).rev().flat_map(|n| [b"\x44".as_slice(), &hex_of(n), b"\xf6"].concat()).collect();
+    let map = decode(&[b"\xbf".as_slice(), &many, b"\xff"].concat()).unwrap();
+    assert_eq!(map.as_object().map(|map| map.len()), Some(300_000));
     // A length that nobody can send is not believed.
     assert!(decode(&bytes("9bffffffffffffffff")).is_err());
 }
@@ -93,4 +98,9 @@ fn answers_are_in_any_order() {
     let forms: std::collections::HashSet<Vec<u8>> = (0..100).map(|seed| to_vec(&value, Order::Turned(seed))).collect();
     assert_eq!(forms.len(), 4);
     assert!(forms.iter().all(|form| decode(form).unwrap() == value));
+}
+
+/// Four letters for each number.
+fn hex_of(n: u32) -> [u8; 4] {
+    [15, 10, 5, 0].map(|shift| b'A' + ((n >> shift) & 31) as u8)
 }

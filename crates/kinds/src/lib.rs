@@ -112,7 +112,7 @@ pub const KINDS: [&Kind; 69] = [
     &storagemigration::storage_version_migration::STORAGE_VERSION_MIGRATION,
 ];
 
-/// What sets a resource apart, with gates as they are by default.
+/// What sets a resource apart, before gates change it (`Kind::under`).
 pub fn kind(group: &str, plural: &str) -> Kind {
     let known = KINDS.into_iter().find(|kind| kind.group == group && kind.plural == plural);
     known.copied().unwrap_or(Kind::PLAIN)

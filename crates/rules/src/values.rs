@@ -1,11 +1,11 @@
 //! Values that several kinds have: protocols, addresses, percentages, names of drivers and signers.
 
-use crate::common::{Fields, invalid_all, not_negative, supported};
+use crate::common::{Fields, invalid_all, name_full, not_negative, supported};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
     self, NameUse, is_dns1123_label, is_dns1123_subdomain, is_percent, is_qualified_name, name_is_dns_subdomain,
-    parse_ip_sloppy,
+    name_is_path_segment, parse_ip_sloppy,
 };
 use kubelith_meta::object::ANNOTATIONS_MAX_BYTES;
 use kubelith_meta::text::Quoted;
@@ -168,6 +168,18 @@ pub fn preemption_policy(object: &Value, path: &Path<'_>, errors: &mut ErrorList
         None => {}
         Some("") => errors.push(Error::required(&path, "")),
         Some(policy) => supported(policy, &["PreemptLowerPriority", "Never"], &path, errors),
+    }
+}
+
+/// What a reference needs: a kind and a name, either of which can be a step of a path.
+pub fn kind_and_name(reference: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    for key in ["kind", "name"] {
+        let value = reference.text(key);
+        if value.is_empty() {
+            errors.push(Error::required(&path.child(key), ""));
+        } else {
+            name_full(name_is_path_segment, value, &path.child(key), errors);
+        }
     }
 }
 

@@ -5,15 +5,15 @@ use kubelith_meta::field::{Error, Path};
 use kubelith_meta::text::Quoted;
 use kubelith_rules::Kind;
 
-/// Names that look like those of configuration in files are taken with a warning.
+/// Names that look like those of configuration in files are taken with a warning, or refused where there is such configuration.
 pub const fn unlike_static(mut kind: Kind) -> Kind {
+    kind.variants = &[("ManifestBasedAdmissionControlConfig", without_static)];
     kind.warnings_on_create = |_, object| static_name_warnings(object);
     kind.warnings_on_update = |_, _, object, _| static_name_warnings(object);
     kind
 }
 
-/// Where there is configuration in files, its names are refused.
-pub fn without_static(mut kind: Kind) -> Kind {
+fn without_static(mut kind: Kind) -> Kind {
     kind.validate = |_, object| {
         let path = Path::new("metadata");
         let error = |why| Error::invalid(&path.child("name"), object.meta().name(), why);

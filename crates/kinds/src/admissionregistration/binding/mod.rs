@@ -2,7 +2,7 @@
 
 pub mod validate;
 
-use crate::admissionregistration::static_names::{unlike_static, without_static};
+use crate::admissionregistration::static_names::unlike_static;
 use kubelith_meta::{Map, Value};
 use kubelith_rules::Kind;
 use kubelith_rules::cells::{Cells, Row, joined, list, strings};
@@ -14,7 +14,6 @@ pub const MUTATING_BINDING: Kind = unlike_static(
         group: "admissionregistration.k8s.io",
         plural: "mutatingadmissionpolicybindings",
         rules: validate::MUTATING,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::Spec)
@@ -27,7 +26,6 @@ pub const VALIDATING_BINDING: Kind = unlike_static(
         plural: "validatingadmissionpolicybindings",
         rules: validate::VALIDATING,
         cells: CELLS,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::Spec)

@@ -3,7 +3,7 @@
 mod status;
 pub mod validate;
 
-use crate::admissionregistration::static_names::{unlike_static, without_static};
+use crate::admissionregistration::static_names::unlike_static;
 use kubelith_meta::Value;
 use kubelith_rules::Kind;
 use kubelith_rules::cells::{Cells, Row};
@@ -15,7 +15,6 @@ pub const MUTATING_POLICY: Kind = unlike_static(
         group: "admissionregistration.k8s.io",
         plural: "mutatingadmissionpolicies",
         rules: validate::MUTATING,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::Spec)
@@ -28,7 +27,6 @@ pub const VALIDATING_POLICY: Kind = unlike_static(sealed(
         plural: "validatingadmissionpolicies",
         rules: validate::VALIDATING,
         cells: CELLS,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::Spec)

@@ -2,7 +2,7 @@
 
 pub mod validate;
 
-use crate::admissionregistration::static_names::{unlike_static, without_static};
+use crate::admissionregistration::static_names::unlike_static;
 use kubelith_rules::Kind;
 use kubelith_schema::lifecycle::Generation;
 
@@ -11,7 +11,6 @@ pub const MUTATING_WEBHOOK: Kind = unlike_static(
         group: "admissionregistration.k8s.io",
         plural: "mutatingwebhookconfigurations",
         rules: validate::RULES,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::ExactMember("webhooks"))
@@ -23,7 +22,6 @@ pub const VALIDATING_WEBHOOK: Kind = unlike_static(
         group: "admissionregistration.k8s.io",
         plural: "validatingwebhookconfigurations",
         rules: validate::RULES,
-        variants: &[("ManifestBasedAdmissionControlConfig", without_static)],
         ..Kind::PLAIN
     }
     .generation(Generation::ExactMember("webhooks"))

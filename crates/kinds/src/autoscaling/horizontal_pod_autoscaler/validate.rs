@@ -9,6 +9,7 @@ use kubelith_rules::common::{
     quantity_not_negative, supported,
 };
 use kubelith_rules::resources::container_resource_name;
+use kubelith_rules::values::kind_and_name;
 use kubelith_rules::{Env, Request, Rules};
 
 pub const RULES: Rules = Rules {
@@ -107,14 +108,7 @@ enum Group {
 }
 
 fn check_reference(reference: &Value, group: Group, path: &Path<'_>, errors: &mut ErrorList) {
-    for key in ["kind", "name"] {
-        let value = reference.text(key);
-        if value.is_empty() {
-            errors.push(Error::required(&path.child(key), ""));
-        } else {
-            name_full(name_is_path_segment, value, &path.child(key), errors);
-        }
-    }
+    kind_and_name(reference, path, errors);
     let version = reference.text("apiVersion");
     let problem = match version.matches('/').count() {
         0 if group == Group::Required => Some("apiVersion must specify API group".to_owned()),

@@ -3,8 +3,9 @@
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::emulation::Emulation;
+use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
-use crate::strategies::Host;
+use crate::strategies::{Host, SIGNING_REQUESTS};
 use futures::future::BoxFuture;
 use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -126,6 +127,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         config.stored_as,
         &config.registry,
     );
+    let issued = Arc::new(IssuedMetrics::new(&config.registry));
     let defaults = Defaults::new(config.catalog, &*config.gates);
     let mut routes = Routes::default();
     let mut resources = Resources::default();
@@ -138,7 +140,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &defaults, &services, (descriptor, usual), &on).await?),
+            true => Some(resource(&config, &defaults, (&services, &issued), (descriptor, usual), &on).await?),
             false => None,
         };
         for index in on {
@@ -187,7 +189,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
 async fn resource(
     config: &Install,
     defaults: &Defaults,
-    services: &Arc<Services>,
+    (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
     (descriptor, usual): (&Arc<Descriptor>, &GroupVersionKind),
     on: &[usize],
 ) -> Result<Arc<Resource>, StoreError> {
@@ -198,6 +200,7 @@ async fn resource(
         ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
             host.strategy_of_claims(plural, &config.objects)
         }
+        SIGNING_REQUESTS => host.strategy_of_signing_requests(issued),
         (group, plural) => host.strategy(group, plural),
     });
     let working = match strategy.working_version() {

@@ -14,6 +14,7 @@ pub mod list;
 pub mod options;
 pub mod output;
 mod patch;
+mod patched_text;
 pub mod scale;
 mod selection;
 mod shards;

@@ -430,6 +430,11 @@ fn delete_options_from_query(query: &Query) -> Result<Value, Status> {
     if let Some(policy) = query.get("propagationPolicy") {
         object.set_at(&["propagationPolicy"], policy.into());
     }
+    for key in ["uid", "resourceVersion"] {
+        if let Some(wanted) = query.get(key).filter(|wanted| !wanted.is_empty()) {
+            object.set_at(&["preconditions", key], wanted.into());
+        }
+    }
     let dry_run = query.all("dryRun");
     if !dry_run.is_empty() {
         object.set_at(&["dryRun"], dry_run.into());

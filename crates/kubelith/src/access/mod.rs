@@ -22,7 +22,7 @@ use crate::options::{AuthenticationOptions, Options};
 use authentication::{Authentication, Sources};
 use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
-use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
+use kubelith_auth::authz::node::NodeGraph;
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::expression::{Cel, Selectors};
 use kubelith_auth::stats::TokenStats;
@@ -69,11 +69,10 @@ impl Setup {
         let anonymous_allowed = !options.authorization.allows_always();
         let authentication = authentication::build(who, anonymous_allowed, &sources)?;
         let (roles, nodes) = (Arc::<RbacIndex>::default(), Arc::<NodeGraph>::default());
-        let node_features = NodeFeatures { pod_certificate_request: options.features.enabled("PodCertificateRequest") };
         let knowledge = Knowledge {
             roles: roles.clone(),
             nodes: nodes.clone(),
-            node_features,
+            features: options.features.clone(),
             route: options.egress.control_plane.clone(),
             cel,
             metrics,

@@ -119,7 +119,7 @@ impl<'a> Shared<'a> {
         let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
-            delete_collection_workers: options.storage.delete_collection_workers,
+            delete_collection_workers: options.storage.delete_collection_workers(),
             shards: options.features.enabled("ShardedListAndWatch"),
             compresses: options.features.enabled("APIResponseCompression"),
             initial_events: match options.features.enabled("WatchList") {

@@ -30,9 +30,10 @@ pub use storage::{StorageBackend, StorageOptions};
 
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
+use kubelith_admission::Switches;
 use kubelith_codec::yaml;
 use kubelith_companion::Announcement;
-use kubelith_controllers::Selection as Controllers;
+use kubelith_controllers::{Name as Controller, Selection as Controllers};
 use kubelith_features::FeatureGates;
 use kubelith_kube::Emulation;
 use kubelith_kube::connect::KubeletOptions;
@@ -113,7 +114,7 @@ impl Options {
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
-        let controllers = controllers_of(flags, storage.backend, &mut errors);
+        let controllers = controllers_of(flags, storage.backend, &admission.switches, &mut errors);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
@@ -162,7 +163,7 @@ impl Options {
         self.storage.backend = StorageBackend::Companion;
         self.storage.companion = Some(companion);
         // What is wrong with the flag has been told.
-        self.controllers = controllers_of(flags, self.storage.backend, &mut Vec::new());
+        self.controllers = controllers_of(flags, self.storage.backend, &self.admission.switches, &mut Vec::new());
         self
     }
 
@@ -230,11 +231,19 @@ fn check_peers(flags: &Flags, features: &FeatureGates, errors: &mut Vec<String>)
     }
 }
 
+/// What the admission plugin ServiceAccount gives to pods. Who switches that off, as test frameworks do, has no use for it, and
+/// may count the accounts and config maps of a namespace.
+const FOR_PODS: &[Controller] = &[Controller::ServiceAccount, Controller::RootCaPublisher];
+
 /// Where nobody else has the store, nobody else can be meant to do their work.
-fn controllers_of(flags: &Flags, backend: StorageBackend, errors: &mut Vec<String>) -> Controllers {
+fn controllers_of(flags: &Flags, backend: StorageBackend, plugins: &Switches, errors: &mut Vec<String>) -> Controllers {
     if !flags.is_given("controllers") {
+        let has = |names: &[String]| names.iter().any(|name| name == "ServiceAccount");
+        let for_pods = !has(&plugins.disabled) || has(&plugins.enabled);
         return match backend {
-            StorageBackend::Embedded | StorageBackend::Memory | StorageBackend::Companion => Controllers::all(),
+            StorageBackend::Embedded | StorageBackend::Memory | StorageBackend::Companion => {
+                Controllers::all_but(if for_pods { &[] } else { FOR_PODS })
+            }
             StorageBackend::Etcd3 => Controllers::default(),
         };
     }

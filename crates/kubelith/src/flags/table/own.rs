@@ -16,7 +16,8 @@ pub const FLAGS: &[Flag] = &[
         List,
         "",
         "Controllers of kube-controller-manager to run in this process: '*' for all that there are, 'foo' for the one \
-         named so, '-foo' for all but that, '-*' for none. If not given, all with a store in memory or embedded, and \
+         named so, '-foo' for all but that, '-*' for none. If not given, all with a store in memory or embedded \
+         (without default service accounts and root certificates where the admission plugin ServiceAccount is off), and \
          none with --etcd-servers. Only the holder of the Lease kube-system/kube-controller-manager acts.",
     ),
     flag(

@@ -100,6 +100,7 @@ fn chain(
         authorizer,
         audit,
         flow_control: None,
+        faults: None,
         max_reads_in_flight: 400,
         max_writes_in_flight: 200,
         request_timeout: Duration::from_secs(60),

@@ -8,7 +8,7 @@ use kubelith_auth::authz::abac::AbacPolicies;
 use kubelith_auth::authz::build::{AuthorizerFactory, ConnectWebhook, SwapAuthorizer};
 use kubelith_auth::authz::node::{NodeAuthorizer, NodeGraph};
 use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
-use kubelith_auth::clock::SystemClock;
+use kubelith_auth::clock::Clock;
 use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig, AuthorizerMode, WebhookConfig};
 use kubelith_auth::expression::Cel;
 use kubelith_auth::remote::{Backoff, HttpFetch};
@@ -30,6 +30,7 @@ pub struct Knowledge {
     /// Compiles conditions.
     pub cel: Cel,
     pub metrics: AccessMetrics,
+    pub clock: Arc<dyn Clock>,
 }
 
 pub struct Authorization {
@@ -163,7 +164,7 @@ fn factory(
         backoff: Backoff::default(),
         compiler: Arc::new(knowledge.cel),
         condition_metrics: Some(knowledge.metrics.conditions),
-        clock: Arc::new(SystemClock),
+        clock: knowledge.clock,
     })
 }
 

@@ -12,6 +12,7 @@ mod kubelet;
 mod network;
 mod serving;
 mod storage;
+mod test_api;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
 pub use storage::{StorageBackend, StorageOptions};
+pub use test_api::{ClockOptions, TestApiOptions};
 
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
@@ -71,6 +73,7 @@ pub struct Options {
     pub metrics: Selection,
     /// Where traces go, if they are wanted.
     pub tracing: Option<TracingConfig>,
+    pub test_api: TestApiOptions,
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +118,7 @@ impl Options {
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
         let controllers = controllers_of(flags, storage.backend, &admission.switches, &mut errors);
+        let test_api = TestApiOptions::from_flags(flags, &mut errors);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
@@ -147,6 +151,7 @@ impl Options {
             debug_socket,
             metrics,
             tracing,
+            test_api,
         })
     }
 }

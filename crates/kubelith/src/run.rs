@@ -1,12 +1,14 @@
 //! From options to a running server, in the order in which the parts depend on each other.
 
 use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
-use crate::certificates::{Certificates, quoted};
+use crate::certificates::{Certificates, local_url, quoted};
+use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
 use crate::storage::Storage;
 use crate::version;
+use crate::welcome::{self, Start};
 use crate::{audit, chain, companion};
 use kubelith_auth::impersonation::Modes;
 use kubelith_cel::device::Gates;
@@ -26,6 +28,7 @@ use kubelith_server::lifecycle::{Tasks, termination};
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::{ServerBuilder, ServerConfig};
 use kubelith_tls::{DynamicTls, TlsOptions, local_names};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +42,7 @@ const STACK_BYTES: usize = 64 << 20;
 const LOGS: &str = "/var/log";
 
 /// Runs until a signal ends it.
-pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
+pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
     kubelith_rules::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
@@ -87,13 +90,14 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
-async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
+async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let Some(options) = stop.run_until_cancelled(companion::look(options, flags)).await else { return Ok(()) };
     let certificates = Certificates::open(&options)?;
     let options = certificates.complete(options);
+    certificates.warn(&options);
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let proxy_ca = options.authentication.request_header.as_ref().map(|proxy| &proxy.client_ca_file);
     let tls = DynamicTls::load(TlsOptions {
@@ -167,14 +171,14 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
     let server = builder.build();
 
     let socket = bind(&options.serving.bind)
-        .map_err(|e| format!("failed to create listener: failed to listen on {}: {e}", address_of(&options)))?;
+        .map_err(|e| Failure::of_listening(&address_of(&options), options.serving.bind.port, &e))?;
     let http = HttpOptions {
         max_streams_per_connection: options.serving.max_streams_per_connection,
         park_idle: options.serving.park_idle,
     };
     let listener = Listener::new(socket, Arc::new(tls), http);
-    announce(&certificates, &listener)?;
-    server.run(listener, stop).await.map_err(|e| e.to_string())
+    announce(&certificates, &listener, &options)?;
+    server.run(listener, stop).await.map_err(|e| Failure::from(e.to_string()))
 }
 
 fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
@@ -256,13 +260,20 @@ fn address_of(options: &Options) -> String {
     std::net::SocketAddr::new(options.serving.bind.address, options.serving.bind.port).to_string()
 }
 
-/// Writes the kubeconfig and says how to use it. Connections are accepted already: they wait in the socket.
-fn announce(certificates: &Certificates, listener: &Listener) -> Result<(), String> {
-    let kubeconfig = certificates.write_kubeconfig()?;
+/// Writes the kubeconfig and says how to use it: in a few lines to people, in one to programs. Connections are accepted
+/// already: they wait in the socket.
+fn announce(certificates: &Certificates, listener: &Listener, options: &Options) -> Result<(), String> {
+    let start = match certificates.kubeconfig() {
+        Some(path) if path.exists() => Start::Later,
+        _ => Start::First,
+    };
+    let kubeconfig = certificates.write_kubeconfig()?.map(|path| welcome::absolute(&path));
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
-    if let Some(path) = kubeconfig {
-        println!("export KUBECONFIG={}", quoted(&std::path::absolute(&path).unwrap_or(path)));
+    if std::io::stdout().is_terminal() {
+        print!("{}", welcome::text(options, &local_url(options), kubeconfig.as_deref(), start));
+    } else if let Some(path) = kubeconfig {
+        println!("export KUBECONFIG={}", quoted(&path));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ pub mod live_backup;
 mod metered;
 mod metrics;
 
+use crate::failure::Failure;
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
 use kubelith_companion as companion;
@@ -56,7 +57,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    pub async fn open(options: &Options, catalog: &Catalog, metrics: &Metrics) -> Result<Storage, String> {
+    pub async fn open(options: &Options, catalog: &Catalog, metrics: &Metrics) -> Result<Storage, Failure> {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
         let observer = Arc::new(EncryptionMetrics::new(&metrics.registry));
@@ -209,7 +210,7 @@ async fn load_encryption(
     Encryption::load_observed(path, mode, observer).await.map(Some)
 }
 
-async fn open_embedded(options: &Options) -> Result<(PathBuf, EmbeddedStore), String> {
+async fn open_embedded(options: &Options) -> Result<(PathBuf, EmbeddedStore), Failure> {
     let (folder, sync) = match &options.storage.companion {
         Some(companion) => (folder(&companion.folder), companion.sync),
         None => (folder(&options.data_dir), companion::Fsync::Always),
@@ -224,7 +225,7 @@ async fn open_embedded(options: &Options) -> Result<(PathBuf, EmbeddedStore), St
     }));
     // Opening reads and locks files: not on a thread that serves.
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
-    let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| Failure::of_store(&e, &folder))?;
     Ok((folder, store))
 }
 

@@ -153,11 +153,7 @@ fn commands_print_what_they_are_for() {
     };
     let url = format!("https://127.0.0.1:{}", server.port);
     assert_eq!(run(&["health", "--server", &url]), (Some(0), "ok\n".to_owned()));
-    assert_eq!(
-        run(&["health", "--server", &url, "--path", "/nothing"]).0,
-        Some(0),
-        "strangers are not told, but answered"
-    );
+    assert_eq!(run(&["health", "--server", &url, "--path", "/nothing"]).0, Some(1));
     let data = server.dir.path().join("data").display().to_string();
     let (code, text) = run(&["kubeconfig", "--data-dir", &data, "--user", "jane", "--group", "devs"]);
     assert!(code == Some(0) && text.contains("current-context: jane@kubelith"), "{text}");

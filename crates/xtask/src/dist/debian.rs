@@ -86,7 +86,7 @@ fn files(contents: &Contents<'_>) -> Result<Tree, String> {
 fn description(release: &Release, contents: &Contents<'_>, data: &Tree) -> String {
     let kilobytes: usize = data.files().map(|(_, bytes)| bytes.len().div_ceil(1024)).sum();
     let depends = match &contents.needs {
-        Needs::Glibc(version) => format!("Depends: passwd, libc6 (>= {version})\n"),
+        Needs::Glibc(version) => format!("Depends: passwd, libc6 (>= {version}), libgcc-s1\n"),
         Needs::Nothing | Needs::Unknown => "Depends: passwd\n".to_owned(),
     };
     format!(

@@ -114,7 +114,7 @@ fn dpkg_installs_upgrades_removes_and_purges() {
     system.install("0.2.0");
     assert_eq!(start(&system), "kubelith 0.2.0 --data-dir=/var/lib/kubelith\n");
     assert!(system.read("etc/passwd").unwrap().contains("kubelith:"));
-    assert!(system.dpkg(&["--status", "kubelith"]).contains("Depends: passwd, libc6 (>= 2.36)\n"));
+    assert!(system.dpkg(&["--status", "kubelith"]).contains("Depends: passwd, libc6 (>= 2.36), libgcc-s1\n"));
     for file in ["usr/share/bash-completion/completions/kubelith", "usr/share/doc/kubelith/copyright"] {
         assert!(system.read(file).is_some(), "{file}");
     }

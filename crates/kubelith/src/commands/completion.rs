@@ -131,7 +131,11 @@ fn zsh() -> String {
             command.name
         );
         for flag in command.flags {
-            let _ = writeln!(out, "                {} \\", spec(flag.name, flag.takes, ""));
+            let _ = writeln!(
+                out,
+                "                {} \\",
+                spec(flag.name, flag.takes, first_sentence(command.about(flag)))
+            );
         }
         match command.words {
             [] => out.push_str("                '*:file:_files'\n"),
@@ -195,7 +199,8 @@ fn fish() -> String {
             let _ = writeln!(out, "{seen} -F");
         }
         for flag in command.flags {
-            let _ = writeln!(out, "{seen} -l {}{}", flag.name.trim_start_matches('-'), rest(flag.takes));
+            let about = text(first_sentence(command.about(flag)));
+            let _ = writeln!(out, "{seen} -l {}{} -d '{about}'", flag.name.trim_start_matches('-'), rest(flag.takes));
         }
     }
     for flag in server_flags() {

@@ -28,6 +28,17 @@ pub struct CommandFlag {
     pub takes: Takes,
 }
 
+impl Command {
+    /// What the help says of a flag, on its first line.
+    fn about(&self, flag: &CommandFlag) -> &'static str {
+        let lines = self.help.split("\nFlags:\n").nth(1).unwrap_or_default().lines();
+        let told = lines
+            .map(str::trim_start)
+            .find_map(|line| line.trim_start_matches("-h, ").trim_start_matches("-o, ").strip_prefix(flag.name));
+        told.and_then(|rest| rest.split_once("  ")).map_or("", |(_, text)| text.trim())
+    }
+}
+
 /// What stands behind a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
@@ -217,6 +228,9 @@ mod tests {
             let told: Vec<&str> = section.split([' ', ',', '\n']).filter(|word| word.starts_with("--")).collect();
             let known: Vec<&str> = command.flags.iter().map(|flag| flag.name).collect();
             assert_eq!(told, known, "{}", command.name);
+            for flag in command.flags {
+                assert!(command.about(flag).len() > 10, "{} {}", command.name, flag.name);
+            }
             assert!(command.help.lines().all(|line| line.chars().count() <= 110), "{}", command.name);
         }
     }

@@ -168,15 +168,17 @@ fn commands_of_the_book_do_what_it_says() {
     let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
     let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let chapters: Vec<&str> = summary.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(')')).collect();
-    let (mut count, mut wrong) = (0, Vec::new());
-    for chapter in &chapters {
+    let read = |chapter: &&str| {
         let text = std::fs::read_to_string(docs.join(chapter)).unwrap_or_else(|why| panic!("{chapter}: {why}"));
-        let steps = steps(&text);
-        count += steps.len();
-        if !steps.is_empty() {
-            wrong.extend(run(chapter, &steps).err());
-        }
-    }
+        (chapter.to_string(), steps(&text))
+    };
+    let read: Vec<(String, Vec<Step>)> = chapters.iter().map(read).filter(|(_, steps)| !steps.is_empty()).collect();
+    let count: usize = read.iter().map(|(_, steps)| steps.len()).sum();
+    // Most of the time is spent waiting: chapters know nothing of each other.
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = read.iter().map(|(chapter, steps)| scope.spawn(|| run(chapter, steps))).collect();
+        running.into_iter().filter_map(|chapter| chapter.join().unwrap().err()).collect()
+    });
     assert!(chapters.len() > 15 && count > 50, "{} chapters, {count} commands", chapters.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
@@ -216,4 +218,38 @@ fn the_book_is_read_and_compared() {
     let lines = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert!(all_fit(&lines("a b c d"), &lines("a … d")) && all_fit(&lines("a"), &lines("a …")));
     assert!(!all_fit(&lines("a b"), &lines("a")) && !all_fit(&lines("a"), &lines("a b")));
+}
+
+/// Files in YAML that other programs read are YAML, and workflows do what contributors do.
+#[test]
+fn files_for_other_programs_can_be_read() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut count = 0;
+    let folders = ["packaging/kubeadm", "packaging/monitoring", ".github/workflows", ".github/ISSUE_TEMPLATE"];
+    for entry in folders.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap().flatten()) {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "yml" || ending == "yaml") {
+            let read = kubelith_codec::yaml::read(&std::fs::read(&path).unwrap());
+            let document = read.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            assert!(document.value.as_object().is_some() && document.duplicates.is_empty(), "{}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 7, "{count} files");
+    let read = |path: &str| kubelith_codec::yaml::read(&std::fs::read(root.join(path)).unwrap()).unwrap().value;
+    let steps = read(".github/workflows/ci.yml").at(&["jobs", "test", "steps"]).cloned().unwrap();
+    assert!(steps.as_array().unwrap().iter().any(|step| step.str_at(&["run"]) == ".ci/run"));
+    let groups = read("packaging/monitoring/alerts.yaml").get("groups").cloned().unwrap();
+    let rules = groups.as_array().unwrap()[0].get("rules").and_then(|rules| rules.as_array()).unwrap().to_vec();
+    for rule in &rules {
+        for path in [
+            &["alert"][..],
+            &["expr"],
+            &["labels", "severity"],
+            &["annotations", "summary"],
+            &["annotations", "action"],
+        ] {
+            assert!(!rule.str_at(path).is_empty(), "{}: {path:?}", rule.str_at(&["alert"]));
+        }
+    }
 }

@@ -12,7 +12,7 @@ Usage:
   kubelith health [flags]
 
 Flags:
-      --server URL       Whom to ask (default https://127.0.0.1:6443). Any certificate is taken: nothing is sent.
+      --server URL       Whom to ask (default https://127.0.0.1:6443), whatever its certificate.
       --path PATH        What to ask for (default /livez).
       --timeout SECONDS  How long to wait (default 5).
   -h, --help             Shows this help.

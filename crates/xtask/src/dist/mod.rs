@@ -200,6 +200,20 @@ fn archive(release: &Release, server: &[u8], companion: &[u8], texts: &Texts, en
 mod tests {
     use super::*;
 
+    /// What names an image names the one of this version.
+    #[test]
+    fn recipes_are_of_this_version() {
+        let version = Release::new(Machine::of("x86_64-unknown-linux-musl").unwrap()).unwrap().version;
+        for (file, name) in [
+            ("packaging/kubeadm/kube-apiserver+strategic.yaml", format!("image: kubelith:{version}\n")),
+            ("packaging/kind/Dockerfile", format!("kubelith:{version} ")),
+            ("packaging/kind/Dockerfile", format!("kubelith-{version}-linux-amd64.image.tar")),
+            ("README.md", format!("kubelith-{version}-linux-amd64.tar.gz")),
+        ] {
+            assert!(text(file).unwrap().contains(&name), "{file} does not name {name}");
+        }
+    }
+
     #[test]
     fn command_lines() {
         let parse = |line: &str| parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());

@@ -5,6 +5,29 @@
 //! text ── parse ──> Ast ── check (Env: variables, functions, declared types) ──> Checked ── plan ──> Program ── eval ──> value, cost
 //!                                                                                  └──── estimate ──> least and greatest cost
 //! ```
+//!
+//! An expression is compiled once, against what it may name, and run often:
+//!
+//! ```
+//! use kubelith_cel::{Env, Program, Type, Val};
+//! use kubelith_meta::Value;
+//!
+//! let env = Env::base().variable("object", Type::Dyn);
+//! let checked = env.compile("object.replicas <= 5 && object.name.startsWith('web-')").expect("it compiles");
+//! let program = Program::new(&env, &checked).expect("it can be planned");
+//!
+//! let object = Value::from([("replicas", Value::from(3)), ("name", Value::from("web-1"))]);
+//! let variables = [Val::json(&object)];
+//! let (result, cost) = program.eval(&variables);
+//! assert!(matches!(result, Ok(Val::Bool(true))));
+//! assert!(cost > 0);
+//!
+//! let issues = env.compile("object.replicas <= 'five' +").expect_err("that is no expression");
+//! assert!(issues.to_string().contains("Syntax error"));
+//! ```
+//!
+//! With a schema instead of `Type::Dyn` ([`Declared`], [`Env::declare`]) types are checked, and [`estimate`] tells what an
+//! expression may cost at most, as kube-apiserver does before it takes a rule.
 
 pub mod admission;
 pub mod ast;

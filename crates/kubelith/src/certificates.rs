@@ -4,10 +4,11 @@
 //! nothing else says where the serving certificate is. An authority of one's own for clients belongs to that case, and
 //! steps back as soon as `--client-ca-file` names another.
 
+use crate::failure::Failure;
 use crate::options::{Options, RequestHeaderOptions, StorageBackend};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::ServerBuilder;
-use kubelith_tls::{CertKeyFiles, Part, Pki, PkiOptions, ServingNames, local_names, pair_in};
+use kubelith_tls::{CertKeyFiles, Part, Pki, PkiOptions, ServingNames, expiry, local_names, pair_in};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -34,17 +35,17 @@ struct Admin {
 }
 
 impl Certificates {
-    pub fn open(options: &Options) -> Result<Certificates, String> {
+    pub fn open(options: &Options) -> Result<Certificates, Failure> {
         let (parts, names) = (parts(options), || names(options));
         let open = || Pki::open(options.data_dir.join("pki"), PkiOptions { names: names(), parts: parts.clone() });
-        let pki = (!parts.is_empty()).then(open).transpose().map_err(|e| e.to_string())?;
+        let pki = (!parts.is_empty()).then(open).transpose()?;
         let serving = match (&options.serving.certificate, &options.serving.cert_dir, &pki) {
             (Some(given), ..) => given.clone(),
             (None, Some(dir), _) => {
                 pair_in(dir, &names()).map_err(|e| format!("error creating self-signed certificates: {e}"))?
             }
             (None, None, Some(pki)) => CertKeyFiles { cert: pki.serving_cert(), key: pki.serving_key() },
-            (None, None, None) => return Err("missing filename for serving cert".to_owned()),
+            (None, None, None) => return Err("missing filename for serving cert".to_owned().into()),
         };
         let admin = pki.as_ref().filter(|pki| pki.has(Part::Admin)).map(|pki| Admin {
             path: options.data_dir.join("admin.kubeconfig"),
@@ -74,6 +75,28 @@ impl Certificates {
             });
         }
         options
+    }
+
+    /// Says which certificates of others have ended: the server starts, as the reference does, and nobody can connect.
+    pub fn warn(&self, options: &Options) {
+        let ca = options.authentication.client_ca_file.as_deref();
+        let serving = Some(self.serving.cert.as_path());
+        for (what, flag, file) in
+            [("serving certificate", "tls-cert-file", serving), ("authority for clients", "client-ca-file", ca)]
+        {
+            if let Some((file, end)) = file.and_then(|file| Some((file, expiry::ended(file)?))) {
+                tracing::warn!(
+                    file = %file.display(),
+                    "The {what} ended at {end}: connections with it fail. Replace the file (--{flag}); it is read again \
+                     while the server runs"
+                );
+            }
+        }
+    }
+
+    /// Where the administrator's kubeconfig belongs, if there is an administrator of ours.
+    pub fn kubeconfig_path(&self) -> Option<&Path> {
+        self.admin.as_ref().map(|admin| admin.path.as_path())
     }
 
     /// Writes the administrator's kubeconfig, if there is an administrator of ours, and says where it is.
@@ -167,7 +190,7 @@ fn names(options: &Options) -> ServingNames {
 }
 
 /// The URL for clients on this machine.
-fn local_url(options: &Options) -> String {
+pub fn local_url(options: &Options) -> String {
     let bind = &options.serving.bind;
     let address = if bind.address.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { bind.address };
     format!("https://{}", SocketAddr::new(address, bind.port))

@@ -1,26 +1,16 @@
-//! What the program does: flags, then options, then the server; or a command on the store, or on expressions in CEL.
+//! What the program does: flags, then options, then the server; or one of the commands beside it.
 
+use crate::failure::Failure;
 use crate::options::Options;
-use crate::{cel_command, flags, limits, run, store_command, version};
+use crate::{commands, flags, limits, run, version};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Does what the arguments of the process say.
 pub fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("store", words)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return match store_command::run(words) {
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("Error: {}", error.trim_end());
-                ExitCode::FAILURE
-            }
-        };
-    }
-    if let Some(("cel", words)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return cel_command::run(words);
+    if let Some(code) = commands::run(&args) {
+        return code;
     }
     let flags = match flags::parse(&args).and_then(flags::with_config_file) {
         Ok(flags) => flags,
@@ -33,7 +23,7 @@ pub fn main() -> ExitCode {
         eprintln!("{message}");
     }
     if flags.bool("help") {
-        print!("{}", flags::help());
+        print!("{}", commands::overview());
         return ExitCode::SUCCESS;
     }
     if let Some(text) = version::asked_for(&flags.text("version")) {
@@ -41,13 +31,26 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     limits::raise_open_files();
-    let outcome = Options::from_flags(&flags).map_err(|e| e.to_string()).and_then(|options| run::run(options, &flags));
-    match outcome {
+    let options = Options::from_flags(&flags).map_err(|e| Failure::from(e.to_string()));
+    match options.and_then(|options| run::run(options, &flags)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            kubelith_observe::logging::init(Default::default(), 0);
-            tracing::error!(err = error, "command failed");
+        Err(failure) => {
+            tell(&failure);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why the server did not start. What helps is a line of its own for people, and part of the line for programs.
+fn tell(failure: &Failure) {
+    kubelith_observe::logging::init(Default::default(), 0);
+    let Failure { message, advice } = failure;
+    match advice {
+        Some(advice) if std::io::stderr().is_terminal() => {
+            tracing::error!(err = message, "command failed");
+            eprintln!("\n{advice}.");
+        }
+        Some(advice) => tracing::error!(err = message, advice, "command failed"),
+        None => tracing::error!(err = message, "command failed"),
     }
 }

@@ -1,11 +1,13 @@
 //! The server as a process: its log, its threads, its signals, its port.
 
-use crate::certificates::{Certificates, quoted};
+use crate::certificates::{Certificates, local_url, quoted};
 use crate::companion;
+use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::plane::build::{Parts, build};
 use crate::version;
+use crate::welcome::{self, Start};
 use kubelith_cel::device::Gates;
 use kubelith_cel::env::Libraries;
 use kubelith_listen::{Listener, bind};
@@ -13,6 +15,7 @@ use kubelith_observe::logging;
 use kubelith_outbound::egress::Route;
 use kubelith_rules::expression::Dialect;
 use kubelith_server::lifecycle::termination;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 const STACK_BYTES: usize = 64 << 20;
 
 /// Runs until a signal ends it.
-pub fn run(options: Options, flags: &Flags) -> Result<(), String> {
+pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
     kubelith_rules::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
@@ -70,32 +73,40 @@ fn warn(options: &Options, flags: &Flags) {
     }
 }
 
-async fn serve(options: Options, flags: &Flags) -> Result<(), String> {
+async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let Some(options) = stop.run_until_cancelled(companion::look(options, flags)).await else { return Ok(()) };
     let parts = Parts::open(options, flags)?;
-    let tls = parts.tls()?;
-    let (certificates, bind_to, http) = (parts.certificates.clone(), parts.options.serving.bind.clone(), parts.http());
+    let (options, certificates) = (parts.options.clone(), parts.certificates.clone());
+    certificates.warn(&options);
+    let (tls, http) = (parts.tls()?, parts.http());
     // A store that does not come must not keep the process.
     let Some(built) = build(parts, &stop).await? else { return Ok(()) };
 
+    let bind_to = &options.serving.bind;
     let address = std::net::SocketAddr::new(bind_to.address, bind_to.port);
-    let socket =
-        bind(&bind_to).map_err(|e| format!("failed to create listener: failed to listen on {address}: {e}"))?;
+    let socket = bind(bind_to).map_err(|e| Failure::of_listening(&address.to_string(), bind_to.port, &e))?;
     let listener = Listener::new(socket, Arc::new(tls), http);
-    announce(&certificates, &listener)?;
-    built.server.run(listener, stop).await.map_err(|e| e.to_string())
+    announce(&certificates, &listener, &options)?;
+    built.server.run(listener, stop).await.map_err(|e| Failure::from(e.to_string()))
 }
 
-/// Writes the kubeconfig and says how to use it. Connections are accepted already: they wait in the socket.
-fn announce(certificates: &Certificates, listener: &Listener) -> Result<(), String> {
-    let kubeconfig = certificates.write_kubeconfig()?;
+/// Writes the kubeconfig and says how to use it: in a few lines to people, in one to programs. Connections are accepted
+/// already: they wait in the socket.
+fn announce(certificates: &Certificates, listener: &Listener, options: &Options) -> Result<(), String> {
+    let start = match certificates.kubeconfig_path() {
+        Some(path) if path.exists() => Start::Later,
+        _ => Start::First,
+    };
+    let kubeconfig = certificates.write_kubeconfig()?.map(|path| welcome::absolute(&path));
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
-    if let Some(path) = kubeconfig {
-        println!("export KUBECONFIG={}", quoted(&std::path::absolute(&path).unwrap_or(path)));
+    if std::io::stdout().is_terminal() {
+        print!("{}", welcome::text(options, &local_url(options), kubeconfig.as_deref(), start));
+    } else if let Some(path) = kubeconfig {
+        println!("export KUBECONFIG={}", quoted(&path));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `kubelith store …`: what an operator does with the folder of the embedded store.
 
 use crate::storage::{self, live_backup};
+use crate::{failure, progress};
 use kubelith_store::StoreError;
 use kubelith_store::embedded::{self, CheckReport, FolderStats};
 use std::fmt::Write;
@@ -27,6 +28,10 @@ Flags:
   --data-dir DIR         The data folder of the server (default \"kubelith-data\").
   --skip-revisions N     See restore.
   -h, --help             Shows this help.
+
+Examples:
+  kubelith store backup /backup/kubelith-$(date +%F).db
+  kubelith store restore --data-dir restored /backup/kubelith-2026-11-17.db
 ";
 
 /// What the command line asks for.
@@ -45,11 +50,24 @@ pub fn run(words: &[String]) -> Result<String, String> {
     let folder = storage::folder(&data_dir);
     let outcome = match command {
         Command::Help => return Ok(HELP.into()),
-        Command::Check => return show_check(&folder, embedded::check(&folder).map_err(|e| explain(e, &folder))?),
-        Command::Stats => embedded::stats(&folder).map(|stats| show_stats(&folder, &stats)),
-        Command::Backup(to) => return backup(&folder, &to),
-        Command::Restore { from, skip } => embedded::restore(&from, &folder, skip)
-            .map(|revision| format!("restored {} from {} at revision {revision}\n", folder.display(), from.display())),
+        Command::Check => {
+            let report = progress::shown("checking", || None, || embedded::check(&folder));
+            return show_check(&folder, report.map_err(|e| explain(e, &folder))?);
+        }
+        Command::Stats => {
+            progress::shown("counting", || None, || embedded::stats(&folder)).map(|stats| show_stats(&folder, &stats))
+        }
+        Command::Backup(to) => {
+            let part = || progress::grown(&unfinished(&to), &folder);
+            return progress::shown("copying", part, || backup(&folder, &to));
+        }
+        Command::Restore { from, skip } => {
+            let whole = || std::fs::metadata(&from).ok().map(|data| data.len() as f64);
+            let part = || Some(progress::folder_size(&folder) as f64 / whole().filter(|size| *size > 0.0)?);
+            progress::shown("restoring", part, || embedded::restore(&from, &folder, skip)).map(|revision| {
+                format!("restored {} from {} at revision {revision}\n", folder.display(), from.display())
+            })
+        }
     };
     outcome.map_err(|error| explain(error, &folder))
 }
@@ -91,6 +109,13 @@ fn parse(words: &[String]) -> Result<(Command, PathBuf), String> {
     Ok((command, data_dir))
 }
 
+/// What a backup is called until it is whole.
+fn unfinished(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(".unfinished");
+    name.into()
+}
+
 fn backup(folder: &Path, to: &Path) -> Result<String, String> {
     let absolute = std::path::absolute(to).map_err(|e| e.to_string())?;
     let revision = match embedded::backup(folder, &absolute) {
@@ -105,11 +130,17 @@ fn backup(folder: &Path, to: &Path) -> Result<String, String> {
 }
 
 fn explain(error: StoreError, folder: &Path) -> String {
-    match error {
+    let advice = match &error {
+        // There is another folder to name, or none is needed.
+        StoreError::Corrupt(_) => None,
+        error => failure::store_advice(error, folder),
+    };
+    let message = match error {
         StoreError::Locked(by) => format!("{} is in use by another process: {by}", folder.display()),
         StoreError::Corrupt(why) => format!("{} is damaged: {why}", folder.display()),
         error => error.to_string(),
-    }
+    };
+    advice.map_or(message.clone(), |advice| format!("{message}\n\n{advice}."))
 }
 
 fn show_check(folder: &Path, report: CheckReport) -> Result<String, String> {

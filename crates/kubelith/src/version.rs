@@ -1,16 +1,15 @@
-//! What `--version` and `/version` say.
+//! What `--version`, `kubelith version` and `/version` say.
 
 use crate::options::CompatibilityOptions;
 use kubelith_features::VersionInfo;
 use kubelith_meta::text::Quoted;
 
-/// The build's facts come from the environment of the compiler; a plain `cargo build` has none.
+/// The release of this project, apart from that of the API.
+pub const KUBELITH: &str = env!("CARGO_PKG_VERSION");
+
+/// The build's facts come from its script (`build.rs`).
 pub fn info() -> VersionInfo {
-    VersionInfo::kubelith(
-        option_env!("KUBELITH_GIT_COMMIT").unwrap_or("unknown"),
-        option_env!("KUBELITH_GIT_TREE_STATE").unwrap_or("clean"),
-        option_env!("KUBELITH_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
-    )
+    VersionInfo::kubelith(env!("KUBELITH_GIT_COMMIT"), env!("KUBELITH_GIT_TREE_STATE"), env!("KUBELITH_BUILD_DATE"))
 }
 
 /// As [`info`], of a server that behaves as another release.
@@ -30,6 +29,49 @@ pub fn asked_for(value: &str) -> Option<String> {
         "raw" => Some(raw(&info())),
         _ => None,
     }
+}
+
+pub const HELP: &str = "\
+Shows which release this is, of which commit, and which release of Kubernetes it serves.
+
+Usage:
+  kubelith version [-o text|json]
+
+Flags:
+  -o, --output FORMAT    text or json (default text). The JSON has what the path /version has.
+  -h, --help             Shows this help.
+
+Examples:
+  kubelith version
+  kubelith version -o json
+";
+
+/// Runs the words behind `version`.
+pub fn command(words: &[String]) -> Result<String, String> {
+    let words: Vec<&str> = words.iter().flat_map(|word| word.split('=')).collect();
+    match words[..] {
+        ["-h" | "--help"] => Ok(HELP.to_owned()),
+        [] | ["-o" | "--output", "text"] => Ok(text(&info())),
+        ["-o" | "--output", "json"] => Ok(json(&info())),
+        ["-o" | "--output", other] => Err(format!("--output: {other:?} is neither text nor json")),
+        ["-o" | "--output"] => Err("flag needs an argument: --output".to_owned()),
+        _ => Err(format!("unknown words: version {}\n\n{HELP}", words.join(" "))),
+    }
+}
+
+fn text(info: &VersionInfo) -> String {
+    let changed = if info.git_tree_state == "dirty" { ", with changes" } else { "" };
+    format!(
+        "Kubelith {KUBELITH}\nKubernetes {}\ncommit {}{changed}, {}\n{}\n",
+        info.git_version, info.git_commit, info.build_date, info.platform
+    )
+}
+
+/// What `/version` has, after our own release.
+fn json(info: &VersionInfo) -> String {
+    let members = info.to_json();
+    let members = members.strip_prefix('{').unwrap_or(&members);
+    format!("{{\n  \"kubelithVersion\": \"{KUBELITH}\",{members}\n")
 }
 
 /// As Go shows a struct.
@@ -62,5 +104,22 @@ mod tests {
         let raw = asked_for("raw").unwrap();
         assert!(raw.starts_with("version.Info{Major:\"1\", Minor:\"36\", EmulationMajor:\"1\","), "{raw}");
         assert_eq!(asked_for("false"), None);
+        let run = |line: &str| command(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert!(run("").unwrap().starts_with(&format!("Kubelith {KUBELITH}\nKubernetes v1.36.")));
+        let json = run("-o json").unwrap();
+        assert!(json.contains(&format!("\"gitCommit\": \"{}\"", info().git_commit)), "{json}");
+        let read = kubelith_codec::yaml::read(json.as_bytes()).unwrap().value;
+        assert_eq!(read.str_at(&["kubelithVersion"]), KUBELITH);
+        assert_eq!(run("--output=yaml").unwrap_err(), "--output: \"yaml\" is neither text nor json");
+    }
+
+    /// Of a commit, whenever there is one: 40 digits, and the date of the commit.
+    #[test]
+    fn the_build_knows_its_commit() {
+        let info = info();
+        let is_commit = info.git_commit.len() >= 40 && info.git_commit.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(is_commit || info.git_commit == "unknown", "{}", info.git_commit);
+        assert_eq!(info.build_date.len(), "1970-01-01T00:00:00Z".len());
+        assert_eq!(info.build_date.starts_with("1970-"), info.git_commit == "unknown", "{}", info.build_date);
     }
 }

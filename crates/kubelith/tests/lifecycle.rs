@@ -116,3 +116,55 @@ fn mistakes_on_the_command_line_are_explained() {
         )
     );
 }
+
+/// Who has the port or the data is named, with what to do about it, in the line of the log.
+#[test]
+fn a_start_that_fails_says_what_helps() {
+    let server = Server::start(&["--storage-backend=embedded"]);
+    let run = |args: &[String]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_kubelith")).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let own = server.dir.path().join("data");
+    let text = run(&[format!("--data-dir={}", own.display())]);
+    let pid = server.pid();
+    assert!(text.contains("data is in use by another process") && text.contains(&format!("Process {pid} (")), "{text}");
+
+    let other = tempfile::tempdir().unwrap();
+    let port = server.port;
+    let text = run(&[
+        format!("--data-dir={}", other.path().display()),
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--storage-backend=memory".to_owned(),
+    ]);
+    assert!(text.contains("failed to create listener: failed to listen on 127.0.0.1:"), "{text}");
+    assert!(text.contains(&format!("Port {port} is taken by process {pid} (")), "{text}");
+}
+
+/// The program tells of itself: to shells, to readers of manuals, to scripts.
+#[test]
+fn commands_print_what_they_are_for() {
+    let server = Server::start(&[]);
+    let run = |args: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_kubelith")).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let url = format!("https://127.0.0.1:{}", server.port);
+    assert_eq!(run(&["health", "--server", &url]), (Some(0), "ok\n".to_owned()));
+    assert_eq!(run(&["health", "--server", &url, "--path", "/nothing"]).0, Some(1));
+    let data = server.dir.path().join("data").display().to_string();
+    let (code, text) = run(&["kubeconfig", "--data-dir", &data, "--user", "jane", "--group", "devs"]);
+    assert!(code == Some(0) && text.contains("current-context: jane@kubelith"), "{text}");
+    for (args, start) in [
+        (&["version"][..], "Kubelith "),
+        (&["completion", "zsh"], "#compdef kubelith"),
+        (&["man"], ".TH KUBELITH 1 "),
+        (&["help", "kubeconfig"], "Shows the kubeconfig"),
+        (&["--help"], "Kubelith is a Kubernetes API server"),
+    ] {
+        let (code, text) = run(args);
+        assert!(code == Some(0) && text.starts_with(start), "{args:?}: {text}");
+    }
+}

@@ -368,3 +368,61 @@ async fn it_ends_with_a_thousand_watches() {
     assert_eq!(server.ended().code(), Some(0), "{}", server.log());
     println!("ended after {:?}", begin.elapsed());
 }
+
+/// The static pod that kubeadm writes: its flags are taken, its probes answered, and no flag names a file that the pod does not see.
+/// Our patch for kubeadm changes that container and nothing that this relies on.
+#[test]
+fn the_manifest_of_kubeadm_is_taken() {
+    let read = |name: &str| {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/kubeadm")).join(name);
+        kubelith_codec::yaml::read(&std::fs::read(path).unwrap()).unwrap().value
+    };
+    let container = |pod: &kubelith_meta::Value| {
+        pod.at(&["spec", "containers"]).and_then(kubelith_meta::Value::as_array).unwrap()[0].clone()
+    };
+    let texts = |value: Option<&kubelith_meta::Value>| -> Vec<String> {
+        let list = value.and_then(kubelith_meta::Value::as_array).unwrap_or_default();
+        list.iter().map(|one| one.as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let (pod, patch) = (container(&read("kube-apiserver.yaml")), container(&read("kube-apiserver+strategic.yaml")));
+    assert_eq!(patch.str_at(&["name"]), pod.str_at(&["name"]));
+    assert_eq!(patch.at(&["securityContext", "runAsUser"]).and_then(kubelith_meta::Value::as_i64), Some(0));
+    assert!(patch.get("command").is_none());
+
+    let mounts = pod.get("volumeMounts").and_then(kubelith_meta::Value::as_array).unwrap();
+    let mounts: Vec<&str> = mounts.iter().map(|mount| mount.str_at(&["mountPath"])).collect();
+    let command = texts(pod.get("command"));
+    assert_eq!(command[0], "kube-apiserver");
+    let mut flags = Vec::new();
+    for flag in &command[1..] {
+        let (name, value) = flag.split_once('=').unwrap();
+        let value = match value.strip_prefix("/etc/kubernetes/pki/") {
+            Some(file) => {
+                assert!(mounts.iter().any(|mount| value.starts_with(mount)), "{flag}");
+                let ours = match file {
+                    "sa.key" | "sa.pub" => file,
+                    file if file.ends_with("ca.crt") => "ca.crt",
+                    file if file.ends_with(".crt") => "apiserver.crt",
+                    _ => "apiserver.key",
+                };
+                format!("{{dir}}/{ours}")
+            }
+            None if name == "--etcd-servers" => "http://{etcd}".to_owned(),
+            None => value.replace("192.0.2.10", "127.0.0.1"),
+        };
+        if name != "--secure-port" {
+            flags.push(format!("{name}={value}"));
+        }
+    }
+    let site = Site::new();
+    let _companion = site.companion(TABLE[0].1);
+    let server = site.server(&flags.join(" "));
+    server.wait_until_ready();
+    let address = Address::parse(&format!("https://127.0.0.1:{}", server.port)).unwrap();
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let path = pod.str_at(&[probe, "httpGet", "path"]).to_owned();
+        assert!(path.starts_with('/'), "{probe}");
+        let request = Request { method: "GET".into(), path, ..Request::default() };
+        assert_eq!(Client::new(address.clone()).send(&request).unwrap().status, 200, "{probe}");
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod bundle;
 pub mod client_certs;
+pub mod expiry;
 pub mod files;
 pub mod kubeconfig;
 pub mod local_names;

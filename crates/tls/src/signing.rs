@@ -3,6 +3,7 @@
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use rcgen::PublicKeyData;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -58,6 +59,25 @@ impl Request {
         }
         read.names = read.alternative_names();
         Ok(read)
+    }
+
+    /// For a client that is known by a common name, and its groups by organizations; `key` is the public one, in DER.
+    fn of_client(name: &str, groups: &[&str], key: Vec<u8>) -> Request {
+        const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+        const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+        let part = |kind: &[u8], text: &str| {
+            let attribute = [der(0x06, kind), der(0x0c, text.as_bytes())].concat();
+            der(0x31, &der(0x30, &attribute))
+        };
+        let mut parts: Vec<Vec<u8>> = groups.iter().map(|group| part(ORGANIZATION, group)).collect();
+        parts.push(part(COMMON_NAME, name));
+        Request {
+            common_name: name.to_owned(),
+            organizations: groups.iter().map(|group| (*group).to_owned()).collect(),
+            subject: der(0x30, &parts.concat()),
+            key,
+            ..Request::default()
+        }
     }
 
     fn add(&mut self, name: &GeneralName<'_>) {
@@ -155,6 +175,12 @@ impl Usages {
     }
 }
 
+/// Both in PEM.
+pub struct ClientPair {
+    pub certificate: String,
+    pub key: String,
+}
+
 /// An authority with an ECDSA P-256 key, as this server makes its own.
 pub struct Authority {
     key: EcdsaKeyPair,
@@ -219,6 +245,15 @@ impl Authority {
         let bits = [&[0u8][..], signature.as_ref()].concat();
         let certificate = der(0x30, &[body, algorithm, der(0x03, &bits)].concat());
         Ok(pem_of(&certificate))
+    }
+
+    /// A new key, and a certificate by which a client is this user in these groups, for some days.
+    pub fn client_pair(&self, name: &str, groups: &[&str], days: u32) -> Result<ClientPair, String> {
+        let key = rcgen::KeyPair::generate().map_err(|e| e.to_string())?;
+        let request = Request::of_client(name, groups, key.subject_public_key_info());
+        let usages = Usages::read(["digital signature", "client auth"])?;
+        let certificate = self.sign(&request, &usages, Duration::days(days.into()), OffsetDateTime::now_utc())?;
+        Ok(ClientPair { certificate, key: key.serialize_pem() })
     }
 
     fn extensions(&self, request: &Request, usages: &Usages) -> Vec<u8> {
@@ -337,6 +372,22 @@ mod tests {
         assert!(extended.client_auth && extended.server_auth && !extended.any);
         assert!(!cert.is_ca());
         assert_eq!(cert.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 2);
+    }
+
+    #[test]
+    fn clients_are_users_in_groups() {
+        let (authority, ca) = authority();
+        let pair = authority.client_pair("jane", &["devs", "ops"], 30).unwrap();
+        let (_, pem) = x509_parser::pem::parse_x509_pem(pair.certificate.as_bytes()).unwrap();
+        let cert = pem.parse_x509().unwrap();
+        let (_, ca) = x509_parser::pem::parse_x509_pem(ca.as_bytes()).unwrap();
+        cert.verify_signature(Some(ca.parse_x509().unwrap().public_key())).unwrap();
+        assert_eq!(cert.subject().to_string(), "O=devs, O=ops, CN=jane");
+        assert!(cert.extended_key_usage().unwrap().unwrap().value.client_auth && !cert.is_ca());
+        let days = (cert.validity().not_after.timestamp() - OffsetDateTime::now_utc().unix_timestamp()) / 86_400;
+        assert_eq!(days, 29);
+        let key = KeyPair::from_pem(&pair.key).unwrap();
+        assert_eq!(cert.public_key().raw, key.subject_public_key_info());
     }
 
     #[test]

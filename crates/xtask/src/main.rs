@@ -5,6 +5,7 @@ mod cel_facts;
 mod conformance;
 #[cfg(test)]
 mod deny;
+mod dist;
 mod envtest;
 #[cfg(test)]
 mod gates;
@@ -12,6 +13,8 @@ mod gates;
 mod knots;
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod monitoring;
 mod profile;
 mod run;
 mod test;
@@ -29,7 +32,7 @@ cargo xtask <command>
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
-  dist [--profile FILE]                  build the server for shipping, optimised with a profile (made if there is none)
+  dist [options]                         build and pack all that is handed out; dist --help shows the options
   envtest [--binaries F] [--url URL]     pack what controller-runtime's envtest starts, and the index for setup-envtest
   profile [FILE]                         make that profile: what the server does under load
   zones [tzdata.zi]                      pack the tz database for expressions in CEL (needs zic, which comes with libc)
@@ -62,7 +65,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
         "tools" => tools::install(),
-        "dist" => profile::dist(rest),
+        "dist" => dist::dist(rest),
         "envtest" => envtest::pack_with(rest),
         "profile" => profile::make(rest),
         "zones" => zones::make(rest),

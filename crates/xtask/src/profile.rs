@@ -2,14 +2,15 @@
 //! optimised with these counts. Both let cargo start the compiler through this program, which adds what the compiler has to
 //! know; plain builds know nothing of it.
 
-use crate::envtest;
-use crate::run::{capture, cargo, command, run, target};
+use crate::run::{capture, cargo, command, root, run, target};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// Set for the compiler's sake: `make`, or the profile to use.
 const MODE: &str = "KUBELITH_PROFILE";
 const MAKE: &str = "make";
+/// Builds for shipping without a profile.
+const NONE: &str = "none";
 
 /// Writes weigh more than their share of the requests: a read that takes a tenth of their time is fast as it is.
 #[rustfmt::skip]
@@ -36,27 +37,43 @@ pub fn make(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// `cargo xtask dist [--profile FILE]`: with that profile, with the one made last, or with a new one.
-pub fn dist(arguments: &[String]) -> Result<(), String> {
-    let profile = match arguments {
-        [] if usual().exists() => usual(),
-        [] => {
+/// The profile that is named, the one made last, or a new one.
+pub fn find(named: Option<&str>) -> Result<PathBuf, String> {
+    let Some(file) = named else {
+        if !usual().exists() {
             collect(&usual())?;
-            usual()
         }
-        [option, file] if option == "--profile" => {
-            let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
-            if !file.exists() {
-                return Err(format!("{}: no such file", file.display()));
-            }
-            file
-        }
-        _ => return Err("usage: cargo xtask dist [--profile FILE]".to_owned()),
+        return Ok(usual());
     };
-    let folder = target().join("dist");
-    build(&folder, profile.as_os_str().to_string_lossy().as_ref())?;
-    println!("{}", folder.join("release/kubelith").display());
-    envtest::pack(&folder.join("release"), envtest::URL)
+    let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+    if file.exists() { Ok(file) } else { Err(format!("{}: no such file", file.display())) }
+}
+
+/// Builds the server and its companion, with our cargo or another one, `made` being the time that counts as theirs.
+pub fn build_for_shipping(
+    with: Option<Command>,
+    folder: &Path,
+    profile: Option<&Path>,
+    made: u64,
+) -> Result<(), String> {
+    let mode = profile.map_or_else(|| NONE.to_owned(), |file| file.to_string_lossy().into_owned());
+    let mut server = with.unwrap_or_else(|| {
+        let mut plain = cargo();
+        plain.arg("build");
+        plain
+    });
+    // Code in C names its files, too.
+    let maps =
+        maps().into_iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect::<Vec<_>>().join(" ");
+    server.env("SOURCE_DATE_EPOCH", made.to_string()).env("CFLAGS", maps);
+    build(&mut server, folder, &mode)
+}
+
+/// Folders of this machine, and what programs call them instead.
+fn maps() -> Vec<(String, &'static str)> {
+    let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")));
+    let own = (root().to_string_lossy().into_owned(), "/kubelith");
+    std::iter::once(own).chain(home.ok().map(|home| (home, "/cargo"))).collect()
 }
 
 /// Counts what a server does under load, and adds the counts up in `profile`.
@@ -69,17 +86,17 @@ fn collect(profile: &Path) -> Result<(), String> {
         std::fs::remove_dir_all(&counts).map_err(failed)?;
     }
     std::fs::create_dir_all(&counts).map_err(failed)?;
-    build(&folder, MAKE)?;
+    let mut counted = cargo();
+    build(counted.arg("build"), &folder, MAKE)?;
     let bench = ["run", "--release", "--package", "kubelith-bench", "--", "--binary"];
     let counter = folder.join("release/kubelith");
     run(cargo().args(bench).arg(counter).args(LOADS).env("LLVM_PROFILE_FILE", counts.join("%p.profraw")))?;
     run(command(merge).args(["merge", "--sparse", "-o"]).arg(profile).args(files(&counts).map_err(failed)?))
 }
 
-fn build(folder: &Path, mode: &str) -> Result<(), String> {
+fn build(server: &mut Command, folder: &Path, mode: &str) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
-    let mut server = cargo();
-    server.args(["build", "--release", "--package", "kubelith", "--target-dir"]).arg(folder);
+    server.args(["--release", "--package", "kubelith", "--target-dir"]).arg(folder);
     run(server.env("RUSTC_WRAPPER", own).env(MODE, mode))
 }
 
@@ -108,12 +125,16 @@ fn additions(arguments: &[String], mode: &str, has_elf: bool) -> Vec<String> {
     if mode == MAKE {
         return ["-Cprofile-generate", "-Cllvm-args=-disable-vp"].map(String::from).into();
     }
+    let mut words: Vec<String> = maps().iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+    if mode == NONE {
+        return words;
+    }
     // Calls that are made often are inlined like all others: a request waits for code to come from memory, and copies of
     // code make that longer. A function that changed since the profile was made is built as if there were none.
-    let mut words = vec![
+    words.extend([
         format!("-Cprofile-use={mode}"),
         "-Cllvm-args=-disable-vp -no-pgo-warn-mismatch -hot-callsite-threshold=225".to_owned(),
-    ];
+    ]);
     // Code that runs often lies apart from code that hardly ever does; the option is one of ELF linkers.
     if has_elf {
         words.push("-Clink-arg=-Wl,-z,keep-text-section-prefix".to_owned());
@@ -152,9 +173,11 @@ mod tests {
     fn the_compiler_is_told_of_the_profile_for_the_server_alone() {
         let release = "--edition 2024 -C codegen-units=1";
         let uses = told(release, "/p/kubelith.profdata");
-        assert!(uses.starts_with("-Cprofile-use=/p/kubelith.profdata -Cllvm-args=-disable-vp "), "{uses}");
+        assert!(uses.contains(" -Cprofile-use=/p/kubelith.profdata -Cllvm-args=-disable-vp "), "{uses}");
+        assert!(uses.starts_with("--remap-path-prefix="), "nothing tells of this machine: {uses}");
         assert!(uses.ends_with(" -Clink-arg=-Wl,-z,keep-text-section-prefix"), "{uses}");
         assert_eq!(told(release, MAKE), "-Cprofile-generate -Cllvm-args=-disable-vp");
+        assert!(told(release, NONE).ends_with("=/cargo") && !told(release, NONE).contains("profile"));
         assert_eq!(told("--edition 2024 -Copt-level=0", MAKE), "");
         assert_eq!(told("-vV", "/p/kubelith.profdata"), "");
     }

@@ -35,6 +35,10 @@ Flags:
       --params FILE        The parameters of a policy.
   -h, --help               Shows this help.
 
+Examples:
+  kubelith cel check crd.yaml
+  kubelith cel eval policy.yaml --object deployment.yaml
+
 Exit code:
   0  everything is fine
   1  an expression is wrong or may cost too much, or an object breaks a rule

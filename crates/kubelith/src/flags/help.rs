@@ -6,13 +6,39 @@ use std::fmt::Write;
 const WIDTH: usize = 100;
 const INDENT: usize = 16;
 
-/// The whole text.
-pub fn help() -> String {
-    let mut out = String::from(
-        "Kubelith is a Kubernetes API server in one binary: the API, the flags and the stored data of\n\
-         kube-apiserver, with storage built in. It runs without any flag.\n\n\
-         Usage:\n  kubelith [flags]\n  kubelith store check|stats|backup|restore (see kubelith store --help)\n  kubelith cel check|cost|eval (see kubelith cel --help)\n",
-    );
+const INTRODUCTION: &str = "\
+Kubelith is a Kubernetes API server in one binary: the API, the flags and the stored data of
+kube-apiserver, with storage built in. It runs without any flag.
+
+Usage:
+  kubelith [flags]            serve
+  kubelith <command> [flags]  see kubelith help <command>
+
+Commands:
+";
+
+const EXAMPLES: &str = "
+Examples:
+  # Serve, with objects and certificates in ./kubelith-data
+  kubelith
+
+  # For a test: nothing is kept
+  kubelith --storage-backend=memory --data-dir=$(mktemp -d)
+
+  # In front of etcd, as kube-apiserver
+  kubelith --etcd-servers=https://127.0.0.1:2379 --etcd-cafile=ca.crt --authorization-mode=Node,RBAC
+
+  # Let kubectl know it
+  kubelith kubeconfig --merge
+";
+
+/// The whole text; `commands` are names of commands with a line about each.
+pub fn help<'a>(commands: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut out = String::from(INTRODUCTION);
+    for (name, summary) in commands {
+        let _ = writeln!(out, "  {name:12}{summary}");
+    }
+    out.push_str(EXAMPLES);
     for section in SECTIONS.iter().filter(|s| !s.title.is_empty()) {
         let _ = writeln!(out, "\n{}:\n", section.title);
         for flag in section.flags {

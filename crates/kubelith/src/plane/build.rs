@@ -3,6 +3,7 @@
 use super::seed::Seed;
 use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
 use crate::certificates::Certificates;
+use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::flow_control::FlowControl;
 use crate::options::{ClockOptions, Options};
@@ -92,7 +93,7 @@ impl PlaneClock {
 
 impl Parts {
     /// Opens certificates, or makes them.
-    pub fn open(options: Options, flags: &Flags) -> Result<Parts, String> {
+    pub fn open(options: Options, flags: &Flags) -> Result<Parts, Failure> {
         let certificates = Certificates::open(&options)?;
         let options = Arc::new(certificates.complete(options));
         let clock = PlaneClock::of(options.test_api.clock);
@@ -139,7 +140,7 @@ pub struct Built {
 }
 
 /// `None` if it was told to stop before its store came.
-pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Built>, String> {
+pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Built>, Failure> {
     let Parts { options, flags, certificates, clock: plane_clock, made_up, forked } = parts;
     let clock = plane_clock.clock();
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;

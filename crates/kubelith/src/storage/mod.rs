@@ -5,6 +5,7 @@ pub mod live_backup;
 mod metered;
 mod metrics;
 
+use crate::failure::Failure;
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
 use kubelith_companion as companion;
@@ -103,7 +104,7 @@ impl Storage {
         catalog: &Catalog,
         metrics: &Metrics,
         begin: Begin,
-    ) -> Result<Storage, String> {
+    ) -> Result<Storage, Failure> {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
         let observer = Arc::new(EncryptionMetrics::new(&metrics.registry));
@@ -268,7 +269,7 @@ async fn load_encryption(
     Encryption::load_observed(path, mode, observer).await.map(Some)
 }
 
-async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(PathBuf, EmbeddedStore), String> {
+async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(PathBuf, EmbeddedStore), Failure> {
     let (folder, sync) = match &options.storage.companion {
         Some(companion) => (folder(&companion.folder), companion.sync),
         None => (folder(&options.data_dir), companion::Fsync::Always),
@@ -284,7 +285,7 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
     }));
     // Opening reads and locks files: not on a thread that serves.
     let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(embedded));
-    let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let store = opened.await.map_err(|e| e.to_string())?.map_err(|e| Failure::of_store(&e, &folder))?;
     Ok((folder, store))
 }
 

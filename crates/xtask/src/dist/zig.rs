@@ -1,0 +1,54 @@
+//! Builds for machines that this is not: static programs of Linux, linked by zig, which carries a C library for each of them.
+//! zig and cargo-zigbuild come as Python packages, as all our tools do.
+
+use crate::run::{capture, cargo, command, run, target};
+use std::path::{Path, PathBuf};
+
+const PACKAGES: [&str; 2] = ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"];
+
+fn folder() -> PathBuf {
+    target().join("tools/zig")
+}
+
+/// A cargo that links with zig, for a target of the compiler; both are fetched where they are missing.
+pub fn cargo_for(triple: &str) -> Result<std::process::Command, String> {
+    install()?;
+    let have = capture(command("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
+    if !have.lines().any(|line| line == triple) {
+        run(command("rustup").args(["target", "add", triple]))?;
+    }
+    let program = folder().join("bin/cargo-zigbuild");
+    let mut build = command(program);
+    build.arg("zigbuild").args(["--target", triple]).env("CARGO", cargo().get_program());
+    build.env("PYTHONPATH", folder()).env("CARGO_ZIGBUILD_ZIG_PATH", wrapper(&folder())?);
+    Ok(build)
+}
+
+fn install() -> Result<(), String> {
+    let stamp = folder().join("versions.txt");
+    let wanted = PACKAGES.join("\n");
+    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return Ok(());
+    }
+    println!("getting zig into {}", folder().display());
+    let mut pip = command("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--quiet",
+        "--no-deps",
+        "--upgrade",
+        "--target",
+    ]);
+    run(pip.arg(folder()).args(PACKAGES).env("PIP_ROOT_USER_ACTION", "ignore"))?;
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// The program inside of the Python package.
+fn wrapper(folder: &Path) -> Result<PathBuf, String> {
+    let zig = folder.join("ziglang/zig");
+    if zig.exists() { Ok(zig) } else { Err(format!("{} is missing", zig.display())) }
+}

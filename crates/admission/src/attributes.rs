@@ -98,7 +98,7 @@ impl Seen {
         let mut found = Vec::new();
         of_resource(resource, subresource, &mut found);
         for twin in objects.twins(resource) {
-            of_resource(twin, subresource, &mut found);
+            of_resource(&twin, subresource, &mut found);
         }
         // The core group is the first that is served.
         found.sort_by_key(|seen| !seen.resource.group.is_empty());

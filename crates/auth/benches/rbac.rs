@@ -4,6 +4,7 @@
 
 use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex, RbacKind};
 use kubelith_auth::{Attributes, User, bootstrap};
+use kubelith_features::FeatureGates;
 use kubelith_meta::Value;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ const ROUNDS: u32 = 200_000;
 
 fn main() {
     let index = Arc::new(RbacIndex::default());
-    for object in bootstrap::policy() {
+    for object in bootstrap::policy(&FeatureGates::default()) {
         index.put(object.kind, &object.object);
     }
     for i in 0..BINDINGS / 2 {

@@ -2,11 +2,12 @@
 
 use crate::Result;
 use crate::client::{Call, Connection, JSON, PROTOBUF};
+use crate::controllers::{Content, Deletion, Propagation};
 use crate::objects::{self, NAMESPACE};
 use crate::process::Usage;
 use crate::target::Target;
 use crate::watch::{self, Crowd, Watched};
-use crate::{admission, crds, definitions};
+use crate::{admission, controllers, crds, definitions};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +35,9 @@ pub enum Load {
     AdmitPolicy,
     AdmitOthers,
     AdmitWebhook,
+    NamespaceDelete,
+    Collect,
+    CollectForeground,
 }
 
 impl Load {
@@ -54,6 +58,13 @@ impl Load {
 
     /// What admission costs.
     const ADMISSION: [Load; 4] = [Load::Admit, Load::AdmitPolicy, Load::AdmitOthers, Load::AdmitWebhook];
+
+    /// What controllers in the process do.
+    const CONTROLLERS: [Load; 3] = [Load::NamespaceDelete, Load::Collect, Load::CollectForeground];
+
+    pub fn needs_controllers(self) -> bool {
+        Load::CONTROLLERS.contains(&self)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -77,11 +88,15 @@ impl Load {
             Load::AdmitPolicy => "admit-policy",
             Load::AdmitOthers => "admit-others",
             Load::AdmitWebhook => "admit-webhook",
+            Load::NamespaceDelete => "namespace-delete",
+            Load::Collect => "collect",
+            Load::CollectForeground => "collect-foreground",
         }
     }
 
     pub fn parse(name: &str) -> Option<Load> {
-        Load::USUAL.into_iter().chain(Load::CUSTOM).chain(Load::ADMISSION).find(|load| load.name() == name)
+        let others = Load::CUSTOM.into_iter().chain(Load::ADMISSION).chain(Load::CONTROLLERS);
+        Load::USUAL.into_iter().chain(others).find(|load| load.name() == name)
     }
 
     /// The others run for a time.
@@ -121,9 +136,14 @@ impl Load {
                 let body = format!(r#"{{"metadata":{{"labels":{{"step":"{index}"}}}}}}"#);
                 change(one_widget(any), "application/merge-patch+json", body)
             }
-            Load::Watch | Load::CustomWatch | Load::CrdReady | Load::Crds | Load::CrdDiscovery => {
-                unreachable!("a load of its own kind")
-            }
+            Load::Watch
+            | Load::CustomWatch
+            | Load::CrdReady
+            | Load::Crds
+            | Load::CrdDiscovery
+            | Load::NamespaceDelete
+            | Load::Collect
+            | Load::CollectForeground => unreachable!("a load of its own kind"),
         }
     }
 }
@@ -139,7 +159,26 @@ pub struct Size {
     pub clients: usize,
     pub crowd: Crowd,
     pub definitions: usize,
+    /// Of the loads of controllers; 0 stands for the usual number of each.
+    pub objects: usize,
 }
+
+impl Size {
+    fn content(&self, usual: usize) -> Content {
+        Content { objects: if self.objects == 0 { usual } else { self.objects }, clients: self.clients }
+    }
+}
+
+impl From<Deletion> for Outcome {
+    fn from(deletion: Deletion) -> Outcome {
+        let Deletion { elapsed, usage } = deletion;
+        Outcome { latencies: vec![elapsed], elapsed, usage: Some(usage), ..Outcome::default() }
+    }
+}
+
+/// Objects in a namespace, and in a tree of owners.
+const IN_NAMESPACE: usize = 10_000;
+const IN_TREE: usize = 30_000;
 
 /// What the clients of a load saw.
 #[derive(Debug, Default)]
@@ -185,6 +224,16 @@ pub async fn run(load: Load, target: &Target, size: &Size) -> Result<Outcome> {
         Load::CrdReady => return crds::ready(target).await,
         Load::Crds => return crds::many(target, size).await,
         Load::CrdDiscovery => return crds::discovery(target).await,
+        Load::NamespaceDelete => {
+            return controllers::namespace(target, size.content(IN_NAMESPACE)).await.map(Outcome::from);
+        }
+        Load::Collect | Load::CollectForeground => {
+            let propagation = match load {
+                Load::Collect => Propagation::Background,
+                _ => Propagation::Foreground,
+            };
+            return controllers::tree(target, size.content(IN_TREE), propagation).await.map(Outcome::from);
+        }
         Load::CustomCreate => crds::prepare_widgets(target).await?,
         load if Load::ADMISSION.contains(&load) => {
             admission::prepare(load, target).await?;

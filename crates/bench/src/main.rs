@@ -3,6 +3,7 @@
 
 mod admission;
 mod client;
+mod controllers;
 mod crds;
 mod definitions;
 mod loads;
@@ -31,6 +32,8 @@ bench [options] [load]...
          about other resources, with a webhook
          crd-ready: a definition is created, established, and has its first object; crds: many definitions, one after
          another; crd-discovery: aggregated discovery
+         namespace-delete: a namespace with objects of 20 kinds; collect, collect-foreground: a tree of three levels whose
+         first object is deleted. The server that is started runs its controllers for these
   --binary FILE         the server that is started (default: kubelith beside this program)
   --store NAME          of the server that is started: embedded (default), memory or etcd
   --against URL=PIDS    the same loads on this running server; PIDS (with commas) are its processes, its etcd's too
@@ -44,6 +47,7 @@ bench [options] [load]...
   --writes N            that they see (1000)
   --rate N              writes in a second (1000)
   --definitions N       of `crds` (1000)
+  --objects N           in the namespace (10000) or tree (30000) that is deleted
   --json                a line of JSON for each load, instead of a table
 ";
 
@@ -85,6 +89,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             clients: 32,
             crowd: Crowd { watchers: 1000, per_connection: 1, writes: 1000, rate: 1000.0 },
             definitions: 1000,
+            objects: 0,
         },
         json: false,
         loads: Vec::new(),
@@ -109,6 +114,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>>
             "--writes" => options.size.crowd.writes = value()?.parse()?,
             "--rate" => options.size.crowd.rate = value()?.parse()?,
             "--definitions" => options.size.definitions = value()?.parse()?,
+            "--objects" => options.size.objects = value()?.parse()?,
             "--json" => options.json = true,
             load => options.loads.push(Load::parse(load).ok_or_else(|| format!("unknown load {load:?}\n{HELP}"))?),
         }
@@ -124,7 +130,8 @@ async fn run(options: Options) -> Result<()> {
     match &options.only {
         Some(server) => targets.push(Target::running(server, &options.token)?),
         None => {
-            targets.push(Target::start(options.binary, &options.store)?);
+            let controllers = options.loads.iter().any(|load| load.needs_controllers());
+            targets.push(Target::start(options.binary, &options.store, controllers)?);
             if let Some(server) = &options.against {
                 targets.push(Target::running(server, &options.token)?);
             }

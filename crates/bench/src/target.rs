@@ -19,9 +19,10 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn start(binary: PathBuf, store: &str) -> Result<Target> {
-        let launch =
-            Launch { binary, store: Store::parse(store)?, etcd: "target/tools/bin/etcd".into(), flags: Vec::new() };
+    /// `controllers`: with those that run in the process.
+    pub fn start(binary: PathBuf, store: &str, controllers: bool) -> Result<Target> {
+        let flags = controllers.then(|| "--controllers=*".to_owned()).into_iter().collect();
+        let launch = Launch { binary, store: Store::parse(store)?, etcd: "target/tools/bin/etcd".into(), flags };
         let tokens = Tokens::default();
         let server = Server::start(&launch, &tokens)?;
         Ok(Target {

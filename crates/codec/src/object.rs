@@ -10,8 +10,20 @@ pub fn object_json(object: &Value) -> Vec<u8> {
     versioned_json(object).0
 }
 
+/// The same of an answer: a list tells of itself before its items, as the reference's do.
+pub fn answer_json(answer: &Value) -> Vec<u8> {
+    match answer.get("items") {
+        Some(_) => json_with_first(answer, &["kind", "apiVersion", "metadata"]).0,
+        None => object_json(answer),
+    }
+}
+
 /// `object_json`, and where the text of metadata.resourceVersion stands in it.
 pub fn versioned_json(object: &Value) -> (Vec<u8>, Option<Range<usize>>) {
+    json_with_first(object, &["kind", "apiVersion"])
+}
+
+fn json_with_first(object: &Value, first: &[&str]) -> (Vec<u8>, Option<Range<usize>>) {
     let mut version = None;
     // Few objects are larger, and what is left of the room goes soon.
     let mut out = Vec::with_capacity(8 << 10);
@@ -20,7 +32,6 @@ pub fn versioned_json(object: &Value) -> (Vec<u8>, Option<Range<usize>>) {
         return (out, None);
     };
     out.push(b'{');
-    let first = ["kind", "apiVersion"];
     let front = first.iter().filter_map(|k| map.get(k).map(|v| (*k, v)));
     let rest = map.iter().filter(|(k, _)| !first.contains(k));
     for (i, (key, value)) in front.chain(rest).enumerate() {
@@ -61,4 +72,26 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map) -> Option<Range<usize>> {
 /// `{"kind":"Pod","apiVersion":"v1",`: what every object's JSON of that kind begins with.
 pub fn type_prefix(kind: &GroupVersionKind) -> String {
     format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_json;
+    use crate::json::parse;
+
+    #[test]
+    fn lists_tell_of_themselves_first() {
+        for (answer, want) in [
+            (
+                r#"{"apiVersion":"v1","items":[],"kind":"L","metadata":{}}"#,
+                r#"{"kind":"L","apiVersion":"v1","metadata":{},"items":[]}"#,
+            ),
+            (
+                r#"{"apiVersion":"v1","data":{},"kind":"K","metadata":{}}"#,
+                r#"{"kind":"K","apiVersion":"v1","data":{},"metadata":{}}"#,
+            ),
+        ] {
+            assert_eq!(String::from_utf8(answer_json(&parse(answer.as_bytes()).unwrap())).unwrap(), want);
+        }
+    }
 }

@@ -37,6 +37,7 @@ pub fn start(context: &Context) {
     })
     .workers(WORKERS)
     .metrics(&context.metrics)
+    .by(&context.clock)
     .start(&context.tasks);
 }
 

@@ -56,6 +56,8 @@ const AGENT: &str = "kube-controller-manager/v1.36.4";
 pub struct Settings {
     /// Until a namespace that is being deleted is emptied: other servers on the same store may not have seen it yet.
     pub namespace_grace: Duration,
+    /// How long a namespace is left alone after its deletion was seen.
+    pub namespace_pause: Duration,
     /// What clients verify this server by, in PEM.
     pub root_ca: Option<String>,
     /// The authority that signs requests, if this server has one of its own.

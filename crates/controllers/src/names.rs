@@ -135,6 +135,10 @@ impl Selection {
         Selection(vec![Choice::All])
     }
 
+    pub fn all_but(others: &[Name]) -> Selection {
+        Selection(others.iter().map(|name| Choice::Off(*name)).chain([Choice::All]).collect())
+    }
+
     /// Reads `*`, `name`, `-name` and `-*`; what is wrong with them in the words of kube-controller-manager.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Selection, Vec<String>> {
         let (mut choices, mut errors) = (Vec::new(), Vec::new());
@@ -193,6 +197,13 @@ mod tests {
             assert_eq!(found, (namespace, garbage), "{words:?}");
             assert!(!selection.is_empty() || (!namespace && !garbage), "{words:?}");
         }
+    }
+
+    #[test]
+    fn all_but_some() {
+        let selection = Selection::all_but(&[Name::Namespace]);
+        assert!(!selection.wants(Name::Namespace) && selection.wants(Name::GarbageCollector));
+        assert_eq!(Selection::all_but(&[]), Selection::all());
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub fn start(context: &Context) {
         }
     })
     .key("all")
+    .by(&context.clock)
     .start(&context.tasks);
 }
 

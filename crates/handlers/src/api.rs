@@ -21,6 +21,7 @@ use kubelith_meta::user::User;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_observe::metrics::requests::DeprecatedApi;
 use kubelith_registry::Warnings;
+use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -87,12 +88,19 @@ impl ActionCall {
     }
 
     /// Notes the creator's fields in an object of a built-in kind of which nothing is stored.
-    pub fn track_create(&self, kind: &GroupVersionKind, object: Value, now: Time) -> Result<Value, Status> {
+    pub fn track_create(&self, kind: &GroupVersionKind, mut object: Value, now: Time) -> Result<Value, Status> {
         let options = WriteOptions::parse(&self.query, Write::Create)?;
         let Some(schema) = kubelith_catalog::builtin().kind_schema(kind) else { return Ok(object) };
+        // What is as good as absent is nobody's.
+        let mut owned = object.clone();
+        canonicalize(&schema.table, &schema.root, &mut owned, Empties::Distinct);
         let manager = crate::context::manager_of(&options.field_manager, &self.headers);
         let by = By { manager: &manager, subresource: &self.info.subresource, now };
-        Ok(KindFields { kind: kind.clone(), schema: &schema }.create(&by, object))
+        let mut tracked = KindFields { kind: kind.clone(), schema: &schema }.create(&by, owned);
+        if let Some(fields) = tracked.remove_at(&["metadata", "managedFields"]) {
+            object.set_at(&["metadata", "managedFields"], fields);
+        }
+        Ok(object)
     }
 
     /// Adds to the request's record in the audit log.

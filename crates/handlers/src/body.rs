@@ -29,6 +29,11 @@ pub trait Decoder: Send + Sync + 'static {
     /// Takes what a patch made as an object. The error is the bare reason.
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String>;
 
+    /// The same, of what is decoded from text in the reference: what text does not decode to without a loss is an error.
+    fn take_exact(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
+        self.take(value, strictness)
+    }
+
     /// The same for what server-side apply made.
     fn take_applied(&self, value: Value) -> Result<Decoded, String> {
         self.take(value, Strictness::Lenient)

@@ -14,6 +14,7 @@ pub mod list;
 pub mod options;
 pub mod output;
 mod patch;
+mod patched_text;
 pub mod scale;
 mod selection;
 mod shards;
@@ -35,6 +36,7 @@ pub use patch::patch_types;
 pub use to_end::run_to_end;
 
 use kubelith_auth::Answer;
+use kubelith_http::context::StaleBy;
 use kubelith_http::{Request, Response};
 use kubelith_meta::{Status, Value};
 use kubelith_schema::canonical::{Ambiguous, Empties};
@@ -48,10 +50,13 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
     match verb {
         "get" => read_one(cx),
         "list" | "watch" => {
-            let options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events) {
+            let mut options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events) {
                 Ok(options) => options,
                 Err(status) => return Answer::Ready(Err(status)),
             };
+            if let Some(StaleBy(revisions)) = request.extensions().get() {
+                options.read_stale(cx.endpoint.resource.hub.applied(), *revisions);
+            }
             let forced = cx.info.verb == "watch" && verb == "watch";
             if options.watch || forced {
                 Answer::pending(watch::watch(cx, options, request))

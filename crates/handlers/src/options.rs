@@ -79,6 +79,15 @@ pub enum VersionMatch {
 }
 
 impl ListOptions {
+    /// Reads what was there some revisions before `now`, unless a page of another list is to be gone on with.
+    pub(crate) fn read_stale(&mut self, now: i64, revisions: u64) {
+        if self.continue_token.is_empty() {
+            let then = now.saturating_sub_unsigned(revisions).max(1);
+            self.resource_version = then.to_string().into();
+            self.version_match = VersionMatch::Exact;
+        }
+    }
+
     pub fn parse(query: &Query, initial_events: InitialEvents) -> Result<ListOptions, Status> {
         let bad = |e: kubelith_meta::selector::SelectorError| Status::bad_request(e.to_string());
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or("")).map_err(bad)?;
@@ -429,6 +438,11 @@ fn delete_options_from_query(query: &Query) -> Result<Value, Status> {
     }
     if let Some(policy) = query.get("propagationPolicy") {
         object.set_at(&["propagationPolicy"], policy.into());
+    }
+    for key in ["uid", "resourceVersion"] {
+        if let Some(wanted) = query.get(key).filter(|wanted| !wanted.is_empty()) {
+            object.set_at(&["preconditions", key], wanted.into());
+        }
     }
     let dry_run = query.all("dryRun");
     if !dry_run.is_empty() {

@@ -7,8 +7,9 @@ use super::create::{Owners, dedup_owners};
 use super::endpoint::Endpoint;
 use super::fields::Ownership;
 use super::options::{FieldValidation, Write, WriteOptions};
+use super::output;
+use super::patched_text::{self, Reached};
 use super::update::{check_name, code_of};
-use super::{output, views};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
@@ -168,18 +169,21 @@ impl Patch<'_> {
     /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
     /// as text, which errors speak of.
     fn generic(&self, live: &Value) -> Result<Value, Status> {
-        let Patched { object: mut patched, strict, has_raw_numbers } = self.patched(live)?;
+        let Patched { object: mut patched, strict, has_raw_numbers } = self.patched(live, None)?;
         let same = |key: &str| patched.get(key) == live.get(key);
         if strict.is_empty() && !has_raw_numbers && same("apiVersion") && same("kind") {
             let aside = self.set_aside(&mut patched, live);
-            if let Ok(taken) = self.cx.endpoint.decoder.take(patched, self.strictness())
+            if let Ok(taken) = self.cx.endpoint.decoder.take_exact(patched, self.strictness())
                 && taken.strict.is_empty()
             {
                 return self.finish(live, taken.object, aside);
             }
         }
-        let Patched { object: patched, mut strict, .. } = self.patched(live)?;
-        let text = views::object_json(&patched);
+        let mut reached = Reached::default();
+        let Patched { object: patched, mut strict, .. } = self.patched(live, Some(&mut reached))?;
+        // Custom resources have no order of Go's.
+        let schema = self.cx.endpoint.strategic.then(|| self.cx.endpoint.schema());
+        let text = patched_text::write(&patched, &reached, schema);
         let decoded = self.cx.endpoint.decoder.decode_patched(&text, self.strictness());
         let shown = || String::from_utf8_lossy(&text).into_owned();
         let decoded = decoded.map_err(|why| invalid_patch(&shown(), why))?;
@@ -202,7 +206,7 @@ impl Patch<'_> {
         stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind
     }
 
-    fn patched(&self, live: &Value) -> Result<Patched, Status> {
+    fn patched(&self, live: &Value, reached: Option<&mut Reached>) -> Result<Patched, Status> {
         let mut strict = Vec::new();
         let PatchText { value: body, has_raw_numbers, .. } = self.parse_patch(&mut strict)?;
         let mut patched = live.clone();
@@ -214,8 +218,14 @@ impl Patch<'_> {
             let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
             let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
             strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
+            if let Some(reached) = reached {
+                *reached = Reached::by_pointers(patch.pointers());
+            }
             patch.apply(&mut patched, json_patch::MAX_COPIED_BYTES).map_err(patch_status)?;
         } else {
+            if let Some(reached) = reached {
+                *reached = Reached::by_merge(live, &body);
+            }
             merge_patch::apply(&mut patched, body).map_err(patch_status)?;
         }
         Ok(Patched { object: patched, strict, has_raw_numbers })

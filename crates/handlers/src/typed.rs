@@ -44,13 +44,20 @@ impl Decoder for TypedDecoder {
     }
 
     fn take(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
-        let taken = typed::from_value(value, &self.schema, strictness)?;
-        let strict = taken.strict.iter().map(ToString::to_string).collect();
-        Ok(Decoded { object: typed_object(taken.value, &self.kind), strict, form: Form::Sent })
+        Ok(self.taken(typed::from_value(value, &self.schema, strictness)?))
+    }
+
+    fn take_exact(&self, value: Value, strictness: Strictness) -> Result<Decoded, String> {
+        Ok(self.taken(typed::from_value_exactly(value, &self.schema, strictness)?))
     }
 }
 
 impl TypedDecoder {
+    fn taken(&self, taken: json::Decoded) -> Decoded {
+        let strict = taken.strict.iter().map(ToString::to_string).collect();
+        Decoded { object: typed_object(taken.value, &self.kind), strict, form: Form::Sent }
+    }
+
     /// A document that has nothing unknown or twice in it and says to be of the kind. What it says need not be read ahead
     /// of the rest then: nothing was passed over that could say something else.
     fn decode_flawless(&self, text: &[u8]) -> Option<Decoded> {

@@ -13,9 +13,11 @@ use http::HeaderValue;
 use http::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use kubelith_codec::frames;
 use kubelith_codec::negotiate::{Format, Output};
+use kubelith_http::context::ExpiredWatch;
 use kubelith_http::negotiated::encode;
 use kubelith_http::{Body, BoxError, Request, Response};
-use kubelith_meta::{Status, Value};
+use kubelith_meta::time::turned;
+use kubelith_meta::{Status, Time, Value};
 use kubelith_observe::metrics::reads::CacheRead;
 use kubelith_registry::ReadAt;
 use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
@@ -56,6 +58,8 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         pieces: Pieces::default(),
         events: Vec::new(),
         bookmark_at: None,
+        turns: 0,
+        marked: resource.clock.now(),
         deadline: now + timeout,
         timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
@@ -69,6 +73,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     }
     let mut first_events = None;
     match start {
+        _ if request.extensions().get::<ExpiredWatch>().is_some() => state.push_error(&too_old(0, &resource)),
         Start::Initial(at, end) => {
             let began = Instant::now();
             // Waits for the state that was asked for; list and watch are then taken together.
@@ -211,6 +216,9 @@ struct State {
     events: Vec<Arc<Event>>,
     /// When the next bookmark is due; `None` if the client wants none, or the end is too near for another.
     bookmark_at: Option<Instant>,
+    /// How often the clock was turned by hand, if that is a way to turn it, and when it showed which time at the last bookmark.
+    turns: u64,
+    marked: Time,
     deadline: Instant,
     /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
     timer: Pin<Box<Sleep>>,
@@ -251,6 +259,7 @@ impl State {
         if self.timer.deadline() != due {
             self.timer.as_mut().reset(due);
         }
+        let is_turned = self.bookmark_at.is_some() && self.cx.endpoint.resource.clock.turns().is_some();
         tokio::select! {
             biased;
             next = watcher.next(&mut self.events) => match next {
@@ -262,11 +271,22 @@ impl State {
                     self.ended = true;
                     return;
                 }
-                self.catch_up().await;
-                self.push_bookmark(Mark::Plain).await;
-                self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
+                self.mark().await;
+            }
+            () = turned(&*self.cx.endpoint.resource.clock, &mut self.turns), if is_turned => {
+                let now = self.cx.endpoint.resource.clock.now();
+                if Duration::from(now.since(self.marked)) >= BOOKMARK_EVERY {
+                    self.marked = now;
+                    self.mark().await;
+                }
             }
         }
+    }
+
+    async fn mark(&mut self) {
+        self.catch_up().await;
+        self.push_bookmark(Mark::Plain).await;
+        self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
     }
 
     /// Moves `revision` as far as this watch has certainly seen everything. What the cache had applied is read first:

@@ -42,6 +42,14 @@ impl AuditId {
     }
 }
 
+/// In the extensions of a watch that is to hear that what it wants to see is gone: a fault that a test scripted.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpiredWatch;
+
+/// In the extensions of a list that is to be as old as this many revisions: a fault that a test scripted.
+#[derive(Debug, Clone, Copy)]
+pub struct StaleBy(pub u64);
+
 /// All that filters know of a request.
 #[derive(Default)]
 pub struct RequestContext {

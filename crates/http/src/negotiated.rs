@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use kubelith_codec::negotiate::{self, Format, PlainEndpoint, RouteError};
-use kubelith_codec::object::object_json;
+use kubelith_codec::object::answer_json;
 use kubelith_codec::{json, yaml};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{GroupResource, Status, Value};
@@ -57,7 +57,7 @@ pub fn no_such_method() -> Status {
 /// Any document that has a type in the built-in table: Statuses, tables, lists, discovery.
 pub fn encode(format: Format, object: &Value, pretty: bool) -> Result<Bytes, Status> {
     Ok(match format {
-        Format::Json => json_text(object_json(object), pretty),
+        Format::Json => json_text(answer_json(object), pretty),
         Format::Yaml => yaml::to_vec(object).into(),
         Format::Protobuf => {
             let kind = kind_of(object);

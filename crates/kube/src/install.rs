@@ -3,8 +3,9 @@
 use crate::actions::Access;
 use crate::cells::BuiltinCells;
 use crate::emulation::Emulation;
+use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
-use crate::strategies::Host;
+use crate::strategies::{Host, SIGNING_REQUESTS};
 use futures::future::BoxFuture;
 use kubelith_auth::authn::anonymous::Anonymous;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -17,6 +18,7 @@ use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_handlers::typed::TypedDecoder;
 use kubelith_handlers::{Endpoint, Limits, ListItems};
 use kubelith_kinds::Defaults;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
 use kubelith_observe::metrics::prometheus::Registry;
@@ -41,6 +43,8 @@ pub struct Install {
     pub objects: Arc<Objects>,
     pub service_network: ServiceNetwork,
     pub clock: Arc<dyn Clock>,
+    /// Where uids and generated names come from.
+    pub made_up: MadeUp,
     /// Of metrics.
     pub registry: Registry,
     pub limits: Limits,
@@ -77,6 +81,7 @@ impl Install {
             objects: Objects::new(),
             service_network: ServiceNetwork::default(),
             clock: Arc::new(SystemClock),
+            made_up: MadeUp::Random,
             registry: Registry::new(),
             limits: Limits::default(),
             garbage_collection: true,
@@ -87,6 +92,7 @@ impl Install {
                 authenticator: Arc::new(Anonymous::new([])),
                 authorizer: Arc::new(AlwaysAllow),
                 audiences: Arc::new([]),
+                clock: Arc::new(SystemClock),
             },
             runtime_config: RuntimeConfig::default(),
             emulation: Emulation::default(),
@@ -126,6 +132,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         config.stored_as,
         &config.registry,
     );
+    let issued = Arc::new(IssuedMetrics::new(&config.registry));
     let defaults = Defaults::new(config.catalog, &*config.gates);
     let mut routes = Routes::default();
     let mut resources = Resources::default();
@@ -138,7 +145,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             continue;
         }
         let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &defaults, &services, (descriptor, usual), &on).await?),
+            true => Some(resource(&config, &defaults, (&services, &issued), (descriptor, usual), &on).await?),
             false => None,
         };
         for index in on {
@@ -180,26 +187,18 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
             version_priority: api.version_priority,
         })
     });
-    config.objects.fill(resources.clone());
+    config.objects.fill(&resources);
     Ok(Installed { discovery: discovery.collect(), routes, resources, services })
 }
 
 async fn resource(
     config: &Install,
     defaults: &Defaults,
-    services: &Arc<Services>,
+    (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
     (descriptor, usual): (&Arc<Descriptor>, &GroupVersionKind),
     on: &[usize],
 ) -> Result<Arc<Resource>, StoreError> {
-    let host = Host { env: config.env.clone(), defaults, gates: &*config.gates };
-    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
-    let strategy = own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
-        ("", "services") => host.strategy_of_services(services),
-        ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
-            host.strategy_of_claims(plural, &config.objects)
-        }
-        (group, plural) => host.strategy(group, plural),
-    });
+    let strategy = strategy(config, defaults, (services, issued), descriptor);
     let working = match strategy.working_version() {
         Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
         // Strategies know the version that objects are usually stored in.
@@ -220,10 +219,29 @@ async fn resource(
         hub,
         cache,
         clock: config.clock.clone(),
+        made_up: config.made_up.clone(),
         working: Working::One(working),
         served: on.iter().map(|index| descriptor.versions[*index].name.clone()).collect(),
         garbage_collection: config.garbage_collection,
     }))
+}
+
+fn strategy(
+    config: &Install,
+    defaults: &Defaults,
+    (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
+    descriptor: &Descriptor,
+) -> Arc<dyn Strategy> {
+    let host = Host { env: config.env.clone(), defaults, gates: &*config.gates };
+    let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
+    own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
+        ("", "services") => host.strategy_of_services(services),
+        ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
+            host.strategy_of_claims(plural, &config.objects)
+        }
+        SIGNING_REQUESTS => host.strategy_of_signing_requests(issued),
+        (group, plural) => host.strategy(group, plural),
+    })
 }
 
 fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {

@@ -8,6 +8,7 @@ pub mod connect;
 mod emulation;
 mod escalation;
 mod install;
+mod issued;
 mod params;
 pub mod services;
 mod signers;

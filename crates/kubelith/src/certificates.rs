@@ -17,6 +17,7 @@ use std::time::Duration;
 /// How often certificates are looked at for their end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
+#[derive(Clone)]
 pub struct Certificates {
     pub serving: CertKeyFiles,
     /// Our own authority, if something is issued by it.
@@ -94,7 +95,7 @@ impl Certificates {
     }
 
     /// Where the administrator's kubeconfig belongs, if there is an administrator of ours.
-    pub fn kubeconfig(&self) -> Option<&Path> {
+    pub fn kubeconfig_path(&self) -> Option<&Path> {
         self.admin.as_ref().map(|admin| admin.path.as_path())
     }
 
@@ -103,6 +104,26 @@ impl Certificates {
         let (Some(pki), Some(admin)) = (&self.pki, &self.admin) else { return Ok(None) };
         admin.write(pki).map_err(|e| e.to_string())?;
         Ok(Some(admin.path.clone()))
+    }
+
+    /// The administrator's kubeconfig for a server at another address, if there is an administrator of ours.
+    pub fn kubeconfig(&self, server: &str) -> Result<Option<String>, String> {
+        let (Some(pki), Some(admin)) = (&self.pki, &self.admin) else { return Ok(None) };
+        pki.admin_kubeconfig(server, admin.serving.as_deref()).map(Some).map_err(|e| e.to_string())
+    }
+
+    /// A certificate of our authority for a client, and its key.
+    pub fn issue_client(&self, name: &str, group: Option<&str>) -> Result<(String, String), String> {
+        let pki = self.pki.as_ref().filter(|pki| pki.has(Part::Admin));
+        let pki = pki.ok_or("clients are vouched for by another authority: --client-ca-file")?;
+        pki.issue_client(name, group).map_err(|e| e.to_string())
+    }
+
+    /// PEM of what clients trust.
+    pub fn authority(&self) -> Result<String, String> {
+        let ours = self.pki.as_ref().filter(|pki| pki.has(Part::Serving));
+        let path = ours.map_or_else(|| self.serving.cert.clone(), Pki::ca_cert);
+        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
     }
 
     /// Renews what is ours while the server runs; the listener reads it again by itself. New certificates are brought to

@@ -268,6 +268,61 @@ fn controllers_run_beside_the_companion() {
     }
 }
 
+fn find(server: &Server, path: &str) -> Value {
+    serde_json::from_slice(&server.get(path).unwrap().body).unwrap()
+}
+
+/// Tests that were written for a server without controllers end namespaces themselves.
+#[test]
+fn a_namespace_may_be_finalized_by_hand() {
+    let site = Site::new();
+    let _companion = site.companion(TABLE[0].1);
+    let server = site.server(TABLE[0].2);
+    server.wait_until_ready();
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
+    server.wait_for("controllers", || server.get(LEASE).unwrap().status == 200);
+    for index in 0..20 {
+        let (name, path) = (format!("n-{index}"), format!("/api/v1/namespaces/n-{index}"));
+        let object = format!(r#"{{"metadata": {{"name": "{name}"}}}}"#);
+        assert_eq!(server.post("/api/v1/namespaces", &object).unwrap().status, 201);
+        assert_eq!(server.delete(&path).unwrap().status, 200);
+        let mut namespace = find(&server, &path);
+        namespace["spec"]["finalizers"] = Value::Array(Vec::new());
+        let answer = server.put(&format!("{path}/finalize"), &namespace.to_string()).unwrap();
+        assert_eq!(answer.status, 200, "{name}: {}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(server.get(&path).unwrap().status, 404, "{name}");
+    }
+}
+
+/// Where no pod gets an account there is none by default, and no certificate to be mounted beside its token.
+#[test]
+fn accounts_are_for_pods() {
+    for (flags, there) in
+        [("", false), (" --controllers=*", true), (" --enable-admission-plugins=ServiceAccount", true)]
+    {
+        let site = Site::new();
+        let _companion = site.companion(TABLE[0].1);
+        let line = match flags.contains("--enable") {
+            true => TABLE[0].2.replace("--disable-admission-plugins=ServiceAccount ", ""),
+            false => TABLE[0].2.to_owned(),
+        };
+        let server = site.server(&format!("{line}{flags}"));
+        server.wait_until_ready();
+        assert_eq!(server.post("/api/v1/namespaces", r#"{"metadata": {"name": "n"}}"#).unwrap().status, 201);
+        // A controller that runs in any case has seen the namespace when another one is gone.
+        assert_eq!(server.post("/api/v1/namespaces", r#"{"metadata": {"name": "other"}}"#).unwrap().status, 201);
+        assert_eq!(server.delete("/api/v1/namespaces/other").unwrap().status, 200);
+        server.wait_for("gone", || server.get("/api/v1/namespaces/other").unwrap().status == 404);
+        let accounts = "/api/v1/namespaces/n/serviceaccounts";
+        if there {
+            server.wait_for("an account", || names(&server, accounts) == ["default"]);
+        } else {
+            assert_eq!(names(&server, accounts), [""; 0], "{flags}");
+            assert_eq!(names(&server, "/api/v1/namespaces/n/configmaps"), [""; 0], "{flags}");
+        }
+    }
+}
+
 /// Two servers cannot both keep the objects of one companion; the second says so.
 #[test]
 fn a_companion_serves_one_server() {

@@ -9,6 +9,7 @@ mod disposal;
 mod driver;
 mod inbox;
 mod parking;
+mod pipe;
 mod protocol;
 mod refusal;
 pub mod service;
@@ -16,6 +17,7 @@ mod socket;
 mod stream;
 
 pub use bind::{BindOptions, Sharing, bind};
+pub use pipe::serve_pipe;
 pub use stream::ClientStream;
 
 use control::{Connections, Order};

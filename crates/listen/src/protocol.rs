@@ -18,9 +18,9 @@ use tokio::io::AsyncWrite;
 /// Nearly every API object fits into one frame of this size, and a connection's window into memory.
 const UPLOAD_WINDOW: u32 = 256 * 1024;
 /// Of one request, as the reference.
-const MAX_HEADER_BYTES: u32 = 1 << 20;
+pub(super) const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// A front proxy sends each group of a user as one.
-const MAX_HEADERS: usize = 1000;
+pub(super) const MAX_HEADERS: usize = 1000;
 /// How often a connection reads, answers and writes until others are let in between.
 const TURNS: usize = 4;
 /// Per stream: what is made ahead of a slow reader.

@@ -2,6 +2,8 @@
 //! that tests can choose it; [`random_bits`] is what servers pass.
 
 use crate::Str;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// No vowels, so that no words come out, and no characters that look alike.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -49,6 +51,90 @@ pub fn uid(mut random: impl FnMut() -> u64) -> Str {
     Str::from(uuid.hyphenated().encode_lower(&mut buffer) as &str)
 }
 
+/// Where a server takes uids and suffixes of names from.
+#[derive(Debug, Clone, Default)]
+pub enum MadeUp {
+    /// Nobody can guess them.
+    #[default]
+    Random,
+    /// For tests: the same in every run.
+    Seeded(Arc<Seeded>),
+}
+
+/// What is made up follows from a seed, from what it is for, and from how often something was made up for that: not from what else
+/// happens, and in which order.
+#[derive(Debug)]
+pub struct Seeded {
+    seed: u64,
+    /// By purpose.
+    made: Mutex<HashMap<u64, u64>>,
+}
+
+impl MadeUp {
+    pub fn seeded(seed: u64) -> MadeUp {
+        MadeUp::Seeded(Arc::new(Seeded { seed, made: Mutex::default() }))
+    }
+
+    /// What goes on from the same place, by itself.
+    pub fn fork(&self) -> MadeUp {
+        match self {
+            MadeUp::Random => MadeUp::Random,
+            MadeUp::Seeded(seeded) => {
+                let made = Mutex::new(seeded.made.lock().unwrap_or_else(PoisonError::into_inner).clone());
+                MadeUp::Seeded(Arc::new(Seeded { seed: seeded.seed, made }))
+            }
+        }
+    }
+
+    /// As [`uid`].
+    pub fn uid(&self, purpose: &[&str]) -> Str {
+        match self {
+            MadeUp::Random => uid(random_bits),
+            MadeUp::Seeded(seeded) => uid(seeded.bits("uid", purpose)),
+        }
+    }
+
+    /// As [`generate_name`].
+    pub fn generate_name(&self, prefix: &str, purpose: &[&str]) -> Str {
+        match self {
+            MadeUp::Random => generate_name(prefix, random_bits),
+            MadeUp::Seeded(seeded) => generate_name(prefix, seeded.bits("name", purpose)),
+        }
+    }
+
+    /// As [`random_bits`].
+    pub fn bits(&self, purpose: &[&str]) -> u64 {
+        match self {
+            MadeUp::Random => random_bits(),
+            MadeUp::Seeded(seeded) => seeded.bits("bits", purpose)(),
+        }
+    }
+}
+
+impl Seeded {
+    fn bits(&self, kind: &str, purpose: &[&str]) -> impl FnMut() -> u64 {
+        // FNV-1a, each part with an end of its own.
+        let mut hash = 0xcbf2_9ce4_8422_2325 ^ self.seed;
+        for part in [kind].iter().chain(purpose) {
+            for byte in part.bytes().chain([0xff]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = made.entry(hash).and_modify(|turn| *turn += 1).or_insert(0);
+        let mut state = hash.wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17));
+        move || split_mix(&mut state)
+    }
+}
+
+/// SplitMix64.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// Bits that nobody can guess.
 pub fn random_bits() -> u64 {
     let bits = uuid::Uuid::new_v4().as_u128();
@@ -62,12 +148,10 @@ pub fn differing_bits() -> u64 {
     thread_local! {
         static STATE: std::cell::Cell<u64> = std::cell::Cell::new(random_bits());
     }
-    // SplitMix64.
-    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut state = STATE.get();
+    let bits = split_mix(&mut state);
     STATE.set(state);
-    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    bits
 }
 
 /// A number from 0 to just below 1, for jitter.
@@ -103,6 +187,20 @@ mod tests {
         // An index beyond the alphabet yields nothing.
         assert_eq!(suffix(12, || 31), "b".repeat(12));
         assert_eq!(safe_encode("68b329"), "bdw76f");
+    }
+
+    #[test]
+    fn what_is_made_up_by_a_seed_does_not_depend_on_the_order() {
+        let (one, two) = (MadeUp::seeded(7), MadeUp::seeded(7));
+        let first = (one.uid(&["pods", "a"]), one.uid(&["pods", "b"]), one.uid(&["pods", "a"]));
+        let again = (two.uid(&["pods", "b"]), two.uid(&["pods", "a"]), two.fork().uid(&["pods", "a"]));
+        assert_eq!((&first.0, &first.1, &first.2), (&again.1, &again.0, &again.2));
+        assert!(first.0 != first.1 && first.0 != first.2);
+        assert_eq!(two.uid(&["pods", "a"]), first.2, "a fork goes its own way");
+        assert_ne!(MadeUp::seeded(8).uid(&["pods", "a"]), first.0);
+        assert_ne!(MadeUp::seeded(7).uid(&["pod", "sa"]), first.0);
+        assert_eq!(one.generate_name("x-", &["pods"]), two.generate_name("x-", &["pods"]));
+        assert_ne!(MadeUp::Random.uid(&[]), MadeUp::Random.uid(&[]));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::status::Status;
-use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names, random};
+use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names};
 use kubelith_schema::Encoding;
 use kubelith_schema::canonical::{Ambiguous, Empties, canonicalize};
 use kubelith_schema::lifecycle::{Generation, Part};
@@ -141,13 +142,23 @@ impl Resource {
     pub(crate) fn fill_system_metadata(&self, object: &mut Value) -> Generated {
         let meta = object.make_object().entry_or_null("metadata").make_object();
         meta.insert("creationTimestamp", self.clock.now().rfc3339());
-        meta.insert("uid", random::uid(random::random_bits));
+        let text = |key: &str, meta: &kubelith_meta::Map| {
+            meta.get(key).and_then(Value::as_str).map_or_else(Str::default, Str::from)
+        };
+        let uid = match &self.made_up {
+            MadeUp::Random => self.made_up.uid(&[]),
+            MadeUp::Seeded(_) => {
+                let [namespace, name, prefix] = ["namespace", "name", "generateName"].map(|key| text(key, meta));
+                self.made_up.uid(&[&self.descriptor.plural, &namespace, &name, &prefix])
+            }
+        };
+        meta.insert("uid", uid);
         let empty =
             |key: &str, meta: &kubelith_meta::Map| meta.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
         if !empty("generateName", meta) {
             if empty("name", meta) {
                 let prefix = meta.get("generateName").and_then(Value::as_str).unwrap_or("");
-                let name = random::generate_name(prefix, random::random_bits);
+                let name = self.made_up.generate_name(prefix, &[&self.descriptor.plural, prefix]);
                 meta.insert("name", name);
             }
             return Generated::Yes;

@@ -12,14 +12,15 @@ use kubelith_meta::{GroupResource, Status, Str, Value};
 pub use kubelith_store::cache::CachedObject;
 use memchr::memmem::Finder;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// Resources by group and plural.
 pub type Resources = HashMap<(Str, Str), Arc<Resource>, QuickHash>;
 
-/// A way to all resources that exists before they do: their own admission and strategies hold it.
+/// A way to all resources that exists before they do: their own admission and strategies hold it. It does not keep them: a
+/// server that is gone leaves nothing behind.
 #[derive(Default)]
-pub struct Objects(OnceLock<Resources>);
+pub struct Objects(OnceLock<HashMap<(Str, Str), Weak<Resource>, QuickHash>>);
 
 impl Objects {
     pub fn new() -> Arc<Objects> {
@@ -27,19 +28,20 @@ impl Objects {
     }
 
     /// Called once, before the first request.
-    pub fn fill(&self, resources: Resources) {
-        let _ = self.0.set(resources);
+    pub fn fill(&self, resources: &Resources) {
+        let _ = self.0.set(resources.iter().map(|(name, r)| (name.clone(), Arc::downgrade(r))).collect());
     }
 
-    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.0.get()?.get(&(Str::from(group), Str::from(plural)))
+    /// `None` also when the server is gone.
+    pub fn resource(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.0.get()?.get(&(Str::from(group), Str::from(plural)))?.upgrade()
     }
 
     /// The other resources whose objects are stored in the same place: events are those of two groups.
-    pub fn twins<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = &'a Arc<Resource>> {
+    pub fn twins<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = Arc<Resource>> + 'a {
         let stored = &resource.descriptor.storage;
-        let others = self.0.get().into_iter().flat_map(HashMap::values);
-        others.filter(|other| {
+        let others = self.0.get().into_iter().flat_map(HashMap::values).filter_map(Weak::upgrade);
+        others.filter(move |other| {
             other.descriptor.storage.prefix == stored.prefix && other.descriptor.group != resource.descriptor.group
         })
     }
@@ -84,7 +86,7 @@ impl Objects {
     ) -> Result<Option<Arc<CachedObject>>, Status> {
         let Some(resource) = self.resource(group, plural) else { return Ok(None) };
         check_name(name)?;
-        resource.get(&self.own_call(resource, namespace, name), ReadAt::Latest).await
+        resource.get(&self.own_call(&resource, namespace, name), ReadAt::Latest).await
     }
 
     /// All objects of a resource (below `namespace`, unless it is empty) that the watch cache has.
@@ -137,16 +139,17 @@ pub struct Collection {
     objects: Arc<Objects>,
     group: &'static str,
     plural: &'static str,
-    resource: OnceLock<Arc<Resource>>,
+    resource: OnceLock<Weak<Resource>>,
 }
 
 impl Collection {
-    fn resource(&self) -> Option<&Arc<Resource>> {
+    fn resource(&self) -> Option<Arc<Resource>> {
         if let Some(found) = self.resource.get() {
-            return Some(found);
+            return found.upgrade();
         }
         let found = self.objects.resource(self.group, self.plural)?;
-        Some(self.resource.get_or_init(|| found.clone()))
+        let _ = self.resource.set(Arc::downgrade(&found));
+        Some(found)
     }
 
     /// As [`Objects::cached`].

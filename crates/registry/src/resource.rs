@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_meta::call::Call;
 use kubelith_meta::names::{self, NameUse};
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::status::Status;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionKind, Str, Value};
@@ -67,6 +68,8 @@ pub struct Resource {
     pub hub: Arc<Hub>,
     pub cache: Arc<ResourceCache>,
     pub clock: Arc<dyn Clock>,
+    /// Where uids and generated names come from.
+    pub made_up: MadeUp,
     pub working: Working,
     /// The versions that clients can use, the preferred one first.
     pub served: Arc<[Str]>,

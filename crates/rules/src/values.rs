@@ -4,8 +4,7 @@ use crate::common::{Fields, invalid_all, name_full, not_negative, supported};
 use kubelith_meta::Value;
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::names::{
-    self, NameUse, is_dns1123_label, is_dns1123_subdomain, is_percent, is_qualified_name, name_is_dns_subdomain,
-    name_is_path_segment, parse_ip_sloppy,
+    is_dns1123_label, is_dns1123_subdomain, is_percent, is_qualified_name, name_is_path_segment, parse_ip_sloppy,
 };
 use kubelith_meta::object::ANNOTATIONS_MAX_BYTES;
 use kubelith_meta::text::Quoted;
@@ -86,10 +85,6 @@ pub fn driver_name(name: &str, path: &Path<'_>, errors: &mut ErrorList) {
     }
     let lower = name.to_lowercase();
     errors.extend(is_dns1123_subdomain(&lower).into_iter().map(|m| Error::invalid(path, name, m)));
-}
-
-pub fn driver_name_rule(name: &str, name_use: NameUse) -> names::Messages {
-    name_is_dns_subdomain(&name.to_lowercase(), name_use)
 }
 
 const MAX_DOMAIN: usize = 253;

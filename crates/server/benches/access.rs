@@ -14,6 +14,7 @@ use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex, RbacKind};
 use kubelith_auth::authz::union::AuthorizerUnion;
 use kubelith_auth::clock::SystemClock;
 use kubelith_auth::{Authenticator, Authorizer, User, bootstrap};
+use kubelith_features::FeatureGates;
 use kubelith_http::{BoxHandler, Reply, Request, RequestBody, respond};
 use kubelith_meta::Value;
 use kubelith_observe::audit::backend::Written;
@@ -99,6 +100,7 @@ fn chain(
         authorizer,
         audit,
         flow_control: None,
+        faults: None,
         max_reads_in_flight: 400,
         max_writes_in_flight: 200,
         request_timeout: Duration::from_secs(60),
@@ -143,7 +145,7 @@ fn tokens() -> Arc<dyn Authenticator> {
 
 fn rbac() -> Arc<dyn Authorizer> {
     let index = Arc::new(RbacIndex::default());
-    for object in bootstrap::policy() {
+    for object in bootstrap::policy(&FeatureGates::default()) {
         index.put(object.kind, &object.object);
     }
     for i in 0..BINDINGS / 2 {

@@ -1,11 +1,13 @@
 //! The filter chain: what every request goes through before a handler sees it, in the order it meets it.
 
+use crate::faults::Faults;
 use crate::filters::audit::{self, Audit};
 use crate::filters::authentication::{self, AuthenticationOptions};
 use crate::filters::watch_termination::{self, Watches};
 use crate::filters::{
-    Layer, audit_id, authorization, cache_control, cbor, cors, deadline, goaway, hsts, impersonation, instrument,
-    latency, logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group, warnings,
+    Layer, audit_id, authorization, cache_control, cbor, cors, deadline, faults, goaway, hsts, impersonation,
+    instrument, latency, logging, max_in_flight, panic, request_info, retry_after, timeout, tracing, wait_group,
+    warnings,
 };
 use crate::lifecycle::{Lifecycle, WaitGroup};
 use kubelith_auth::Authorizer;
@@ -30,6 +32,8 @@ pub struct ChainConfig {
     pub service_quality: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
     pub flow_control: Option<Layer>,
+    /// What tests have scripted.
+    pub faults: Option<Arc<Faults>>,
     pub max_reads_in_flight: usize,
     pub max_writes_in_flight: usize,
     pub request_timeout: Duration,
@@ -91,6 +95,8 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))
         .then(instrument::layer(metrics.requests.clone()))
+        // Last, so that what tests make of a request is authorized and counted as if the API had answered.
+        .maybe(c.faults.map(faults::layer))
         .then_if(c.cbor, cbor::bodies)
         .serve(api)
 }

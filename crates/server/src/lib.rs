@@ -10,6 +10,7 @@ pub mod controller;
 mod debug_socket;
 pub mod delegate;
 pub mod fairness;
+pub mod faults;
 pub mod filters;
 pub mod health;
 pub mod identity;

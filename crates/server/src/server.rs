@@ -213,6 +213,7 @@ impl ServerBuilder {
                 watch_grace: self.config.watch_termination_grace_period,
                 request_timeout,
                 send_retry_after,
+                systemd: false,
             },
         }
     }
@@ -224,6 +225,8 @@ struct Stopping {
     watch_grace: Duration,
     request_timeout: Duration,
     send_retry_after: bool,
+    /// It is told how the server is doing.
+    systemd: bool,
 }
 
 /// Ready to run.
@@ -251,6 +254,10 @@ impl Server {
         self.loopback.clone()
     }
 
+    pub fn tasks(&self) -> Tasks {
+        self.tasks.clone()
+    }
+
     pub fn filter_names(&self) -> &[&'static str] {
         &self.chain.names
     }
@@ -265,21 +272,42 @@ impl Server {
     /// 2. New requests are refused, those under way are answered, watches are ended.
     /// 3. Connections are closed, tasks told to end, then what was registered for the end runs.
     pub async fn run(mut self, listener: Listener, stop: CancellationToken) -> Result<(), ServerFailed> {
-        let stop_listening = Stop::default();
+        self.stopping.systemd = true;
         self.watch_certificates(&listener);
         let stats = listener.stats();
         self.metrics.watch_handshakes(move || stats.tls_handshake_errors.load(Ordering::Relaxed));
-        let handler = self.chain.handler.clone();
-        let mut serving = tokio::spawn(listener.serve(handler, stop_listening.clone()));
+        let stop_listening = Stop::default();
+        let serving = listener.serve(self.handler(), stop_listening.clone());
+        self.run_behind(serving, stop_listening, stop).await
+    }
+
+    /// What every request enters.
+    pub fn handler(&self) -> BoxHandler {
+        self.chain.handler.clone()
+    }
+
+    /// As [`Server::run`], behind whatever `serving` is: it ends when `stop_listening` says so, and nobody outside of this
+    /// program is told.
+    pub async fn run_behind(
+        mut self,
+        serving: impl Future<Output = ()> + Send + 'static,
+        stop_listening: Stop,
+        stop: CancellationToken,
+    ) -> Result<(), ServerFailed> {
+        let mut serving = tokio::spawn(serving);
         self.start_hooks();
-        termination::notify_ready();
+        if self.stopping.systemd {
+            termination::notify_ready();
+        }
 
         let failure = tokio::select! {
             () = stop.cancelled() => None,
             why = self.tasks.failed() => Some(why),
             _ = &mut serving => Some("the listener has ended".to_owned()),
         };
-        termination::notify_stopping();
+        if self.stopping.systemd {
+            termination::notify_stopping();
+        }
         let hooks = match &failure {
             // Nothing is sure any more: no grace, but no answer is torn either.
             Some(_) => {

@@ -236,6 +236,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
             audit: None,
             service_quality: None,
             flow_control: None,
+            faults: None,
             max_reads_in_flight: 400,
             max_writes_in_flight: 200,
             request_timeout: Duration::from_secs(60),

@@ -25,7 +25,7 @@ pub use etcd::{EtcdOptions, EtcdStore};
 pub use grpc::TlsFiles;
 pub use layout::KeyLayout;
 pub use limits::HistoryLimits;
-pub use memory::MemoryStore;
+pub use memory::{MemorySnapshot, MemoryStore};
 pub use model::{
     Counting, Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select,
     StoreStats,

@@ -202,19 +202,29 @@ impl Pki {
         server: &str,
         serving_cert: Option<&Path>,
     ) -> Result<(), PkiError> {
-        let ca = serving_cert.map_or_else(|| self.ca_cert(), Path::to_owned);
-        let text = AdminKubeconfig {
-            server,
-            ca_pem: &std::fs::read_to_string(&ca).map_err(|source| PkiError::Io { path: ca, source })?,
-            cert_pem: &self.read("admin.crt")?,
-            key_pem: &self.read("admin.key")?,
-        }
-        .render();
+        let text = self.admin_kubeconfig(server, serving_cert)?;
         if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
             return Ok(());
         }
         files::write(path, text.as_bytes(), Access::Private)
             .map_err(|source| PkiError::Io { path: path.to_owned(), source })
+    }
+
+    /// The same as text.
+    pub fn admin_kubeconfig(&self, server: &str, serving_cert: Option<&Path>) -> Result<String, PkiError> {
+        let ca = serving_cert.map_or_else(|| self.ca_cert(), Path::to_owned);
+        Ok(AdminKubeconfig {
+            server,
+            ca_pem: &std::fs::read_to_string(&ca).map_err(|source| PkiError::Io { path: ca, source })?,
+            cert_pem: &self.read("admin.crt")?,
+            key_pem: &self.read("admin.key")?,
+        }
+        .render())
+    }
+
+    /// A certificate for a client, which is kept nowhere: PEM of the certificate and of its key.
+    pub fn issue_client(&self, name: &str, group: Option<&str>) -> Result<(String, String), PkiError> {
+        self.sign(CA, client_params(name, group))
     }
 
     fn make_ca(&self, name: &str, common_name: &str) -> Result<(), PkiError> {
@@ -224,14 +234,20 @@ impl Pki {
         self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
     }
 
-    fn issue(&self, ca: &str, name: &str, mut params: CertificateParams) -> Result<(), PkiError> {
+    fn issue(&self, ca: &str, name: &str, params: CertificateParams) -> Result<(), PkiError> {
+        let (cert, key) = self.sign(ca, params)?;
+        self.write(&format!("{name}.key"), &key, Access::Private)?;
+        self.write(&format!("{name}.crt"), &cert, Access::Public)
+    }
+
+    /// PEM of a certificate and of its new key.
+    fn sign(&self, ca: &str, mut params: CertificateParams) -> Result<(String, String), PkiError> {
         as_leaf(&mut params);
         let ca_key = KeyPair::from_pem(&self.read(&format!("{ca}.key"))?)?;
         let issuer = Issuer::from_ca_cert_pem(&self.read(&format!("{ca}.crt"))?, ca_key)?;
         let key = KeyPair::generate()?;
         let cert = params.signed_by(&key, &issuer)?;
-        self.write(&format!("{name}.key"), &key.serialize_pem(), Access::Private)?;
-        self.write(&format!("{name}.crt"), &cert.pem(), Access::Public)
+        Ok((cert.pem(), key.serialize_pem()))
     }
 
     fn is_stale(&self, ca: &str, name: &str, needed: &ServingNames) -> Result<bool, PkiError> {

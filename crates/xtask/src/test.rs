@@ -84,7 +84,7 @@ fn clippy(_: &[String]) -> Tally {
 
 /// All that is built and run is built with these: packages that are built by themselves get fewer features of what they
 /// depend on (tests ask for more of tokio than the server does), and then everything would be built twice.
-const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kube-rs"];
+const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kube-rs,kubelith-testing/kube"];
 
 const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
 

@@ -50,7 +50,7 @@ impl Params {
         let built_in = kubelith_catalog::builtin().descriptor_of_kind(&kind.group, &kind.kind);
         let built_in = built_in.and_then(|d| self.objects.resource(&d.group, &d.plural));
         if let Some(resource) = built_in.filter(|r| r.served.contains(&kind.version)) {
-            return Ok(Source::BuiltIn(resource.clone(), kind.clone()));
+            return Ok(Source::BuiltIn(resource, kind.clone()));
         }
         let definitions = self.objects.list("apiextensions.k8s.io", "customresourcedefinitions", "");
         let defines = |definition: &&Value| {

@@ -1,6 +1,7 @@
 //! The roles and bindings that every cluster starts with, read from `policy.rbac`.
 
 use crate::authz::rbac::{PolicyRule, RBAC_GROUP, RbacKind};
+use kubelith_features::FeatureGates;
 use kubelith_meta::{Str, Value};
 
 const POLICY: &str = include_str!("policy.rbac");
@@ -12,9 +13,9 @@ pub struct BootstrapObject {
     pub object: Value,
 }
 
-/// The whole policy: cluster roles, cluster role bindings, roles, role bindings.
-pub fn policy() -> Vec<BootstrapObject> {
-    parse(POLICY).expect("the policy in the source tree parses")
+/// The policy under these gates: cluster roles, cluster role bindings, roles, role bindings.
+pub fn policy(gates: &FeatureGates) -> Vec<BootstrapObject> {
+    parse(POLICY, gates).expect("the policy in the source tree parses")
 }
 
 /// Roles whose rules moved into a role that they collect: `(old, new)`.
@@ -48,22 +49,28 @@ pub fn split_copy(old: Option<&Value>, new: Option<&Value>, template: &Value) ->
     Some(copy)
 }
 
-fn parse(text: &str) -> Result<Vec<BootstrapObject>, String> {
-    let mut objects: Vec<BootstrapObject> = Vec::new();
+fn parse(text: &str, gates: &FeatureGates) -> Result<Vec<BootstrapObject>, String> {
+    let mut objects: Vec<(BootstrapObject, bool)> = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let wrong = || format!("line {}: {line}", i + 1);
         let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
+        let (words, holds) = match words.as_slice() {
+            [words @ .., "if", needed] => (words, needed.split(',').all(|gate| gates.enabled(gate))),
+            words => (words, true),
+        };
+        match words {
             [] => {}
             [first, ..] if first.starts_with('#') => {}
-            [kind, name] if !line.starts_with(' ') => objects.push(start(kind, name).ok_or_else(wrong)?),
+            [kind, name] if !line.starts_with(' ') => objects.push((start(kind, name).ok_or_else(wrong)?, holds)),
             detail => {
-                let object = objects.last_mut().ok_or_else(wrong)?;
-                add(&mut object.object, detail).ok_or_else(wrong)?;
+                let (object, _) = objects.last_mut().ok_or_else(wrong)?;
+                if holds {
+                    add(&mut object.object, detail, gates).ok_or_else(wrong)?;
+                }
             }
         }
     }
-    Ok(objects)
+    Ok(objects.into_iter().filter_map(|(object, holds)| holds.then_some(object)).collect())
 }
 
 fn start(kind: &str, name: &str) -> Option<BootstrapObject> {
@@ -98,7 +105,7 @@ fn role_ref(kind: &str, name: &str) -> Value {
     Value::from([("apiGroup", RBAC_GROUP), ("kind", kind), ("name", name)])
 }
 
-fn add(object: &mut Value, detail: &[&str]) -> Option<()> {
+fn add(object: &mut Value, detail: &[&str], gates: &FeatureGates) -> Option<()> {
     let aggregation_label = |name: &str| format!("{RBAC_GROUP}/{name}");
     match *detail {
         ["label", name] => object.set_at(&["metadata", "labels", &aggregation_label(name)], "true".into()),
@@ -107,7 +114,11 @@ fn add(object: &mut Value, detail: &[&str]) -> Option<()> {
             push(object, &["aggregationRule", "clusterRoleSelectors"], selector);
         }
         ["allow", verbs, "url", paths] => {
-            let rule = PolicyRule { verbs: list(verbs), non_resource_urls: list(paths), ..PolicyRule::default() };
+            let paths = paths.split(',').filter_map(|path| match path.split_once('?') {
+                Some((path, gate)) => gates.enabled(gate).then(|| Str::from(path)),
+                None => Some(Str::from(path)),
+            });
+            let rule = PolicyRule { verbs: list(verbs), non_resource_urls: paths.collect(), ..PolicyRule::default() };
             push(object, &["rules"], rule.to_value());
         }
         ["allow", verbs, groups, resources, ref names @ ..] => {
@@ -159,13 +170,25 @@ mod tests {
     use super::*;
 
     fn find(kind: RbacKind, name: &str) -> Value {
+        find_with("", kind, name).unwrap()
+    }
+
+    /// With these gates (`A,-B`) turned on or off.
+    fn policy_with(gates: &str) -> Vec<BootstrapObject> {
+        let words = gates.split(',').filter(|word| !word.is_empty());
+        let pairs = words.map(|word| word.strip_prefix('-').map_or((word, Some("true")), |off| (off, Some("false"))));
+        policy(&FeatureGates::parse(pairs, Default::default()).unwrap())
+    }
+
+    fn find_with(gates: &str, kind: RbacKind, name: &str) -> Option<Value> {
         let fits = |o: &BootstrapObject| o.kind == kind && o.object.str_at(&["metadata", "name"]) == name;
-        policy().into_iter().find(fits).unwrap().object
+        policy_with(gates).into_iter().find(fits).map(|o| o.object)
     }
 
     #[test]
     fn numbers_of_the_reference() {
-        let count = |kind| policy().iter().filter(|o| o.kind == kind).count();
+        let policy = policy_with("");
+        let count = |kind| policy.iter().filter(|o| o.kind == kind).count();
         assert_eq!(count(RbacKind::ClusterRole), 69);
         assert_eq!(count(RbacKind::ClusterRoleBinding), 50);
         assert_eq!(count(RbacKind::Role), 7);
@@ -174,7 +197,8 @@ mod tests {
 
     #[test]
     fn every_binding_names_an_existing_role() {
-        let all = policy();
+        let mut all = policy_with("");
+        all.extend(policy_with("AllAlpha,AllBeta"));
         for binding in all.iter().filter(|o| o.object.get("roleRef").is_some()) {
             let role = |o: &&BootstrapObject| {
                 o.object.get("roleRef").is_none()
@@ -184,6 +208,59 @@ mod tests {
             };
             assert!(all.iter().any(|o| role(&o)), "{:?}", binding.object);
         }
+    }
+
+    #[test]
+    fn gates_bring_roles_and_rules() {
+        let names = |gates: &str| -> Vec<String> {
+            let roles = policy_with(gates).into_iter().filter(|o| o.kind == RbacKind::ClusterRole);
+            roles.map(|o| o.object.meta().name().to_owned()).collect()
+        };
+        let usual = names("");
+        for (gates, role) in [
+            ("StorageVersionAPI", "system:controller:storage-version-garbage-collector"),
+            ("StorageVersionMigrator", "system:controller:storage-version-migrator-controller"),
+            ("PodCertificateRequest", "system:controller:podcertificaterequestcleaner"),
+            ("GenericWorkload", "system:controller:podgroup-protection-controller"),
+            ("DRAResourcePoolStatus", "system:controller:resourcepoolstatusrequest-controller"),
+        ] {
+            let new: Vec<String> = names(gates).into_iter().filter(|name| !usual.contains(name)).collect();
+            assert_eq!(new, [role], "{gates}");
+        }
+        let new: Vec<String> = names("ClusterTrustBundle").into_iter().filter(|name| !usual.contains(name)).collect();
+        assert_eq!(
+            new,
+            [
+                "system:cluster-trust-bundle-discovery",
+                "system:controller:kube-apiserver-serving-clustertrustbundle-publisher"
+            ]
+        );
+        let gone = names("-DRADeviceTaints");
+        assert!(!gone.iter().any(|name| name == "system:controller:device-taint-eviction-controller"), "{gone:?}");
+
+        let rules = |gates: &str, role: &str| {
+            let role = find_with(gates, RbacKind::ClusterRole, role).unwrap();
+            PolicyRule::list_from(&role).iter().map(PolicyRule::describe).collect::<Vec<_>>()
+        };
+        for (gates, role, more) in [
+            ("GenericWorkload", "system:aggregate-to-view", 1),
+            ("GenericWorkload", "system:aggregate-to-edit", 1),
+            ("GenericWorkload", "system:kube-scheduler", 2),
+            ("GenericWorkload,WorkloadWithJob", "system:controller:job-controller", 1),
+            ("GenericWorkload,DRAWorkloadResourceClaims", "system:controller:resource-claim-controller", 2),
+            ("DRADeviceTaintRules", "system:controller:device-taint-eviction-controller", 2),
+            ("DRADeviceTaintRules", "system:kube-scheduler", 1),
+            ("-DRAExtendedResource", "system:kube-scheduler", -1),
+            ("ClusterTrustBundle", "system:node", 1),
+            ("PodCertificateRequest", "system:node", 1),
+            ("-KubeletServiceAccountTokenForCredentialProviders", "system:node", -1),
+        ] {
+            let (with, without) = (rules(gates, role).len(), rules("", role).len());
+            assert_eq!(with as i64 - without as i64, more, "{gates} {role}");
+        }
+        let monitoring = rules("-ComponentFlagz", "system:monitoring").concat();
+        assert!(!monitoring.contains("/flagz") && monitoring.contains("\"/statusz\""), "{monitoring}");
+        assert!(rules("", "system:monitoring").concat().contains("\"/flagz\""));
     }
 
     #[test]
@@ -228,7 +305,7 @@ mod tests {
         for bad in
             ["role x", "clusterrole a\n  allow get", "  allow get core pods", "thing x", "clusterrole a\n  nonsense x"]
         {
-            assert!(parse(bad).is_err(), "{bad:?}");
+            assert!(parse(bad, &FeatureGates::default()).is_err(), "{bad:?}");
         }
     }
 }

@@ -46,6 +46,10 @@ impl KeySet {
         KeySet { keys, by_id }
     }
 
+    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.keys.iter().map(|named| &named.key)
+    }
+
     /// Whether there is a key of this id, or any if it is empty.
     pub fn has(&self, key_id: &str) -> bool {
         self.candidates(key_id).next().is_some()

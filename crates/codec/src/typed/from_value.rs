@@ -14,8 +14,24 @@ const MAX_RECURSION: usize = 128;
 
 /// Takes `value` as a value of `schema`. Unknown fields go and are reported if that is wished for.
 pub fn from_value(value: Value, schema: &TypedSchema, strictness: Strictness) -> Result<Decoded, String> {
-    let mut walk = Walk { table: &schema.table, strictness, strict: StrictErrors::default(), path: Vec::new() };
-    let mut value = value;
+    walk(value, schema, strictness, Numbers::Converted)
+}
+
+/// The same, but for numbers that text would not be decoded to: they are errors, whose words are of no use.
+pub fn from_value_exactly(value: Value, schema: &TypedSchema, strictness: Strictness) -> Result<Decoded, String> {
+    walk(value, schema, strictness, Numbers::Exact)
+}
+
+/// Whether integers are cut to the size of their type, and whole numbers written as floats become integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Converted,
+    Exact,
+}
+
+fn walk(mut value: Value, schema: &TypedSchema, strictness: Strictness, numbers: Numbers) -> Result<Decoded, String> {
+    let strict = StrictErrors::default();
+    let mut walk = Walk { table: &schema.table, strictness, numbers, strict, path: Vec::new() };
     if walk.value(&schema.root, None, &mut value, 0)? == Kept::No {
         value = Value::Null;
     }
@@ -25,6 +41,7 @@ pub fn from_value(value: Value, schema: &TypedSchema, strictness: Strictness) ->
 struct Walk<'s> {
     table: &'s Arc<TypeTable>,
     strictness: Strictness,
+    numbers: Numbers,
     strict: StrictErrors,
     path: Vec<Step>,
 }
@@ -176,6 +193,10 @@ impl Walk<'_> {
         let converted = match (&schema.shape, &*value) {
             (Shape::String, Value::String(_)) | (Shape::Bool, Value::Bool(_)) | (Shape::Int64, Value::Int(_)) => {
                 return Ok(());
+            }
+            (Shape::Int32, Value::Int(i)) if i32::try_from(*i).is_ok() => return Ok(()),
+            (Shape::Int32 | Shape::Int64, number) if self.numbers == Numbers::Exact => {
+                return Err(format!("{number:?} is no such integer"));
             }
             (Shape::Int32, Value::Int(i)) => Value::Int(i64::from(*i as i32)),
             (Shape::Float, Value::Float(f)) => json::stored_form(*f),

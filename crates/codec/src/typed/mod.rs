@@ -16,7 +16,7 @@ mod special;
 #[cfg(test)]
 mod tests;
 
-pub use from_value::from_value;
+pub use from_value::{from_value, from_value_exactly};
 
 use crate::error::DecodeError;
 use crate::json::{Decoded, Strictness};

@@ -68,6 +68,7 @@ fn accept(listener: TcpListener) -> Result<(), String> {
 
 /// Answers the requests of one connection.
 fn serve(socket: TcpStream, config: Arc<ServerConfig>, counts: &Counts) -> io::Result<()> {
+    socket.set_nodelay(true)?;
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, socket));
     while let Some(Asked { path, authorization, body }) = read(&mut stream)? {
@@ -83,8 +84,8 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, counts: &Counts) -> io::R
             body.len()
         );
         let out = stream.get_mut();
-        out.write_all(head.as_bytes())?;
-        out.write_all(&body)?;
+        // In one piece, or the second waits until the first is acknowledged.
+        out.write_all(&[head.as_bytes(), &body].concat())?;
         out.flush()?;
     }
     Ok(())

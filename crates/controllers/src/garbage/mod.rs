@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 const ACCOUNT: &str = "generic-garbage-collector";
-/// Objects looked at a time, of each queue, as in kube-controller-manager.
-const WORKERS: usize = 20;
+/// Objects looked at a time, of each queue: what is deleted together is written to the disk together.
+const WORKERS: usize = 64;
 /// References to other namespaces that wait to be told. There is no need to tell all.
 const REPORTS: usize = 100;
 const RETRY: Backoff = Backoff { first: Duration::from_millis(5), most: Duration::from_secs(1000) };

@@ -16,7 +16,7 @@ use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_store::cache::ResourceCache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Namespaces that are emptied at a time.
 const WORKERS: usize = 10;
@@ -34,8 +34,18 @@ struct Emptier {
     world: Arc<dyn World>,
     clock: Arc<dyn Clock>,
     grace: Duration,
-    /// The last pause for each namespace that waits for others.
-    pauses: Mutex<HashMap<Str, Duration>>,
+    pause: Duration,
+    waiting: Mutex<HashMap<Str, Waiting>>,
+}
+
+/// A namespace that is not empty yet.
+struct Waiting {
+    /// Another one of the same name waits anew.
+    uid: Str,
+    /// When it was first looked at.
+    since: Instant,
+    /// The last pause while others had to do something.
+    pause: Option<Duration>,
 }
 
 pub fn start(context: &Context) {
@@ -46,7 +56,8 @@ pub fn start(context: &Context) {
         world: context.world.clone(),
         clock: context.clock.clone(),
         grace: context.settings.namespace_grace,
-        pauses: Mutex::default(),
+        pause: context.settings.namespace_pause,
+        waiting: Mutex::default(),
     });
     Controller::new("namespace", move |name: Str| {
         let emptier = emptier.clone();
@@ -69,13 +80,20 @@ enum Outcome {
     Wait(i64),
 }
 
+impl Waiting {
+    fn new(uid: &str) -> Waiting {
+        Waiting { uid: uid.into(), since: Instant::now(), pause: None }
+    }
+}
+
 impl Emptier {
     async fn reconcile(&self, name: &Str) -> Result<Next, String> {
         let Some(namespace) = self.namespaces.get(name).and_then(|n| caches::value(&n)) else {
             return Ok(self.finished(name));
         };
         let Some(since) = namespace.meta().deletion_timestamp() else { return Ok(self.finished(name)) };
-        if let Some(left) = self.too_early(since) {
+        let seen = self.seen(name, namespace.meta().uid());
+        if let Some(left) = self.too_early(since, seen) {
             return Ok(Next::After(left));
         }
         match self.empty(name).await {
@@ -86,26 +104,41 @@ impl Emptier {
     }
 
     fn finished(&self, name: &Str) -> Next {
-        self.pauses.lock().expect("no panic under this lock").remove(name);
+        self.waiting.lock().expect("no panic under this lock").remove(name);
         Next::Done
     }
 
-    /// Other servers may not have seen yet that nothing may come into the namespace any more.
-    fn too_early(&self, since: kubelith_meta::time::Time) -> Option<Duration> {
-        if self.grace.is_zero() {
-            return None;
+    /// Other servers may not have seen yet that nothing may come into the namespace any more; whoever deleted it may want to
+    /// end it without us. The time of the deletion is told in seconds, which is too coarse for a pause of less.
+    fn too_early(&self, since: kubelith_meta::time::Time, seen: Instant) -> Option<Duration> {
+        let grace = match self.grace.is_zero() {
+            true => None,
+            false => self.grace.checked_sub(self.clock.now().since(since).into()),
+        };
+        let pause = self.pause.checked_sub(seen.elapsed());
+        grace.max(pause).filter(|left| !left.is_zero())
+    }
+
+    /// When the namespace was first looked at.
+    fn seen(&self, name: &Str, uid: &str) -> Instant {
+        let mut waiting = self.waiting.lock().expect("no panic under this lock");
+        let entry = waiting.entry(name.clone()).or_insert_with(|| Waiting::new(uid));
+        if entry.uid != uid {
+            *entry = Waiting::new(uid);
         }
-        let gone = Duration::from(self.clock.now().since(since));
-        self.grace.checked_sub(gone).filter(|left| !left.is_zero())
+        entry.since
     }
 
     /// Grows until it is what kube-controller-manager waits.
     fn pause(&self, name: &Str, estimate: i64) -> Duration {
         let most = Duration::from_secs(estimate as u64 / 2 + 1);
-        let mut pauses = self.pauses.lock().expect("no panic under this lock");
-        let pause = pauses.entry(name.clone()).and_modify(|p| *p = p.saturating_mul(2)).or_insert(FIRST_LOOK);
-        *pause = (*pause).min(most);
-        *pause
+        let mut waiting = self.waiting.lock().expect("no panic under this lock");
+        let last = waiting.get(name).and_then(|waiting| waiting.pause);
+        let pause = last.map_or(FIRST_LOOK, |last| last.saturating_mul(2)).min(most);
+        if let Some(waiting) = waiting.get_mut(name) {
+            waiting.pause = Some(pause);
+        }
+        pause
     }
 
     /// `None`: there is nothing to do.

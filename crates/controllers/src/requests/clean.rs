@@ -35,6 +35,7 @@ pub fn clean(context: &Context) {
     })
     .watches(&requests, |change| if change.is_deletion() { Vec::new() } else { vec![change.key()] })
     .metrics(&context.metrics)
+    .by(&context.clock)
     .start(&context.tasks);
 }
 

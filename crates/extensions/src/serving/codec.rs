@@ -9,6 +9,7 @@ use kubelith_codec::{cbor, yaml};
 use kubelith_handlers::body::summarize;
 use kubelith_handlers::{Decoded, Decoder};
 use kubelith_meta::text::json_kind;
+use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::{Encoder, render, set_resource_version};
 use kubelith_schema::SelectableField;
@@ -80,6 +81,13 @@ impl Decoder for CustomDecoder {
 
     /// Whoever applies a null means it: where null is no value, validation says so.
     fn take_applied(&self, mut object: Value) -> Result<Decoded, String> {
+        // Times of the server's own are nobody's to apply: what is no time is not even read.
+        for key in ["creationTimestamp", "deletionTimestamp"] {
+            let time = object.at(&["metadata", key]).and_then(Value::as_str);
+            if time.is_some_and(|text| Time::parse(text).is_err()) {
+                object.remove_at(&["metadata", key]);
+            }
+        }
         self.schemas.coerce(&mut object, Strictness::Lenient, Nulls::Keep)?;
         Ok(Decoded { object, strict: Vec::new(), form: Form::Sent })
     }

@@ -133,6 +133,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             hub: config.hub.clone(),
             cache: cache.clone(),
             clock: config.clock.clone(),
+            made_up: config.definitions.made_up.clone(),
             working: Working::Request,
             served: served.clone(),
             garbage_collection: config.garbage_collection,

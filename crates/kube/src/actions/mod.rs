@@ -11,7 +11,7 @@ pub use token_request::{TokenService, no_tokens};
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::{Authenticator, Authorizer};
 use kubelith_handlers::api::{Action, Routes};
-use kubelith_meta::{GroupVersion, Str, Value};
+use kubelith_meta::{Clock, GroupVersion, Str, Value};
 use kubelith_registry::admission::Admission;
 use kubelith_rules::Env;
 use kubelith_store::cache::Hub;
@@ -30,6 +30,7 @@ pub struct Access {
     /// `--api-audiences`.
     pub audiences: Arc<[Str]>,
     pub tokens: TokenService,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The action of a resource of which nothing is stored.

@@ -7,7 +7,6 @@ use kubelith_auth::reviews::access::AccessReviewKind;
 use kubelith_auth::reviews::{self, access, rules, token};
 use kubelith_handlers::api::{Action, ActionCall};
 use kubelith_http::Response;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupResource, GroupVersionKind, Status, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{Call, Mode};
@@ -96,7 +95,7 @@ async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> 
     super::wipe_system_fields(&mut object);
     place(&mut object, &call.info.namespace)?;
     if review != Review::Myself {
-        object = call.track_create(kind, object, SystemClock.now())?;
+        object = call.track_create(kind, object, to.clock.now())?;
     }
     let about = asked.call(&call, &object, options.mode);
     let options = Some(&options.object);
@@ -120,7 +119,7 @@ async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> 
         }
         Review::Myself => {
             asked.admission.validate(request, &object).await?;
-            object = reviews::self_subject_review(&object, &call.user, &SystemClock.now().rfc3339());
+            object = reviews::self_subject_review(&object, &call.user, &to.clock.now().rfc3339());
         }
     }
     call.answer(StatusCode::CREATED, typed(object, kind))

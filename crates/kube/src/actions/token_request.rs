@@ -7,7 +7,6 @@ use http::StatusCode;
 use kubelith_auth::reviews::token_request::TokenRequests;
 use kubelith_handlers::api::{Action, ActionCall};
 use kubelith_http::Response;
-use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Mode};
@@ -51,8 +50,8 @@ async fn run(mut call: ActionCall, tokens: TokenService) -> Result<Response, Sta
     if object.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
         object.set_at(&["spec", "expirationSeconds"], DEFAULT_SECONDS.into());
     }
-    object = call.track_create(&kind, object, SystemClock.now())?;
     let endpoint = call.endpoint.clone().ok_or_else(|| Status::internal_error("service accounts are not stored"))?;
+    object = call.track_create(&kind, object, endpoint.resource.clock.now())?;
     let admission = &endpoint.resource.admission;
     let asked = Call {
         verb: call.info.verb.clone(),

@@ -38,6 +38,7 @@ pub use storage_versions::set_all as set_storage_versions;
 use crate::Resources;
 use crate::services::{Services, repair_hook};
 use authentication::AuthenticationInfo;
+use kubelith_features::FeatureGates;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_server::Delegate;
@@ -67,8 +68,8 @@ pub struct Bootstrap {
     pub leadership: Option<LeadershipTimes>,
     /// Whether StorageVersion objects are kept.
     pub storage_versions: bool,
-    /// Whether the roles are kept that every cluster has.
-    pub roles: bool,
+    /// The gates by which those roles are kept that every cluster has, if they are.
+    pub roles: Option<Arc<FeatureGates>>,
 }
 
 impl Bootstrap {
@@ -87,9 +88,9 @@ impl Bootstrap {
         let when = |kube: Delegate, group: &str, plural: &str, hook: &dyn Fn() -> PostStartHook| {
             if config.cache(group, plural).is_some() { kube.post_start_hook(hook()) } else { kube }
         };
-        let kube = match config.roles {
-            true => when(kube, "rbac.authorization.k8s.io", "clusterroles", &roles::hook),
-            false => kube,
+        let kube = match &config.roles {
+            Some(gates) => when(kube, "rbac.authorization.k8s.io", "clusterroles", &|| roles::hook(gates.clone())),
+            None => kube,
         };
         let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);
         let kube = when(kube, "flowcontrol.apiserver.k8s.io", "flowschemas", &|| flow_control::hook(&config));

@@ -5,9 +5,11 @@ use futures::StreamExt;
 use kubelith_auth::authz::rbac::reconcile::{Reconciliation, reconcile_binding, reconcile_role};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacKind};
 use kubelith_auth::bootstrap::{AGGREGATED_FROM, BootstrapObject, SPLIT_FROM, aggregated_copy, policy, split_copy};
+use kubelith_features::FeatureGates;
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Objects reconciled at a time: enough to share the store's commits.
@@ -18,10 +20,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The server gives up when they could not be made for this long: without roles nothing works.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-pub fn hook() -> PostStartHook {
-    PostStartHook::new("rbac/bootstrap-roles", |context| async move {
+pub fn hook(gates: Arc<FeatureGates>) -> PostStartHook {
+    PostStartHook::new("rbac/bootstrap-roles", move |context| async move {
         let end = Instant::now() + START_LIMIT;
-        while let Err(why) = ensure_all(&context.client).await {
+        while let Err(why) = ensure_all(&context.client, &gates).await {
             if Instant::now() >= end {
                 return Err(format!("unable to initialize roles: {why}"));
             }
@@ -32,8 +34,8 @@ pub fn hook() -> PostStartHook {
     })
 }
 
-async fn ensure_all(client: &LoopbackClient) -> Result<(), Status> {
-    let policy = policy();
+async fn ensure_all(client: &LoopbackClient, gates: &FeatureGates) -> Result<(), Status> {
+    let policy = policy(gates);
     for (old, new) in AGGREGATED_FROM {
         copy_role(client, old, new).await?;
     }

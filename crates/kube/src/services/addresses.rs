@@ -3,8 +3,7 @@
 use super::metrics::{PoolMetrics, Scope};
 use kubelith_kinds::core::service::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
-use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{Map, Status, Value, random};
+use kubelith_meta::{Map, Status, Time, Value};
 use kubelith_registry::{DeleteBy, DeleteOptions, Objects, Wanted};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -163,7 +162,9 @@ impl Addresses {
             return Ok(None);
         }
         let size = last - first + 1;
-        let start = (u128::from(random::random_bits()) << 64 | u128::from(random::random_bits())) % size;
+        let made_up = self.objects.resource(GROUP, "ipaddresses").map(|r| r.made_up.clone()).unwrap_or_default();
+        let of = [service.meta().namespace(), service.meta().name(), family];
+        let start = (u128::from(made_up.bits(&of)) << 64 | u128::from(made_up.bits(&of))) % size;
         for step in 0..size {
             let address = address_of(first + (start + step) % size, family);
             if self.objects.cached(GROUP, "ipaddresses", "", &address.to_string()).is_some() {
@@ -181,9 +182,9 @@ impl Addresses {
     async fn create(&self, service: &Value, address: IpAddr) -> Result<(), AddressError> {
         let Some(resource) = self.objects.resource(GROUP, "ipaddresses") else { return Ok(()) };
         let name = address.to_string();
-        let mut call = self.objects.own_call(resource, "", &name);
+        let mut call = self.objects.own_call(&resource, "", &name);
         call.name = Default::default();
-        match resource.create(&call, ip_address(service, address), None, Wanted::Json).await {
+        match resource.create(&call, ip_address(service, address, resource.clock.now()), None, Wanted::Json).await {
             Ok(_) => Ok(()),
             Err(status) if status.is_already_exists() => Err(AddressError::Taken),
             Err(status) => Err(AddressError::Store(status)),
@@ -193,7 +194,7 @@ impl Addresses {
     /// Gives an address back. One that nobody has is no error.
     pub async fn release(&self, address: IpAddr) {
         let Some(resource) = self.objects.resource(GROUP, "ipaddresses") else { return };
-        let call = self.objects.own_call(resource, "", &address.to_string());
+        let call = self.objects.own_call(&resource, "", &address.to_string());
         match resource.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
             Err(why) if !why.is_not_found() => tracing::error!(why = why.message, %address, "release of an address"),
             _ => {}
@@ -250,7 +251,7 @@ fn address_of(number: u128, family: &str) -> IpAddr {
 }
 
 /// The object that takes an address for a service.
-fn ip_address(service: &Value, address: IpAddr) -> Value {
+fn ip_address(service: &Value, address: IpAddr, now: Time) -> Value {
     const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
     const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
     let meta = service.meta();
@@ -274,7 +275,7 @@ fn ip_address(service: &Value, address: IpAddr) -> Value {
         ("manager", "kube-apiserver"),
         ("operation", "Update"),
     ]);
-    entry.set_at(&["time"], SystemClock.now().rfc3339().into());
+    entry.set_at(&["time"], now.rfc3339().into());
     entry.set_at(&["fieldsV1"], fields);
     object.meta_mut().set_managed_fields(vec![entry]);
     object

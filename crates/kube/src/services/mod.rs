@@ -112,7 +112,7 @@ impl Services {
     pub(crate) async fn after_delete(&self, service: &Value) {
         let meta = service.meta();
         if let Some(endpoints) = self.objects.resource("", "endpoints") {
-            let call = self.objects.own_call(endpoints, meta.namespace(), meta.name());
+            let call = self.objects.own_call(&endpoints, meta.namespace(), meta.name());
             match endpoints.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
                 Err(why) if !why.is_not_found() => {
                     tracing::error!(why = why.message, name = meta.name(), "endpoints of a deleted service");

@@ -1,6 +1,7 @@
 //! A kind with what its behaviour needs of the server.
 
 use super::devices;
+use crate::issued::IssuedMetrics;
 use crate::services::Services;
 use futures::future::BoxFuture;
 use kubelith_kinds::DefaultFn;
@@ -29,6 +30,8 @@ pub struct Bound {
     pub services: Option<Arc<Services>>,
     /// Of claims on devices only: where their namespaces are.
     pub namespaces: Option<Arc<Objects>>,
+    /// Of certificate signing requests only: what counts the certificates that were issued.
+    pub issued: Option<Arc<IssuedMetrics>>,
 }
 
 impl Bound {
@@ -178,8 +181,9 @@ impl Strategy for Bound {
         object: &'a mut Value,
         old: &'a Value,
     ) -> BoxFuture<'a, Result<Begun, Status>> {
-        match &self.services {
-            Some(services) if call.subresource.is_empty() => Box::pin(services.begin_update(call, object, old)),
+        match (&self.services, &self.issued) {
+            (Some(services), _) if call.subresource.is_empty() => Box::pin(services.begin_update(call, object, old)),
+            (_, Some(issued)) => Box::pin(std::future::ready(Ok(issued.begin_update(call, object, old)))),
             _ => Box::pin(std::future::ready(Ok(None))),
         }
     }

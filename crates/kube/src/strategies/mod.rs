@@ -5,6 +5,7 @@ mod devices;
 
 pub use bound::Bound;
 
+use crate::issued::IssuedMetrics;
 use crate::services::Services;
 use kubelith_features::FeatureGates;
 use kubelith_kinds::Defaults;
@@ -12,6 +13,8 @@ use kubelith_registry::{Objects, Strategy};
 use kubelith_rules::Env;
 use kubelith_rules::gated::{Gated, Gates};
 use std::sync::Arc;
+
+pub const SIGNING_REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 
 /// What strategies take from the server.
 pub struct Host<'a> {
@@ -36,6 +39,12 @@ impl Host<'_> {
         Arc::new(Bound { services: Some(services.clone()), ..self.bind("", "services") })
     }
 
+    /// The strategy of certificate signing requests, which count what signers gave.
+    pub fn strategy_of_signing_requests(&self, issued: &Arc<IssuedMetrics>) -> Arc<dyn Strategy> {
+        let (group, plural) = SIGNING_REQUESTS;
+        Arc::new(Bound { issued: Some(issued.clone()), ..self.bind(group, plural) })
+    }
+
     fn bind(&self, group: &str, plural: &str) -> Bound {
         let kind = kubelith_kinds::kind(group, plural).under(self.gates);
         Bound {
@@ -45,6 +54,7 @@ impl Host<'_> {
             kind,
             services: None,
             namespaces: None,
+            issued: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use kubelith_handlers::api::Api;
 use kubelith_http::{Body, BoxHandler, Request, RequestBody, RequestInfo, Response};
 use kubelith_kube::{Install, install};
 use kubelith_meta::Value;
+use kubelith_meta::user::User;
 use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_server::installation;
 use kubelith_store::cache::Hub;
@@ -52,6 +53,17 @@ impl Server {
         (code, json::parse(&bytes).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes).as_ref())))
     }
 
+    /// By a user.
+    pub async fn send_by(&self, user: User, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Bytes) {
+        let body = (!body.is_empty()).then(|| Bytes::from(body.to_owned()));
+        let request = http::Request::builder().method(method).uri(uri).header("Content-Type", content_type);
+        let mut request = Request::from(request.body(RequestBody::Full(body)).unwrap());
+        request.context_mut().user = Some(Arc::new(user));
+        let response = self.pass_on(request).await;
+        let code = response.status().as_u16();
+        (code, response.into_body().collect().await.unwrap().to_bytes())
+    }
+
     /// The answer as it goes to the client.
     pub async fn send_raw(&self, method: Method, uri: &str, content_type: &str, body: &str) -> (u16, Bytes) {
         let response = self.request(method, uri, content_type, body).await;
@@ -73,7 +85,10 @@ impl Server {
     }
 
     async fn pass(&self, request: http::Request<RequestBody>) -> Response {
-        let mut request = Request::from(request);
+        self.pass_on(Request::from(request)).await
+    }
+
+    async fn pass_on(&self, mut request: Request) -> Response {
         let info = RequestInfo::parse(&request.method().clone(), request.uri().path(), request.uri()).unwrap();
         request.context_mut().info = Some(Arc::new(info));
         request.context_mut().authorizer = Some(Arc::new(AlwaysAllow));

@@ -18,7 +18,7 @@ use kubelith_auth::authn::token_cache::{CacheErrors, CachePolicy, TokenCache};
 use kubelith_auth::authn::token_file::TokenFile;
 use kubelith_auth::authn::webhook::{TokenReviewVersion, WebhookTokens};
 use kubelith_auth::authn::x509::ClientCertificate;
-use kubelith_auth::clock::SystemClock;
+use kubelith_auth::clock::Clock;
 use kubelith_auth::expression::Cel;
 use kubelith_auth::remote::{Backoff, ReviewClient};
 use kubelith_auth::service_account::{LegacyTokens, ServiceAccountTokens};
@@ -47,6 +47,7 @@ pub struct Sources<'a> {
     /// Compiles the expressions of issuers.
     pub cel: &'a Cel,
     pub metrics: &'a ReloadMetrics,
+    pub clock: &'a Arc<dyn Clock>,
 }
 
 pub struct Authentication {
@@ -65,10 +66,10 @@ pub fn build(
     anonymous_allowed: bool,
     from: &Sources<'_>,
 ) -> Result<Authentication, String> {
-    let clock = Arc::new(SystemClock);
+    let clock = from.clock;
     let audiences: Vec<Str> = options.audiences.iter().map(Str::from).collect();
     let stats = Arc::<TokenStats>::default();
-    let issuers = Issuers::load(options, from.egress, from.cel, from.metrics)?;
+    let issuers = Issuers::load(options, from.egress, from.cel, from.metrics, clock)?;
     let anonymous = anonymous(options, issuers.as_ref(), anonymous_allowed)?;
     let proxy = options.request_header.as_ref().map(FrontProxy::load).transpose();
     let proxy = proxy.map_err(|e| format!("unable to load --requestheader-client-ca-file: {e}"))?;
@@ -92,7 +93,7 @@ pub fn build(
         }),
         oidc: issuers.iter().map(|i| i.tokens()).collect(),
         webhook: match &options.webhook {
-            Some(webhook) => Some(token_webhook(webhook, &audiences, &from.egress.control_plane)?),
+            Some(webhook) => Some(token_webhook(webhook, &audiences, &from.egress.control_plane, clock)?),
             None => None,
         },
     };
@@ -108,7 +109,7 @@ pub fn build(
         anonymous,
         stats: stats.clone(),
     };
-    let authenticator = authenticators.build(clock).ok_or("no authenticator is configured")?;
+    let authenticator = authenticators.build(clock.clone()).ok_or("no authenticator is configured")?;
     Ok(Authentication { authenticator, audiences, proxy, issuers, stats })
 }
 
@@ -159,7 +160,7 @@ fn legacy(options: &AuthenticationOptions, audiences: &[Str], from: &Sources<'_>
         false => LegacyTokens::SignatureOnly,
     };
     let keys = from.keys.verify.clone();
-    ServiceAccountTokens::legacy(how, keys, audiences.to_vec(), from.objects.clone(), Arc::new(SystemClock))
+    ServiceAccountTokens::legacy(how, keys, audiences.to_vec(), from.objects.clone(), from.clock.clone())
         .signed_by(from.keys.external())
 }
 
@@ -167,6 +168,7 @@ fn token_webhook(
     options: &TokenWebhookOptions,
     audiences: &[Str],
     route: &Route,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let version = TokenReviewVersion::parse(&options.version)?;
     let kubeconfig = Kubeconfig::load(&options.config_file)?;
@@ -174,7 +176,7 @@ fn token_webhook(
     let client = ReviewClient::new(client, kubeconfig.server.clone(), Backoff::default());
     let tokens = Arc::new(WebhookTokens::new(client, version, audiences.to_vec()));
     let policy = CachePolicy { success: options.cache_ttl, failure: options.cache_ttl, errors: CacheErrors::Retry };
-    Ok(Arc::new(TokenCache::new(tokens, policy, Arc::new(SystemClock))))
+    Ok(Arc::new(TokenCache::new(tokens, policy, clock.clone())))
 }
 
 impl AuthenticationOptions {

@@ -6,12 +6,13 @@ use crate::options::{AuthorizationOptions, ModeOptions};
 use kubelith_auth::Authorizer;
 use kubelith_auth::authz::abac::AbacPolicies;
 use kubelith_auth::authz::build::{AuthorizerFactory, ConnectWebhook, SwapAuthorizer};
-use kubelith_auth::authz::node::{NodeAuthorizer, NodeFeatures, NodeGraph};
+use kubelith_auth::authz::node::{NodeAuthorizer, NodeGraph};
 use kubelith_auth::authz::rbac::{RbacAuthorizer, RbacIndex};
-use kubelith_auth::clock::SystemClock;
+use kubelith_auth::clock::Clock;
 use kubelith_auth::config::authorization::{AuthorizationConfig, AuthorizerConfig, AuthorizerMode, WebhookConfig};
 use kubelith_auth::expression::Cel;
 use kubelith_auth::remote::{Backoff, HttpFetch};
+use kubelith_features::FeatureGates;
 use kubelith_meta::time::Duration;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::Route;
@@ -23,12 +24,13 @@ use std::sync::Arc;
 pub struct Knowledge {
     pub roles: Arc<RbacIndex>,
     pub nodes: Arc<NodeGraph>,
-    pub node_features: NodeFeatures,
+    pub features: FeatureGates,
     /// The way to webhooks.
     pub route: Route,
     /// Compiles conditions.
     pub cel: Cel,
     pub metrics: AccessMetrics,
+    pub clock: Arc<dyn Clock>,
 }
 
 pub struct Authorization {
@@ -155,15 +157,14 @@ fn factory(
         }
     };
     Ok(AuthorizerFactory {
-        node: has(AuthorizerMode::Node)
-            .then(|| Arc::new(NodeAuthorizer::new(knowledge.nodes, knowledge.node_features))),
+        node: has(AuthorizerMode::Node).then(|| Arc::new(NodeAuthorizer::new(knowledge.nodes, &knowledge.features))),
         rbac: has(AuthorizerMode::Rbac).then(|| Arc::new(RbacAuthorizer::new(knowledge.roles))),
         abac,
         webhooks: Arc::new(Connect { route: knowledge.route }),
         backoff: Backoff::default(),
         compiler: Arc::new(knowledge.cel),
         condition_metrics: Some(knowledge.metrics.conditions),
-        clock: Arc::new(SystemClock),
+        clock: knowledge.clock,
     })
 }
 

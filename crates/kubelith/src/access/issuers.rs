@@ -7,7 +7,7 @@ use futures::future::join_all;
 use kubelith_auth::TokenAuthenticator;
 use kubelith_auth::authn::swap::SwapTokens;
 use kubelith_auth::authn::union::{OnError, TokenUnion};
-use kubelith_auth::clock::SystemClock;
+use kubelith_auth::clock::Clock;
 use kubelith_auth::config::authentication::{AnonymousConfig, AuthenticationConfig, JwtConfig, OidcFlags};
 use kubelith_auth::config::authentication_rules;
 use kubelith_auth::expression::Cel;
@@ -44,6 +44,7 @@ pub struct Issuers {
     egress: Egress,
     cel: Cel,
     metrics: ReloadMetrics,
+    clock: Arc<dyn Clock>,
 }
 
 impl Issuers {
@@ -52,6 +53,7 @@ impl Issuers {
         egress: &Egress,
         cel: &Cel,
         metrics: &ReloadMetrics,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Option<Issuers>, String> {
         let disallowed = options.service_accounts.issuers.clone();
         let (config, algorithms, file) = match options.issuers_origin() {
@@ -67,10 +69,10 @@ impl Issuers {
                 (config, all_algorithms(), Some(followed))
             }
         };
-        let current = authenticators(&config, &algorithms, &disallowed, egress, cel)?;
+        let current = authenticators(&config, &algorithms, &disallowed, egress, (cel, clock))?;
         let tokens = Arc::new(SwapTokens::new(union(&current)));
-        let (egress, cel, metrics) = (egress.clone(), cel.clone(), metrics.clone());
-        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress, cel, metrics }))
+        let (egress, cel, metrics, clock) = (egress.clone(), cel.clone(), metrics.clone(), clock.clone());
+        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress, cel, metrics, clock }))
     }
 
     pub fn tokens(&self) -> Arc<dyn TokenAuthenticator> {
@@ -118,7 +120,8 @@ impl Issuers {
         if config.anonymous != self.config.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".into());
         }
-        let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress, &self.cel)?;
+        let by = (&self.cel, &self.clock);
+        let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress, by)?;
         // Tokens of the old issuers are good until the new ones are known.
         let _ = tokio::time::timeout(RELOAD_PATIENCE, join_all(next.iter().map(|i| discover(i)))).await;
         self.tokens.replace(union(&next));
@@ -178,7 +181,7 @@ fn authenticators(
     algorithms: &[String],
     disallowed: &[String],
     egress: &Egress,
-    cel: &Cel,
+    (cel, clock): (&Cel, &Arc<dyn Clock>),
 ) -> Result<Vec<Arc<OidcAuthenticator>>, String> {
     let make = |jwt: &JwtConfig| {
         let trust = match jwt.issuer.certificate_authority.as_str() {
@@ -192,8 +195,7 @@ fn authenticators(
             _ => &Route::Direct,
         };
         let client = Arc::new(HttpClient::by(route, &tls, Credential::None, ISSUER_TIMEOUT)?);
-        let clock = Arc::new(SystemClock);
-        let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, cel, client, clock);
+        let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, cel, client, clock.clone());
         made.map(Arc::new).map_err(|e| e.to_string())
     };
     config.jwt.iter().map(make).collect()

@@ -19,16 +19,19 @@ pub use feed::RolesProgress;
 pub use metrics::AccessMetrics;
 
 use crate::options::{AuthenticationOptions, Options};
+use arc_swap::ArcSwap;
 use authentication::{Authentication, Sources};
 use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
-use kubelith_auth::authz::node::{NodeFeatures, NodeGraph};
+use kubelith_auth::authz::node::NodeGraph;
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::expression::{Cel, Selectors};
+use kubelith_auth::service_account::KeySet;
 use kubelith_auth::stats::TokenStats;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::{AuthenticationInfo, RequestHeaderInfo};
+use kubelith_meta::Clock;
 use kubelith_server::ServerBuilder;
 use kubelith_server::routes::Routes;
 use objects::{CachedObjects, LegacyUse};
@@ -48,9 +51,19 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub async fn new(options: &Options, client_cas: ClientCas, metrics: AccessMetrics) -> Result<Setup, String> {
+    /// A fork believes what was signed before it was made (`older`), and signs with a key of its own.
+    pub async fn new(
+        options: &Options,
+        client_cas: ClientCas,
+        metrics: AccessMetrics,
+        clock: Arc<dyn Clock>,
+        older: Option<Arc<KeySet>>,
+    ) -> Result<Setup, String> {
         let who = &options.authentication;
-        let keys = ServiceAccountKeys::load(&who.service_accounts, &options.data_dir).await?;
+        let keys = match older {
+            Some(older) => ServiceAccountKeys::forked(&who.service_accounts, &older)?,
+            None => ServiceAccountKeys::load(&who.service_accounts, &options.data_dir).await?,
+        };
         let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());
         let cel = Cel::new(match options.features.enabled("AuthorizeWithSelectors") {
             true => Selectors::Told,
@@ -64,19 +77,20 @@ impl Setup {
             egress: &options.egress,
             cel: &cel,
             metrics: &metrics.authentication,
+            clock: &clock,
         };
         // Without a rule for anybody, strangers would have all rights.
         let anonymous_allowed = !options.authorization.allows_always();
         let authentication = authentication::build(who, anonymous_allowed, &sources)?;
         let (roles, nodes) = (Arc::<RbacIndex>::default(), Arc::<NodeGraph>::default());
-        let node_features = NodeFeatures { pod_certificate_request: options.features.enabled("PodCertificateRequest") };
         let knowledge = Knowledge {
             roles: roles.clone(),
             nodes: nodes.clone(),
-            node_features,
+            features: options.features.clone(),
             route: options.egress.control_plane.clone(),
             cel,
             metrics,
+            clock: clock.clone(),
         };
         let authorization = authorization::build(&options.authorization, knowledge)?;
         let policy = TokenPolicy { objects: objects.clone(), api_audiences: authentication.audiences.clone() };
@@ -86,9 +100,15 @@ impl Setup {
             roles,
             uses_roles: authorization.uses_roles,
             audiences: authentication.audiences.as_slice().into(),
-            tokens: keys.tokens(&who.service_accounts, policy),
+            tokens: keys.tokens(&who.service_accounts, policy, clock.clone()),
+            clock,
         };
         Ok(Setup { access, client_cas, keys, objects, legacy_use, nodes, authentication, authorization })
+    }
+
+    /// What tokens of service accounts are checked against.
+    pub fn verify(&self) -> Arc<ArcSwap<KeySet>> {
+        self.keys.verify.clone()
     }
 
     /// Counts of tokens, for metrics.

@@ -5,7 +5,7 @@ use crate::options::ServiceAccountOptions;
 use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use kubelith_auth::clock::SystemClock;
+use kubelith_auth::clock::Clock;
 use kubelith_auth::jwt::key::PublicKey;
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::objects::ObjectGetter;
@@ -110,6 +110,16 @@ impl ServiceAccountKeys {
         Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external: None })
     }
 
+    /// Those of a fork: a new key to sign with, beside the keys that were believed before.
+    pub fn forked(options: &ServiceAccountOptions, older: &KeySet) -> Result<ServiceAccountKeys, String> {
+        let (issuer, jwks_uri) = (options.issuers[0].clone(), options.jwks_uri.clone());
+        let verify: Arc<ArcSwap<KeySet>> = Arc::default();
+        let signer = Signer::from_pem(Signer::generate_pem()?.as_bytes())?;
+        let signing = Arc::new(Signing::new(signer, older.keys().cloned().collect(), &issuer, &verify));
+        let ready: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(signing)));
+        Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external: None })
+    }
+
     /// Who may know keys that we do not have yet.
     pub fn external(&self) -> Option<Arc<dyn ExternalSigner>> {
         self.external.as_ref().map(|(signer, _)| signer.clone() as Arc<dyn ExternalSigner>)
@@ -129,7 +139,7 @@ impl ServiceAccountKeys {
         });
     }
 
-    pub fn tokens(&self, options: &ServiceAccountOptions, policy: TokenPolicy) -> TokenService {
+    pub fn tokens(&self, options: &ServiceAccountOptions, policy: TokenPolicy, clock: Arc<dyn Clock>) -> TokenService {
         let ready = self.ready.clone();
         let (mut max, mut extended) = (options.max_expiration.as_secs(), options.extended_expiration.as_secs());
         if let Some((_, longest)) = &self.external {
@@ -142,7 +152,7 @@ impl ServiceAccountKeys {
             Ok(Arc::new(TokenRequests {
                 issuer: signing.issuer.clone(),
                 objects: policy.objects,
-                clock: Arc::new(SystemClock),
+                clock,
                 api_audiences: policy.api_audiences,
                 max_expiration_seconds: i64::try_from(max).unwrap_or(i64::MAX),
                 extended_expiration_seconds: i64::try_from(extended).unwrap_or(i64::MAX),

@@ -7,6 +7,7 @@ use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_kube::connect::{self, ConnectFeatures};
 use kubelith_openapi::discovery::Source;
 use kubelith_server::{Delegate, served};
+use std::sync::Arc;
 
 pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
     let enabled = |gate: &str| shared.options.features.enabled(gate);
@@ -42,7 +43,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         authentication: shared.authentication.clone(),
         leadership: enabled("CoordinatedLeaderElection").then_some(shared.options.generic.leadership),
         storage_versions: enabled("StorageVersionAPI") && enabled("APIServerIdentity"),
-        roles: shared.access.uses_roles,
+        roles: shared.access.uses_roles.then(|| Arc::new(shared.options.features.clone())),
     }
 }
 

@@ -14,9 +14,10 @@ use kubelith_kube::actions::Access;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
+use kubelith_meta::Clock;
 use kubelith_meta::Value;
 use kubelith_meta::names::Cidr;
-use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_meta::random::MadeUp;
 use kubelith_observe::metrics::Metrics;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_openapi::{Library, OpenApi};
@@ -46,6 +47,9 @@ pub struct Frame {
     pub flow_control: FlowControl,
     /// Who this server is among those of the cluster.
     pub identity: ServerIdentity,
+    pub clock: Arc<dyn Clock>,
+    /// Where uids and generated names come from.
+    pub made_up: MadeUp,
 }
 
 /// Everything a server of the chain may need.
@@ -88,8 +92,7 @@ impl<'a> Shared<'a> {
         access: Access,
         authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     ) -> Result<(Shared<'a>, Builtin), String> {
-        let objects = Objects::new();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (objects, clock) = (Objects::new(), frame.clock.clone());
         let routing = match options.aggregator.route_to_endpoints {
             true => Routing::Endpoints,
             false => Routing::ClusterIp,
@@ -119,7 +122,7 @@ impl<'a> Shared<'a> {
         let (manifests, admission): (_, Arc<dyn Admission>) = (chain.manifests(), chain);
         let limits = Limits {
             min_request_timeout: options.generic.min_request_timeout,
-            delete_collection_workers: options.storage.delete_collection_workers,
+            delete_collection_workers: options.storage.delete_collection_workers(),
             shards: options.features.enabled("ShardedListAndWatch"),
             compresses: options.features.enabled("APIResponseCompression"),
             initial_events: match options.features.enabled("WatchList") {
@@ -152,6 +155,7 @@ impl<'a> Shared<'a> {
                 ip_rules: env.ip_rules(),
             },
             clock: clock.clone(),
+            made_up: frame.made_up.clone(),
             env,
             registry: frame.metrics.registry.clone(),
             limits,

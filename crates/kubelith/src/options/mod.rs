@@ -12,6 +12,7 @@ mod kubelet;
 mod network;
 mod serving;
 mod storage;
+mod test_api;
 #[cfg(test)]
 mod tests;
 
@@ -27,12 +28,14 @@ pub use generic::GenericOptions;
 pub use network::NetworkOptions;
 pub use serving::ServingOptions;
 pub use storage::{StorageBackend, StorageOptions};
+pub use test_api::{ClockOptions, TestApiOptions};
 
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
+use kubelith_admission::Switches;
 use kubelith_codec::yaml;
 use kubelith_companion::Announcement;
-use kubelith_controllers::Selection as Controllers;
+use kubelith_controllers::{Name as Controller, Selection as Controllers};
 use kubelith_features::FeatureGates;
 use kubelith_kube::Emulation;
 use kubelith_kube::connect::KubeletOptions;
@@ -70,6 +73,7 @@ pub struct Options {
     pub metrics: Selection,
     /// Where traces go, if they are wanted.
     pub tracing: Option<TracingConfig>,
+    pub test_api: TestApiOptions,
 }
 
 #[derive(Debug, Clone)]
@@ -113,7 +117,8 @@ impl Options {
         let admission = AdmissionOptions::from_flags(flags, &mut errors);
         let aggregator = AggregatorOptions::from_flags(flags, &mut errors);
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
-        let controllers = controllers_of(flags, storage.backend, &mut errors);
+        let controllers = controllers_of(flags, storage.backend, &admission.switches, &mut errors);
+        let test_api = TestApiOptions::from_flags(flags, &mut errors);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
@@ -146,6 +151,7 @@ impl Options {
             debug_socket,
             metrics,
             tracing,
+            test_api,
         })
     }
 }
@@ -162,7 +168,7 @@ impl Options {
         self.storage.backend = StorageBackend::Companion;
         self.storage.companion = Some(companion);
         // What is wrong with the flag has been told.
-        self.controllers = controllers_of(flags, self.storage.backend, &mut Vec::new());
+        self.controllers = controllers_of(flags, self.storage.backend, &self.admission.switches, &mut Vec::new());
         self
     }
 
@@ -230,11 +236,19 @@ fn check_peers(flags: &Flags, features: &FeatureGates, errors: &mut Vec<String>)
     }
 }
 
+/// What the admission plugin ServiceAccount gives to pods. Who switches that off, as test frameworks do, has no use for it, and
+/// may count the accounts and config maps of a namespace.
+const FOR_PODS: &[Controller] = &[Controller::ServiceAccount, Controller::RootCaPublisher];
+
 /// Where nobody else has the store, nobody else can be meant to do their work.
-fn controllers_of(flags: &Flags, backend: StorageBackend, errors: &mut Vec<String>) -> Controllers {
+fn controllers_of(flags: &Flags, backend: StorageBackend, plugins: &Switches, errors: &mut Vec<String>) -> Controllers {
     if !flags.is_given("controllers") {
+        let has = |names: &[String]| names.iter().any(|name| name == "ServiceAccount");
+        let for_pods = !has(&plugins.disabled) || has(&plugins.enabled);
         return match backend {
-            StorageBackend::Embedded | StorageBackend::Memory | StorageBackend::Companion => Controllers::all(),
+            StorageBackend::Embedded | StorageBackend::Memory | StorageBackend::Companion => {
+                Controllers::all_but(if for_pods { &[] } else { FOR_PODS })
+            }
             StorageBackend::Etcd3 => Controllers::default(),
         };
     }

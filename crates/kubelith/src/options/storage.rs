@@ -22,6 +22,10 @@ pub enum StorageBackend {
     Companion,
 }
 
+const WORKERS: &str = "delete-collection-workers";
+/// Enough that a wait for the disk is shared, few enough that others come between.
+const TOGETHER: usize = 16;
+
 #[derive(Debug, Clone)]
 pub struct StorageOptions {
     pub backend: StorageBackend,
@@ -45,7 +49,8 @@ pub struct StorageOptions {
     pub encoding: Encoding,
     pub encryption_config: Option<PathBuf>,
     pub encryption_reload: bool,
-    pub delete_collection_workers: usize,
+    /// If it is given.
+    pub delete_collection_workers: Option<usize>,
     pub garbage_collector: bool,
     /// How long a store is waited for.
     pub initialization_timeout: Duration,
@@ -118,11 +123,22 @@ impl StorageOptions {
             },
             encryption_config: file("encryption-provider-config"),
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
-            delete_collection_workers: flags.int("delete-collection-workers").max(1) as usize,
+            delete_collection_workers: flags.is_given(WORKERS).then(|| flags.int(WORKERS).max(1) as usize),
             garbage_collector: flags.bool("enable-garbage-collector"),
             runtime_config: runtime_config(flags.pairs("runtime-config")),
             initialization_timeout: super::authentication::duration(flags, "storage-initialization-timeout"),
         }
+    }
+}
+
+impl StorageOptions {
+    /// Objects of a collection that are deleted at a time. What is deleted together is written to our own disk together.
+    pub fn delete_collection_workers(&self) -> usize {
+        let usual = match self.backend {
+            StorageBackend::Embedded | StorageBackend::Companion => TOGETHER,
+            StorageBackend::Memory | StorageBackend::Etcd3 => 1,
+        };
+        self.delete_collection_workers.unwrap_or(usual)
     }
 }
 

@@ -9,7 +9,7 @@ use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
 use kubelith_store::encryption::Reloaded;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const REQUEST_SECONDS: &[f64] = &[
@@ -104,7 +104,8 @@ impl StorageMetrics {
     }
 
     /// Serves what the caches of these hubs know of themselves.
-    pub fn follow(&self, hubs: Vec<Arc<Hub>>, count: CountObjects) {
+    pub fn follow(&self, hubs: &[Arc<Hub>], count: CountObjects) {
+        let hubs = hubs.iter().map(Arc::downgrade).collect();
         register(&self.registry, CacheMetrics::new(hubs, self.layout.clone(), count));
     }
 }
@@ -114,7 +115,8 @@ type Figure = fn(&CacheStats) -> u64;
 
 /// Figures of the caches, read at each scrape.
 struct CacheMetrics {
-    hubs: Vec<Arc<Hub>>,
+    /// They meter their stores by what holds this.
+    hubs: Vec<Weak<Hub>>,
     layout: Arc<KeyLayout>,
     count: CountObjects,
     objects: IntGaugeVec,
@@ -127,7 +129,7 @@ struct CacheMetrics {
 }
 
 impl CacheMetrics {
-    fn new(hubs: Vec<Arc<Hub>>, layout: Arc<KeyLayout>, count: CountObjects) -> CacheMetrics {
+    fn new(hubs: Vec<Weak<Hub>>, layout: Arc<KeyLayout>, count: CountObjects) -> CacheMetrics {
         let gauge = |name: &str, help: &str, labels: &[&str]| {
             IntGaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed")
         };
@@ -174,7 +176,7 @@ impl Collector for CacheMetrics {
         for gauge in self.gauges() {
             gauge.reset(); // resources come and go
         }
-        for hub in &self.hubs {
+        for hub in self.hubs.iter().filter_map(Weak::upgrade) {
             for (prefix, cache) in hub.caches() {
                 let Some(resource) = self.layout.resource(prefix.as_bytes()) else { continue };
                 let stats = cache.stats();

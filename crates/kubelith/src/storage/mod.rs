@@ -9,15 +9,15 @@ use crate::failure::Failure;
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
 use kubelith_companion as companion;
-use kubelith_meta::GroupResource;
+use kubelith_meta::{Clock, GroupResource};
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::health::{Check, HealthChecks};
 use kubelith_server::lifecycle::{PostStartHook, Tasks};
-use kubelith_store::cache::{Hub, HubOptions, Malformed, Past};
+use kubelith_store::cache::{Hub, HubOptions, Inheritance, Malformed, Past};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
 use kubelith_store::encryption::{Encryption, Keyring, ReloadMode, Transformers};
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
-use kubelith_store::{KeyLayout, MemoryStore, Store, StoreError};
+use kubelith_store::{HistoryLimits, KeyLayout, MemorySnapshot, MemoryStore, Store, StoreError};
 pub use metrics::CountObjects;
 
 use encryption_metrics::EncryptionMetrics;
@@ -41,10 +41,52 @@ pub fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE)
 }
 
+/// What a store begins with.
+pub struct Begin {
+    pub clock: Arc<dyn Clock>,
+    /// A fork of another server's store, for the backend in memory.
+    pub store: Option<MemoryStore>,
+    /// Its caches.
+    pub inheritance: Inheritance,
+}
+
+/// A store whose state can be taken, copied and put back: this server has it for itself.
+#[derive(Clone)]
+pub enum Kept {
+    Memory(MemoryStore),
+    Embedded(EmbeddedStore),
+}
+
+impl Kept {
+    pub async fn snapshot(&self) -> Result<MemorySnapshot, StoreError> {
+        match self {
+            Kept::Memory(store) => Ok(store.snapshot()),
+            Kept::Embedded(store) => MemorySnapshot::read(store).await,
+        }
+    }
+
+    /// Makes everything as it was then; watches see what changes by it.
+    pub async fn reset(&self, then: &MemorySnapshot) -> Result<(), StoreError> {
+        match self {
+            Kept::Memory(store) => store.reset(then).map(drop),
+            Kept::Embedded(store) => then.write_to(store).await,
+        }
+    }
+
+    /// Looks for what has expired, after a clock was turned.
+    pub fn tick(&self) {
+        if let Kept::Memory(store) = self {
+            store.tick();
+        }
+    }
+}
+
 /// All storage of the server.
 pub struct Storage {
     /// The caches of the main store; some resources may live in others ([`Hub::of`]).
     pub hub: Arc<Hub>,
+    /// Where everything is kept, if it can be copied.
+    pub kept: Option<Kept>,
     /// The main store, then those of `--etcd-servers-overrides`.
     stores: Vec<Arc<dyn Store>>,
     /// The main store, if it is embedded, and its folder.
@@ -57,7 +99,12 @@ pub struct Storage {
 }
 
 impl Storage {
-    pub async fn open(options: &Options, catalog: &Catalog, metrics: &Metrics) -> Result<Storage, Failure> {
+    pub async fn open(
+        options: &Options,
+        catalog: &Catalog,
+        metrics: &Metrics,
+        begin: Begin,
+    ) -> Result<Storage, Failure> {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
         let observer = Arc::new(EncryptionMetrics::new(&metrics.registry));
@@ -74,12 +121,23 @@ impl Storage {
                 StorageBackend::Memory | StorageBackend::Etcd3 => Past::Forgotten,
             },
             lifetimes: BTreeMap::from([("events".to_owned(), storage.event_ttl)]),
+            inheritance: begin.inheritance,
             ..HubOptions::new(layout.root())
         };
         let metered = |store| Arc::new(MeteredStore::new(store, layout.clone(), metrics.clone())) as Arc<dyn Store>;
         let embedded = match storage.backend {
-            StorageBackend::Embedded | StorageBackend::Companion => Some(open_embedded(options).await?),
+            StorageBackend::Embedded | StorageBackend::Companion => {
+                Some(open_embedded(options, begin.clock.clone()).await?)
+            }
             StorageBackend::Memory | StorageBackend::Etcd3 => None,
+        };
+        let memory =
+            begin.store.unwrap_or_else(|| MemoryStore::with_clock(HistoryLimits::default(), begin.clock.clone()));
+        let kept = match (&embedded, storage.backend) {
+            _ if !storage.etcd_overrides.is_empty() => None,
+            (Some((_, store)), _) => Some(Kept::Embedded(store.clone())),
+            (None, StorageBackend::Etcd3) => None,
+            (None, _) => Some(Kept::Memory(memory.clone())),
         };
         let main: Arc<dyn Store> = match (&embedded, storage.backend) {
             (Some((_, store)), _) => Arc::new(store.clone()),
@@ -87,7 +145,7 @@ impl Storage {
                 await_etcd(storage, &storage.etcd_servers).await?;
                 open_etcd(storage, &storage.etcd_servers)?
             }
-            (None, _) => Arc::new(MemoryStore::default()),
+            (None, _) => Arc::new(memory.clone()),
         };
         let main = metered(main);
         let hub = Hub::start_with(main.clone(), hub_options.clone()).await.map_err(|e| e.to_string())?;
@@ -106,9 +164,10 @@ impl Storage {
             stores.push(store);
             hubs.push(other);
         }
-        metrics.follow(hubs, storage.count_objects);
+        metrics.follow(&hubs, storage.count_objects);
         Ok(Storage {
             hub,
+            kept,
             stores,
             embedded,
             encryption,
@@ -210,12 +269,13 @@ async fn load_encryption(
     Encryption::load_observed(path, mode, observer).await.map(Some)
 }
 
-async fn open_embedded(options: &Options) -> Result<(PathBuf, EmbeddedStore), Failure> {
+async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(PathBuf, EmbeddedStore), Failure> {
     let (folder, sync) = match &options.storage.companion {
         Some(companion) => (folder(&companion.folder), companion.sync),
         None => (folder(&options.data_dir), companion::Fsync::Always),
     };
     let mut embedded = EmbeddedOptions::new(folder.clone());
+    embedded.clock = clock;
     embedded.sync = match sync {
         companion::Fsync::Always => Fsync::Always,
         companion::Fsync::Never => Fsync::Never,

@@ -20,6 +20,11 @@ impl Api {
         (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 
+    pub async fn text(&mut self, path: &str) -> String {
+        let answer = self.connection.send("GET", path, "").await.unwrap();
+        String::from_utf8(answer.body.to_vec()).unwrap()
+    }
+
     pub async fn get(&mut self, path: &str) -> Option<Value> {
         let (status, object) = self.send("GET", path, None).await;
         (status == 200).then_some(object)

@@ -156,11 +156,19 @@ async fn kubelets_and_approved_clients_get_certificates() {
     let issued = |o: Option<&Value>| o.is_some_and(|o| !o["status"]["certificate"].is_null());
     // Whoever may, gets a kubelet's certificate without anybody's help.
     let kubelet = request("system:node:n", "system:nodes");
-    api.create(requests, object("kubelet", "kube-apiserver-client-kubelet", kubelet, &client)).await;
+    let mut kubelet = object("kubelet", "kube-apiserver-client-kubelet", kubelet, &client);
+    kubelet["spec"]["expirationSeconds"] = json!(3600);
+    api.create(requests, kubelet).await;
     let kubelet = api.until(&server, &format!("{requests}/kubelet"), issued).await.unwrap();
     let approved = &kubelet["status"]["conditions"][0];
     assert_eq!((&approved["type"], &approved["reason"]), (&json!("Approved"), &json!("AutoApproved")));
     assert_eq!(approved["message"], "Auto approving kubelet client certificate after SubjectAccessReview.");
+    let metrics = api.text("/metrics").await;
+    for counted in ["requested", "honored"] {
+        let series = "duration_total{signerName=\"kubernetes.io/kube-apiserver-client-kubelet\"} 1";
+        let series = format!("apiserver_certificates_registry_csr_{counted}_{series}");
+        assert!(metrics.contains(&series), "{series}");
+    }
     // Others need somebody's approval.
     let approve = |object: &mut Value| {
         object["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "Test"}]);

@@ -61,6 +61,14 @@ impl JsonPatch {
         self.operations.is_empty()
     }
 
+    /// Where operations change something, and from where they take it.
+    pub fn pointers(&self) -> impl Iterator<Item = &str> {
+        self.operations.iter().flat_map(|o| [&o.path, &o.from]).filter_map(|member| match member {
+            Member::Text(pointer) => Some(pointer.as_str()),
+            _ => None,
+        })
+    }
+
     /// Applies all operations to `doc`; after an error `doc` is of no use.
     pub fn apply(self, doc: &mut Value, max_copied_bytes: usize) -> Result<(), PatchError> {
         // What is moved may be something else where it goes.

@@ -5,7 +5,7 @@ mod duration;
 mod human;
 mod parse;
 
-pub use clock::{Clock, SystemClock, TestClock};
+pub use clock::{Clock, SystemClock, TestClock, Turns, turned};
 pub use duration::{Duration, DurationError};
 pub use human::{human_duration, short_human_duration};
 pub use parse::TimeError;

@@ -117,6 +117,21 @@ impl Queue {
         self.inner.changed.notify_one();
     }
 
+    /// The time has come for all keys: a clock was turned. Those with a worker come again, as it may have looked before that.
+    pub fn hurry(&self) {
+        let (mut state, now) = (self.state(), Instant::now());
+        let later = std::mem::take(&mut state.later);
+        state.due.clear();
+        let taken: Vec<Str> = state.taken.keys().cloned().collect();
+        let mut added = 0;
+        for key in later.into_iter().map(|(_, key)| key).chain(taken) {
+            added += u64::from(state.add(key, now));
+        }
+        self.measure(&state, added);
+        drop(state);
+        self.inner.changed.notify_one();
+    }
+
     /// Adds the key after a pause that grows with each failure since the key was last forgotten.
     pub fn retry(&self, key: impl Into<Str>) {
         let key = key.into();
@@ -215,6 +230,20 @@ impl Queue {
 mod tests {
     use super::*;
     use futures::FutureExt;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_turned_wakes_all_keys() {
+        let queue = Queue::default();
+        queue.add("now");
+        let now = queue.next().await;
+        queue.add_after("later", Duration::from_secs(3600));
+        assert!(queue.next().now_or_never().is_none());
+        queue.hurry();
+        assert_eq!(queue.next().now_or_never().unwrap(), "later");
+        assert!(queue.next().now_or_never().is_none(), "the other is with a worker");
+        queue.done(&now);
+        assert_eq!(queue.next().now_or_never().unwrap(), "now");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_waits_once_and_is_never_with_two_workers() {

@@ -6,7 +6,8 @@ use crate::lifecycle::Tasks;
 use crate::lifecycle::tasks::panic_message;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kubelith_meta::Str;
+use kubelith_meta::time::turned;
+use kubelith_meta::{Clock, Str};
 use kubelith_observe::metrics::Metrics;
 use kubelith_observe::metrics::workqueue::WorkqueueMetrics;
 use kubelith_store::cache::ResourceCache;
@@ -29,6 +30,7 @@ pub struct Controller {
     workers: usize,
     backoff: Backoff,
     metrics: Option<Arc<WorkqueueMetrics>>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 /// A controller that runs until its tasks are told to end.
@@ -76,6 +78,7 @@ impl Controller {
             workers: 1,
             backoff: Backoff::default(),
             metrics: None,
+            clock: None,
         }
     }
 
@@ -118,6 +121,12 @@ impl Controller {
         self
     }
 
+    /// Keys that wait are waiting for a time of this clock: whoever turns it wakes them.
+    pub fn by(mut self, clock: &Arc<dyn Clock>) -> Controller {
+        self.clock = clock.turns().is_some().then(|| clock.clone());
+        self
+    }
+
     pub fn start(self, tasks: &Tasks) -> Running {
         let queue = Queue::new(self.backoff, self.metrics.as_ref().map(|m| m.of(self.name)));
         let (left, waiting) = watch::channel(None);
@@ -136,6 +145,16 @@ impl Controller {
         for _ in 0..self.workers.max(1) {
             let worker = work(self.name, queue.clone(), self.reconcile.clone(), progress.clone());
             tasks.spawn_until_stopped(self.name, worker);
+        }
+        if let Some(clock) = self.clock {
+            let queue = queue.clone();
+            tasks.spawn_until_stopped(self.name, async move {
+                let mut seen = 0;
+                loop {
+                    turned(&*clock, &mut seen).await;
+                    queue.hurry();
+                }
+            });
         }
         if let Some(period) = self.every {
             tasks.spawn_until_stopped(self.name, again(period, queue.clone(), self.first, self.sources));

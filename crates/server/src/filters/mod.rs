@@ -8,6 +8,7 @@ pub mod cache_control;
 pub mod cbor;
 pub mod cors;
 pub mod deadline;
+pub mod faults;
 pub mod goaway;
 pub mod hsts;
 pub mod impersonation;

@@ -7,6 +7,7 @@ mod watch;
 pub use resource_ref::ResourceRef;
 pub use watch::{WatchEvent, WatchEvents, WatchKind};
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method};
@@ -18,7 +19,7 @@ use kubelith_http::{BoxHandler, Request, RequestBody, Response};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
 use kubelith_observe::metrics::rest_client::RestClientMetrics;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Names the field manager of what we write ourselves, as in the reference.
@@ -39,7 +40,7 @@ pub(crate) struct LoopbackUser(pub Arc<User>);
 /// Parts of the server hold it before the chain is complete; it works from then on.
 #[derive(Clone)]
 pub struct LoopbackClient {
-    chain: Arc<OnceLock<Connected>>,
+    chain: Arc<ArcSwapOption<Connected>>,
     user: Arc<User>,
     /// Its part before the slash names the field manager of what is written.
     agent: HeaderValue,
@@ -86,9 +87,14 @@ impl LoopbackClient {
         LoopbackClient { chain: Arc::default(), user: Arc::new(user), agent: AGENT }
     }
 
-    /// Connects this client and all clones of it, once and for all.
+    /// Connects this client and all clones of it.
     pub(crate) fn connect(&self, chain: BoxHandler, metrics: Option<Arc<RestClientMetrics>>) {
-        let _ = self.chain.set(Connected { chain, metrics });
+        self.chain.store(Some(Arc::new(Connected { chain, metrics })));
+    }
+
+    /// Lets go of the server, of which parts hold this client: without this none of them would ever go.
+    pub fn disconnect(&self) {
+        self.chain.store(None);
     }
 
     /// The same client as someone else.
@@ -192,7 +198,8 @@ impl LoopbackClient {
     pub async fn send(&self, mut request: Request) -> Response {
         request.extensions_mut().insert(LoopbackUser(self.user.clone()));
         request.headers_mut().insert(USER_AGENT, self.agent.clone());
-        let Some(Connected { chain, metrics }) = self.chain.get() else {
+        let connected = self.chain.load_full();
+        let Some(Connected { chain, metrics }) = connected.as_deref() else {
             return kubelith_http::respond::status_json(&Status::service_unavailable("the server is starting"));
         };
         let Some(metrics) = metrics else { return chain.handle(request).await };

@@ -1,6 +1,7 @@
 //! Follows the store and applies what happens to the caches.
 
 use super::hub::{Hub, Registered};
+use super::inheritance::DEFINITIONS;
 use super::load;
 use super::object::EventKind;
 use super::resource::{Change, ResourceCache};
@@ -178,9 +179,13 @@ impl Hub {
                     }
                 }
             });
-            let ours = ours.collect();
+            let ours: Vec<(String, Registered, Event)> = ours.collect();
             if !unclaimed.is_empty() {
                 self.replay.lock().expect("no panic under this lock").overtaken(&unclaimed);
+            }
+            let redefines = ours.iter().any(|(prefix, ..)| prefix == DEFINITIONS);
+            if redefines || !unclaimed.is_empty() {
+                self.inheritance.lock().expect("no panic under this lock").overtaken(redefines, &unclaimed);
             }
             ours
         };

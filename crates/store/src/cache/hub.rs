@@ -2,6 +2,7 @@
 //! complete up to one revision, and a consistent read is: ask the store for its revision, wait for the feed to get there.
 
 use super::feed;
+use super::inheritance::Inheritance;
 use super::load::{self, Loading};
 use super::object::{CachedObject, Draft, Rendered};
 use super::pending_writes::PendingWrites;
@@ -39,6 +40,8 @@ pub struct HubOptions {
     pub past: Past,
     /// How long objects live, by the prefix of their resource without slashes at its ends: events.
     pub lifetimes: BTreeMap<String, Duration>,
+    /// What the caches begin with, over a store that was forked.
+    pub inheritance: Inheritance,
 }
 
 impl HubOptions {
@@ -49,6 +52,7 @@ impl HubOptions {
             malformed: Malformed::default(),
             past: Past::default(),
             lifetimes: BTreeMap::new(),
+            inheritance: Inheritance::default(),
         }
     }
 }
@@ -106,6 +110,7 @@ pub struct Hub {
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
     pub(super) replay: Mutex<Replay>,
+    pub(super) inheritance: Mutex<Inheritance>,
     pub(super) pending_writes: PendingWrites,
     pub(super) recent: Recent,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -151,6 +156,7 @@ impl Hub {
             control: RwLock::default(),
             feeding: AsyncMutex::default(),
             replay: Mutex::new(replay),
+            inheritance: Mutex::new(options.inheritance),
             pending_writes: PendingWrites::default(),
             recent: Recent::default(),
             task: Mutex::default(),
@@ -223,8 +229,15 @@ impl Hub {
         if let Some(known) = self.resources.read().expect("no panic under this lock").get(&slashed) {
             return Ok(known.cache.clone());
         }
-        let registered = Registered { cache: Arc::new(ResourceCache::new(indexed_field)), renderer };
-        self.load(&slashed, &registered).await?;
+        let inherited = self.inheritance.lock().expect("no panic under this lock").take(&slashed);
+        let registered = match inherited.filter(|cache| cache.indexed_field() == indexed_field) {
+            Some(cache) => Registered { cache: Arc::new(cache.fork()), renderer },
+            None => {
+                let registered = Registered { cache: Arc::new(ResourceCache::new(indexed_field)), renderer };
+                self.load(&slashed, &registered).await?;
+                registered
+            }
+        };
         let cache = registered.cache.clone();
         self.resources.write().expect("no panic under this lock").insert(slashed, registered);
         Ok(cache)
@@ -329,6 +342,30 @@ impl Hub {
             return Ok(self.applied().max(revision));
         }
         Err(StoreError::Unavailable("the cache did not reach the store's revision in time".into()))
+    }
+
+    /// The caches as they are at `revision`, for a hub over a store that was forked there. Those that went on meanwhile are left
+    /// out: they are read from the store.
+    pub async fn bequeath(&self, revision: i64) -> Inheritance {
+        if !self.wait_for(revision).await {
+            return Inheritance::default();
+        }
+        let resources = self.resources.read().expect("no panic under this lock");
+        let still = resources.iter().filter_map(|(prefix, r)| {
+            let copy = r.cache.fork();
+            (copy.stats().revision <= revision).then(|| (prefix.clone(), Arc::new(copy)))
+        });
+        Inheritance::new(still.collect())
+    }
+
+    /// Lets go of everything that the caches hold, once nobody is served any more: renderers know the server, which knows
+    /// this hub.
+    pub fn clear(&self) {
+        self.stop();
+        self.resources.write().expect("no panic under this lock").clear();
+        self.elsewhere.write().expect("no panic under this lock").clear();
+        *self.control.write().expect("no panic under this lock") = None;
+        *self.inheritance.lock().expect("no panic under this lock") = Inheritance::default();
     }
 
     /// Ends the feed. Readers keep what they have.

@@ -2,6 +2,7 @@
 
 mod feed;
 mod hub;
+mod inheritance;
 mod load;
 mod object;
 mod pending_writes;
@@ -13,6 +14,7 @@ mod tests;
 mod watcher;
 
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, ReadBy, Renderer};
+pub use inheritance::Inheritance;
 pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};
 pub use recent::Recent;
 pub use resource::{CacheStats, Change, Objects, Oddities, PastChange, ResourceCache, Scope, Snapshot, TooOld};

@@ -112,7 +112,7 @@ pub struct ResourceCache {
     pub(super) watcher_groups: WatcherGroups,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct State {
     objects: Objects,
     events: VecDeque<(Instant, Arc<Event>)>,
@@ -180,6 +180,12 @@ impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
         let (state, changes, watcher_groups) = Default::default();
         ResourceCache { indexed_field, state, changes, watcher_groups }
+    }
+
+    /// A cache with the same objects and the same past, which goes its own way from here on.
+    pub fn fork(&self) -> ResourceCache {
+        let state = self.state.read().expect("no panic under this lock").clone();
+        ResourceCache { state: RwLock::new(state), ..ResourceCache::new(self.indexed_field) }
     }
 
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.

@@ -5,14 +5,15 @@ mod state;
 use crate::error::{Result, StoreError};
 use crate::hub::{HISTORY_CHUNK_BYTES, History, HistoryChunk, Hub};
 use crate::limits::{HistoryLimits, now_millis};
-use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
 use crate::watch::{Event, Watch, WatchError, WatchRequest};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_meta::Clock;
-use kubelith_meta::time::SystemClock;
+use kubelith_meta::time::{SystemClock, turned};
 use state::State;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -24,6 +25,56 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct MemoryStore {
     inner: Arc<Inner>,
+}
+
+/// Everything that a store held at one time. Shares its memory with the store, as far as that has not changed since.
+#[derive(Clone)]
+pub struct MemorySnapshot {
+    state: State,
+}
+
+impl MemorySnapshot {
+    /// What another engine holds now, without its past.
+    pub async fn read(store: &dyn Store) -> Result<MemorySnapshot> {
+        let all = store.range(RangeRequest::new(KeyRange::all())).await?;
+        Ok(MemorySnapshot { state: State::of(all.items, all.revision, HistoryLimits::default()) })
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.state.revision()
+    }
+
+    /// A store of its own that begins with all of this, revisions and past included.
+    pub fn open(&self, clock: Arc<dyn Clock>) -> MemoryStore {
+        let store = MemoryStore::over(self.state.clone().open(), clock);
+        if self.state.has_expiring() {
+            store.start_expiry();
+        }
+        store
+    }
+
+    /// Makes another engine hold this again, one write after the other. Times to live are not restored.
+    pub async fn write_to(&self, store: &dyn Store) -> Result<()> {
+        let now = store.range(RangeRequest::new(KeyRange::all())).await?;
+        let then = self.state.range(&RangeRequest::new(KeyRange::all()))?;
+        let found: HashMap<&Bytes, Revision> = now.items.iter().map(|kv| (&kv.key, kv.mod_revision)).collect();
+        let kept: HashSet<&Bytes> = then.items.iter().map(|kv| &kv.key).collect();
+        for kv in now.items.iter().filter(|kv| !kept.contains(&kv.key)) {
+            unless_gone(store.delete(kv.key.clone(), Expect::Any).await.map(drop))?;
+        }
+        for kv in then.items.iter().filter(|kv| found.get(&kv.key) != Some(&kv.mod_revision)) {
+            store.put(kv.key.clone(), kv.value.clone(), Expect::Any, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What somebody else deleted meanwhile is as it should be.
+fn unless_gone(outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Err(StoreError::Conflict { .. }) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 struct Inner {
@@ -46,10 +97,34 @@ impl MemoryStore {
     }
 
     pub fn with_clock(limits: HistoryLimits, clock: Arc<dyn Clock>) -> MemoryStore {
-        let state = State::new(limits);
+        MemoryStore::over(State::new(limits), clock)
+    }
+
+    fn over(state: State, clock: Arc<dyn Clock>) -> MemoryStore {
         let hub = Hub::new(state.revision());
         let inner = Inner { state: Mutex::new(state), hub, clock, expiring: AtomicBool::new(false) };
         MemoryStore { inner: Arc::new(inner) }
+    }
+
+    /// Everything as it is now. Costs the same however much that is.
+    pub fn snapshot(&self) -> MemorySnapshot {
+        MemorySnapshot { state: self.inner.lock().clone() }
+    }
+
+    /// Makes everything as it was, all or nothing visible. Revisions go on: watches see what changes by it.
+    pub fn reset(&self, then: &MemorySnapshot) -> Result<Revision> {
+        let now = now_millis(&*self.inner.clock);
+        let (revision, expires) = {
+            let mut state = self.inner.open()?;
+            let events = state.reset_to(&then.state, now);
+            self.inner.hub.publish(state.revision(), &events, || ());
+            state.trim(now);
+            (state.revision(), state.has_expiring())
+        };
+        if expires {
+            self.start_expiry();
+        }
+        Ok(revision)
     }
 
     /// Deletes the keys whose time has passed and forgets history that is too old. Runs by itself while
@@ -66,8 +141,10 @@ impl MemoryStore {
         }
         let weak = Arc::downgrade(&self.inner);
         runtime.spawn(async move {
+            let mut seen = 0;
             loop {
-                tokio::time::sleep(EXPIRY_INTERVAL).await;
+                let Some(clock) = weak.upgrade().map(|inner| inner.clock.clone()) else { return };
+                let _ = tokio::time::timeout(EXPIRY_INTERVAL, turned(&*clock, &mut seen)).await;
                 let Some(inner) = weak.upgrade() else { return };
                 inner.tick();
                 let state = inner.lock();

@@ -1,4 +1,6 @@
 //! The versions of every key, the log of changes, and the rules of reading and writing them.
+//!
+//! All of it is persistent: a copy costs nothing and shares memory until one of the two changes. Forks and snapshots are copies.
 
 use crate::error::{Result, StoreError};
 use crate::hub::HistoryChunk;
@@ -6,8 +8,11 @@ use crate::limits::HistoryLimits;
 use crate::model::{Counting, Expect, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats};
 use crate::watch::{Event, Previous, WatchError, WatchRequest};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use imbl::ordmap::DiffItem;
+use imbl::{OrdMap, OrdSet};
+use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A new store is at revision 1, as a new etcd is: 0 stays free to mean "none".
@@ -16,23 +21,25 @@ const FIRST_REVISION: Revision = Revision(1);
 /// What an entry of the log takes by itself, so that a flood of creations is bounded, too.
 const CHANGE_BYTES: u64 = 64;
 
+#[derive(Clone)]
 pub(super) struct State {
     revision: Revision,
     compacted: Revision,
     /// The versions of each key that a read can ask for, oldest first.
-    keys: BTreeMap<Bytes, Vec<Version>>,
+    keys: OrdMap<Bytes, Arc<Vec<Version>>>,
     live: u64,
-    /// One entry per revision above `compacted`.
-    log: VecDeque<Change>,
+    /// One entry per revision above `compacted`, by it.
+    log: OrdMap<Revision, Change>,
     /// Bytes in `keys`, and of those what only the history needs.
     bytes: u64,
     history_bytes: u64,
     /// By deadline. An entry whose revision is not its key's newest any more means nothing.
-    expiring: BTreeSet<(u64, Revision, Bytes)>,
+    expiring: OrdSet<(u64, Revision, Bytes)>,
     limits: HistoryLimits,
     closed: bool,
 }
 
+#[derive(Clone, PartialEq, Eq)]
 struct Version {
     create_revision: Revision,
     mod_revision: Revision,
@@ -40,9 +47,9 @@ struct Version {
     value: Option<Bytes>,
 }
 
+#[derive(Clone)]
 struct Change {
     at_millis: u64,
-    revision: Revision,
     key: Bytes,
     /// What this change added to `history_bytes`.
     superseded: u64,
@@ -65,15 +72,33 @@ impl State {
         State {
             revision: FIRST_REVISION,
             compacted: Revision::ZERO,
-            keys: BTreeMap::new(),
+            keys: OrdMap::new(),
             live: 0,
-            log: VecDeque::new(),
+            log: OrdMap::new(),
             bytes: 0,
             history_bytes: 0,
-            expiring: BTreeSet::new(),
+            expiring: OrdSet::new(),
             limits,
             closed: false,
         }
+    }
+
+    /// What another store holds, without its past.
+    pub fn of(items: impl IntoIterator<Item = KeyValue>, revision: Revision, limits: HistoryLimits) -> State {
+        let mut state = State { revision, compacted: revision, ..State::new(limits) };
+        for KeyValue { key, value, create_revision, mod_revision, .. } in items {
+            let version = Version { create_revision, mod_revision, value: Some(value) };
+            state.bytes += version.size(&key);
+            state.live += 1;
+            state.keys.insert(key, Arc::new(vec![version]));
+        }
+        state
+    }
+
+    /// The same, for a store of its own.
+    pub fn open(mut self) -> State {
+        self.closed = false;
+        self
     }
 
     pub fn revision(&self) -> Revision {
@@ -115,7 +140,7 @@ impl State {
         }
         let start = Bound::Included(&request.range.start[..]);
         let end = request.range.end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(&end[..]));
-        for (key, versions) in self.keys.range::<[u8], _>((start, end)) {
+        for (key, versions) in self.keys.range::<_, [u8]>((start, end)) {
             let Some(mut kv) = version_at(versions, at).and_then(|version| version.to_kv(key)) else { continue };
             response.count += 1;
             match request.select {
@@ -164,8 +189,8 @@ impl State {
 
     /// Deletes one key whose time has passed.
     pub fn expire_one(&mut self, now: u64) -> Option<Event> {
-        while self.expiring.first().is_some_and(|(deadline, ..)| *deadline <= now) {
-            let (_, revision, key) = self.expiring.pop_first()?;
+        while self.expiring.get_min().is_some_and(|(deadline, ..)| *deadline <= now) {
+            let (_, revision, key) = self.expiring.remove_min()?;
             if let Ok((event, _)) = self.delete(key, Expect::At(revision), now) {
                 return Some(event);
             }
@@ -178,12 +203,12 @@ impl State {
         let oldest = now.saturating_sub(self.limits.age.as_millis() as u64);
         let mut revision = None;
         let mut bytes = self.history_bytes;
-        for change in &self.log {
+        for (at, change) in &self.log {
             if change.at_millis >= oldest && bytes <= self.limits.bytes {
                 break;
             }
             bytes -= change.superseded;
-            revision = Some(change.revision);
+            revision = Some(*at);
         }
         if let Some(revision) = revision {
             self.forget(revision);
@@ -214,33 +239,33 @@ impl State {
         }
         let mut chunk = HistoryChunk { events: Vec::new(), through: until.min(self.revision) };
         let mut bytes = 0;
-        let first = self.log.partition_point(|change| change.revision <= *after);
-        for change in self.log.range(first..).take_while(|change| change.revision <= until) {
+        // What lies in the future has no past.
+        let wanted = (Bound::Excluded(*after), Bound::Included(until.max(*after)));
+        for (at, change) in self.log.range(wanted).filter(|(at, _)| **at <= until) {
             if !range.contains(&change.key) {
                 continue;
             }
-            let Some(mut event) = self.event(change) else { continue };
+            let Some(mut event) = self.event(*at, &change.key) else { continue };
             if request.previous == Previous::Omit {
                 event = event.without_previous();
             }
             bytes += event.weight();
             chunk.events.push(event);
             if bytes >= max_bytes {
-                chunk.through = change.revision;
+                chunk.through = *at;
                 break;
             }
         }
         Ok(chunk)
     }
 
-    fn event(&self, change: &Change) -> Option<Event> {
-        let Change { key, revision, .. } = change;
+    fn event(&self, revision: Revision, key: &Bytes) -> Option<Event> {
         let versions = self.keys.get(key)?;
-        let at = versions.iter().rposition(|version| version.mod_revision == *revision)?;
+        let at = versions.iter().rposition(|version| version.mod_revision == revision)?;
         let prev = at.checked_sub(1).and_then(|before| versions[before].to_kv(key));
         Some(match versions[at].to_kv(key) {
             Some(kv) => Event::Put { kv, prev },
-            None => Event::Delete { key: key.clone(), revision: *revision, prev },
+            None => Event::Delete { key: key.clone(), revision, prev },
         })
     }
 
@@ -250,7 +275,7 @@ impl State {
 
     fn apply(&mut self, key: &Bytes, version: Version, now: u64) {
         self.revision = version.mod_revision;
-        let versions = self.keys.entry(key.clone()).or_default();
+        let versions = Arc::make_mut(self.keys.entry(key.clone()).or_default());
         let was_live = versions.last().is_some_and(|last| last.value.is_some());
         let mut superseded = CHANGE_BYTES + versions.last().map_or(0, |last| last.size(key));
         if version.value.is_none() {
@@ -259,29 +284,62 @@ impl State {
         self.live = self.live + u64::from(version.value.is_some()) - u64::from(was_live);
         self.bytes += version.size(key);
         self.history_bytes += superseded;
-        self.log.push_back(Change { at_millis: now, revision: version.mod_revision, key: key.clone(), superseded });
+        self.log.insert(version.mod_revision, Change { at_millis: now, key: key.clone(), superseded });
         versions.push(version);
     }
 
     fn forget(&mut self, through: Revision) {
         self.compacted = through;
-        while self.log.front().is_some_and(|change| change.revision <= through) {
-            let Some(change) = self.log.pop_front() else { break };
-            self.history_bytes -= change.superseded;
-            let Some(versions) = self.keys.get_mut(&change.key) else { continue };
+        while let Some((at, key)) =
+            self.log.get_min().filter(|(at, _)| *at <= through).map(|(at, c)| (*at, c.key.clone()))
+        {
+            self.history_bytes -= self.log.remove(&at).map_or(0, |change| change.superseded);
+            let Some(versions) = self.keys.get_mut(&key) else { continue };
             let bytes = &mut self.bytes;
+            let versions = Arc::make_mut(versions);
             versions.retain(|version| {
-                let keep = version.mod_revision > change.revision
-                    || (version.mod_revision == change.revision && version.value.is_some());
+                let keep = version.mod_revision > at || (version.mod_revision == at && version.value.is_some());
                 if !keep {
-                    *bytes -= version.size(&change.key);
+                    *bytes -= version.size(&key);
                 }
                 keep
             });
             if versions.is_empty() {
-                self.keys.remove(&change.key);
+                self.keys.remove(&key);
             }
         }
+    }
+
+    /// Makes everything as it was in `then`, by changes of its own: revisions go on, and whoever watches sees what changed.
+    pub fn reset_to(&mut self, then: &State, now: u64) -> Vec<Event> {
+        let live = |versions: &Arc<Vec<Version>>| versions.last().filter(|last| last.value.is_some()).cloned();
+        let mut wanted: Vec<(Bytes, Option<Version>)> = Vec::new();
+        for difference in self.keys.diff(&then.keys) {
+            let (key, before, after) = match difference {
+                DiffItem::Add(key, after) => (key, None, live(after)),
+                DiffItem::Update { old: (key, before), new: (_, after) } => (key, live(before), live(after)),
+                DiffItem::Remove(key, before) => (key, live(before), None),
+            };
+            // The past of a key may differ where its present does not.
+            if before.as_ref().map(|v| v.mod_revision) != after.as_ref().map(|v| v.mod_revision) {
+                wanted.push((key.clone(), after));
+            }
+        }
+        let deadlines: HashMap<&Bytes, (Revision, u64)> =
+            then.expiring.iter().map(|(deadline, revision, key)| (key, (*revision, *deadline))).collect();
+        let mut events = Vec::with_capacity(wanted.len());
+        for (key, after) in wanted {
+            let changed = match after {
+                Some(Version { mod_revision, value: Some(value), .. }) => {
+                    let deadline = deadlines.get(&key).filter(|(revision, _)| *revision == mod_revision);
+                    let ttl = deadline.map(|(_, deadline)| Duration::from_millis(deadline.saturating_sub(now)));
+                    self.put(key, value, Expect::Any, ttl, now).ok()
+                }
+                _ => self.delete(key, Expect::Any, now).ok().map(|(event, _)| event),
+            };
+            events.extend(changed);
+        }
+        events
     }
 
     fn readable(&self, at: Option<Revision>) -> Result<Revision> {

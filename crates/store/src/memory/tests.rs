@@ -79,3 +79,78 @@ async fn keys_expire_unless_written_again() {
 async fn conforms() {
     crate::conformance::run(Arc::new(MemoryStore::default())).await;
 }
+
+/// Everything that is stored, with the revisions.
+async fn all(store: &MemoryStore) -> Vec<(String, String, i64)> {
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    let found = store.range(RangeRequest::new(KeyRange::all())).await.unwrap().items;
+    found.iter().map(|kv| (text(&kv.key), text(&kv.value), kv.mod_revision.0)).collect()
+}
+
+#[tokio::test]
+async fn a_fork_has_everything_and_goes_its_own_way() {
+    let (store, clock) = store(HistoryLimits::default());
+    let first = put(&store, "a", "1").await;
+    put(&store, "a", "2").await;
+    put(&store, "b", "1").await;
+    let fork = store.snapshot().open(clock.clone());
+    assert_eq!(all(&fork).await, all(&store).await);
+    let old = fork.get("a".into(), Some(first)).await.unwrap().item.unwrap();
+    assert_eq!(old.value, "1", "the past, too");
+    let mut watch = fork.watch(WatchRequest::new(KeyRange::all(), first)).await.unwrap();
+    let before = all(&store).await;
+    put(&fork, "a", "3").await;
+    fork.delete("b".into(), Expect::Any).await.unwrap();
+    assert_eq!(all(&store).await, before);
+    put(&store, "c", "1").await;
+    assert!(!all(&fork).await.iter().any(|(key, ..)| key == "c"));
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        seen.extend(watch.next().await.unwrap().unwrap().events.iter().map(|event| event.revision().0 - first.0));
+    }
+    assert_eq!(seen, [1, 2, 3, 4], "a watch goes from the past over the fork");
+    store.close().await;
+    assert!(fork.health().await.is_ok(), "a fork outlives what it was forked from");
+}
+
+#[tokio::test]
+async fn a_reset_is_made_of_changes() {
+    let (store, clock) = store(HistoryLimits::default());
+    for key in ["kept", "changed", "deleted"] {
+        put(&store, key, "1").await;
+    }
+    store.put("expiring".into(), "1".into(), Expect::Any, Some(Duration::from_secs(100))).await.unwrap();
+    let then = store.snapshot();
+    let values = |all: Vec<(String, String, i64)>| all.into_iter().map(|(k, v, _)| (k, v)).collect::<Vec<_>>();
+    let wanted = values(all(&store).await);
+    put(&store, "changed", "2").await;
+    put(&store, "added", "1").await;
+    store.delete("deleted".into(), Expect::Any).await.unwrap();
+    store.delete("expiring".into(), Expect::Any).await.unwrap();
+    let now = store.current_revision().await.unwrap();
+    let mut watch = store.watch(WatchRequest::new(KeyRange::all(), now)).await.unwrap();
+    let reached = store.reset(&then).unwrap();
+    assert_eq!(reached.0, now.0 + 4, "what did not change is left alone");
+    assert_eq!(values(all(&store).await), wanted);
+    let batch = watch.next().await.unwrap().unwrap();
+    assert_eq!((batch.events.len(), batch.revision), (4, reached), "all or nothing is seen");
+    clock.advance(Seconds::from_secs(101));
+    store.tick();
+    assert!(!all(&store).await.iter().any(|(key, ..)| key == "expiring"), "it still has its time");
+    assert_eq!(store.reset(&store.snapshot()).unwrap(), store.current_revision().await.unwrap());
+}
+
+#[tokio::test]
+async fn the_state_of_another_engine_is_taken_and_put_back() {
+    let (other, clock) = store(HistoryLimits::default());
+    put(&other, "a", "1").await;
+    put(&other, "b", "1").await;
+    let then = MemorySnapshot::read(&other).await.unwrap();
+    assert_eq!(all(&then.open(clock)).await, all(&other).await);
+    put(&other, "a", "2").await;
+    put(&other, "c", "1").await;
+    other.delete("b".into(), Expect::Any).await.unwrap();
+    then.write_to(&other).await.unwrap();
+    let keys: Vec<String> = all(&other).await.into_iter().map(|(key, value, _)| format!("{key}={value}")).collect();
+    assert_eq!(keys, ["a=1", "b=1"]);
+}

@@ -12,6 +12,7 @@ use crate::error::AuthError;
 use crate::traits::{Answer, Attributes, Authorizer, Decision, Operator, UserRules};
 use crate::user::{GROUP_NODES, NODE_PREFIX, User};
 use graph::Target;
+use kubelith_features::FeatureGates;
 use kubelith_meta::Str;
 use kubelith_meta::text::quote;
 use std::sync::Arc;
@@ -21,13 +22,7 @@ pub struct NodeAuthorizer {
     graph: Arc<NodeGraph>,
     /// What every node may do, for resources without a rule of their own here.
     rules: Vec<PolicyRule>,
-    features: NodeFeatures,
-}
-
-/// Feature gates that this authorizer looks at.
-#[derive(Debug, Clone, Copy)]
-pub struct NodeFeatures {
-    pub pod_certificate_request: bool,
+    pod_certificate_request: bool,
 }
 
 /// The node that `user` is: `system:node:<name>` in the group system:nodes. An empty name is a node, too, but
@@ -38,13 +33,13 @@ pub fn node_identity(user: &User) -> Option<&str> {
 
 impl NodeAuthorizer {
     /// The common rules are those of the bootstrap cluster role system:node.
-    pub fn new(graph: Arc<NodeGraph>, features: NodeFeatures) -> NodeAuthorizer {
+    pub fn new(graph: Arc<NodeGraph>, gates: &FeatureGates) -> NodeAuthorizer {
         let is_role = |o: &bootstrap::BootstrapObject| {
             o.kind == RbacKind::ClusterRole && o.object.str_at(&["metadata", "name"]) == "system:node"
         };
-        let role = bootstrap::policy().into_iter().find(is_role);
+        let role = bootstrap::policy(gates).into_iter().find(is_role);
         let rules = role.map(|o| PolicyRule::list_from(&o.object)).unwrap_or_default();
-        NodeAuthorizer { graph, rules, features }
+        NodeAuthorizer { graph, rules, pod_certificate_request: gates.enabled("PodCertificateRequest") }
     }
 
     pub fn decide(&self, a: &Attributes) -> Decision {
@@ -70,12 +65,10 @@ impl NodeAuthorizer {
                 ("resource.k8s.io", "resourceslices") => Some(request.resource_slice()),
                 ("", "nodes") => Some(request.node()),
                 ("", "pods") => Some(request.pod()),
-                ("certificates.k8s.io", "podcertificaterequests") => {
-                    Some(match self.features.pod_certificate_request {
-                        true => request.pod_certificate_request(),
-                        false => Decision::no_opinion(""),
-                    })
-                }
+                ("certificates.k8s.io", "podcertificaterequests") => Some(match self.pod_certificate_request {
+                    true => request.pod_certificate_request(),
+                    false => Decision::no_opinion(""),
+                }),
                 _ => None,
             };
             if let Some(decision) = own {

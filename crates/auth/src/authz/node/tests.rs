@@ -100,8 +100,8 @@ fn ask(graph: &Arc<NodeGraph>, node: &str, request: &str) -> Decision {
             .map_or_else(Selector::default, |n| Selector { requirements: [requirement(n)].into(), error: None }),
         ..Attributes::default()
     };
-    let features = NodeFeatures { pod_certificate_request: true };
-    NodeAuthorizer::new(graph.clone(), features).decide(&attributes)
+    let gates = FeatureGates::parse([("PodCertificateRequest", Some("true"))], Default::default()).unwrap();
+    NodeAuthorizer::new(graph.clone(), &gates).decide(&attributes)
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn who_is_a_node() {
     assert_eq!(identity("system:node:n1", &["system:masters"]), None);
     assert_eq!(identity("n1", &["system:nodes"]), None);
     assert_eq!(ask(&graph(), "", "get /nodes /n1").reason, "unknown node for user \"system:node:\"");
-    let rules = NodeAuthorizer::new(graph(), NodeFeatures { pod_certificate_request: false });
+    let rules = NodeAuthorizer::new(graph(), &FeatureGates::default());
     let of = |user: &User| rules.rules_for(user, "");
     assert!(of(&User::named("system:node:n1").with_groups(&["system:nodes"])).incomplete);
     assert_eq!(of(&User::named("jane")), UserRules::default());

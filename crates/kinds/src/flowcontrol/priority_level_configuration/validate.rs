@@ -81,6 +81,7 @@ fn check_mandatory(name: &str, spec: &Value, errors: &mut ErrorList) {
                 && limited.int("lendablePercent") == Some(0)
                 && !limited.has("borrowingLimitPercent")
                 && limited.str_at(&["limitResponse", "type"]) == "Reject"
+                && !member(limited, "limitResponse").has("queuing")
                 && !spec.has("exempt");
             if !fixed {
                 let shown = internal::shown("PriorityLevelConfigurationSpec", Some(spec));

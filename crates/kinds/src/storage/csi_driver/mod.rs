@@ -2,12 +2,12 @@
 
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList};
+use kubelith_meta::names::name_is_dns_subdomain;
 use kubelith_meta::object::Namespacing;
 use kubelith_rules::cells::{Cells, Row, joined, strings};
 use kubelith_rules::common::{Fields, SPEC, immutable, member, meta, meta_update, supported};
 use kubelith_rules::defaults::{Defaults, set_absent};
 use kubelith_rules::gated::{Feature, feature};
-use kubelith_rules::values::driver_name_rule;
 use kubelith_rules::{Env, Kind, Rules, Switched};
 use kubelith_schema::lifecycle::Generation;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub const LIMIT_SCALING: Defaults = &[
 
 pub const RULES: Rules = Rules {
     create: |request, driver| {
-        let mut errors = meta(driver, Namespacing::Forbidden, driver_name_rule);
+        let mut errors = meta(driver, Namespacing::Forbidden, name_is_dns_subdomain);
         check_driver(request.env, member(driver, "spec"), &mut errors);
         errors
     },

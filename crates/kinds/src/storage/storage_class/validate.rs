@@ -103,7 +103,9 @@ fn check_topologies(terms: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
                 errors.push(Error::duplicate(&path.child("key"), key));
             }
         }
-        if seen.contains(&by_key) || (by_key.is_empty() && !terms.is_empty()) {
+        // The reference begins with as many empty terms as there are terms, and compares with each.
+        let blanks = if by_key.is_empty() { terms.len() } else { 0 };
+        for _ in 0..blanks + seen.iter().filter(|other| **other == by_key).count() {
             errors.push(Error::duplicate(&path.child("matchLabelExpressions"), ""));
         }
         seen.push(by_key);

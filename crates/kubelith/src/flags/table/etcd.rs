@@ -4,7 +4,12 @@ use super::super::{Flag, Kind::*};
 use super::{flag, no_use};
 
 pub const FLAGS: &[Flag] = &[
-    flag("delete-collection-workers", Int, "1", "Objects that a collection's deletion handles at once."),
+    flag(
+        "delete-collection-workers",
+        Int,
+        "1",
+        "Objects that a collection's deletion handles at once; 16 with the embedded store if not given.",
+    ),
     flag(
         "enable-garbage-collector",
         Bool,

@@ -5,6 +5,14 @@ use super::flag;
 
 pub const FLAGS: &[Flag] = &[
     flag(
+        "clock",
+        Text,
+        "system",
+        "Where the time comes from: 'system', or 'manual' for a clock that stands still until it is turned through the test \
+         API, from now on or, if a time as 2026-01-31T12:00:00Z is given instead, from then on. For tests; needs \
+         --enable-test-api.",
+    ),
+    flag(
         "config",
         Text,
         "",
@@ -16,7 +24,8 @@ pub const FLAGS: &[Flag] = &[
         List,
         "",
         "Controllers of kube-controller-manager to run in this process: '*' for all that there are, 'foo' for the one \
-         named so, '-foo' for all but that, '-*' for none. If not given, all with a store in memory or embedded, and \
+         named so, '-foo' for all but that, '-*' for none. If not given, all with a store in memory or embedded \
+         (without default service accounts and root certificates where the admission plugin ServiceAccount is off), and \
          none with --etcd-servers. Only the holder of the Lease kube-system/kube-controller-manager acts.",
     ),
     flag(
@@ -32,6 +41,20 @@ pub const FLAGS: &[Flag] = &[
         "false",
         "Hold users, groups, service accounts and namespaces to budgets that ConfigMaps in kube-system with the label \
          kubelith.dev/service-quality declare.",
+    ),
+    flag(
+        "enable-test-api",
+        Bool,
+        "false",
+        "Serve /kubelith/v1: snapshots, forks, faults and the clock, for tests. Who may use it is up to authorization; with \
+         AlwaysAllow it is system:masters.",
+    ),
+    flag(
+        "random-seed",
+        Text,
+        "",
+        "A number that uids and generated names follow from, so that they are the same in every run. For tests; needs \
+         --enable-test-api.",
     ),
 ];
 

@@ -1,0 +1,302 @@
+//! From options to a server that is ready to run, in the order in which the parts depend on each other.
+
+use super::seed::Seed;
+use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
+use crate::certificates::Certificates;
+use crate::failure::Failure;
+use crate::flags::Flags;
+use crate::flow_control::FlowControl;
+use crate::options::{ClockOptions, Options};
+use crate::storage::{Begin, Storage};
+use crate::test_api::TestApi;
+use crate::version;
+use crate::{audit, chain};
+use kubelith_auth::impersonation::Modes;
+use kubelith_auth::service_account::KeySet;
+use kubelith_listen::HttpOptions;
+use kubelith_meta::Clock;
+use kubelith_meta::random::MadeUp;
+use kubelith_meta::time::{SystemClock, TestClock};
+use kubelith_observe::metrics::Metrics;
+use kubelith_observe::spans::Tracer;
+use kubelith_openapi::Subject;
+use kubelith_server::chain::ChainConfig;
+use kubelith_server::faults::Faults;
+use kubelith_server::filters::audit::Audit;
+use kubelith_server::filters::authentication::AuthenticationOptions;
+use kubelith_server::identity::ServerIdentity;
+use kubelith_server::lifecycle::Tasks;
+use kubelith_server::routes::{self, Routes};
+use kubelith_server::{Server, ServerBuilder, ServerConfig};
+use kubelith_store::MemoryStore;
+use kubelith_store::cache::Inheritance;
+use kubelith_tls::{DynamicTls, TlsOptions, local_names};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What `--enable-logs-handler` shows.
+const LOGS: &str = "/var/log";
+
+/// What a server is put together from.
+pub struct Parts {
+    /// Completed with our own certificates.
+    pub options: Arc<Options>,
+    pub flags: Arc<Flags>,
+    pub certificates: Certificates,
+    pub clock: PlaneClock,
+    pub made_up: MadeUp,
+    /// What a fork has from the server that it was forked from.
+    pub forked: Option<Forked>,
+}
+
+pub struct Forked {
+    pub store: MemoryStore,
+    pub inheritance: Inheritance,
+    /// Keys of tokens that were signed before.
+    pub keys: Arc<KeySet>,
+}
+
+/// Where a server has its time from.
+#[derive(Clone)]
+pub enum PlaneClock {
+    System,
+    /// It stands still until it is turned.
+    Manual(Arc<TestClock>),
+}
+
+impl PlaneClock {
+    pub fn of(options: ClockOptions) -> PlaneClock {
+        match options {
+            ClockOptions::System => PlaneClock::System,
+            ClockOptions::Manual(from) => {
+                PlaneClock::Manual(Arc::new(TestClock::new(from.unwrap_or_else(|| SystemClock.now()))))
+            }
+        }
+    }
+
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            PlaneClock::System => Arc::new(SystemClock),
+            PlaneClock::Manual(clock) => clock.clone(),
+        }
+    }
+
+    /// One that shows the same now, and goes its own way from here on.
+    pub fn fork(&self) -> PlaneClock {
+        match self {
+            PlaneClock::System => PlaneClock::System,
+            PlaneClock::Manual(clock) => PlaneClock::Manual(Arc::new(TestClock::new(clock.now()))),
+        }
+    }
+}
+
+impl Parts {
+    /// Opens certificates, or makes them.
+    pub fn open(options: Options, flags: &Flags) -> Result<Parts, Failure> {
+        let certificates = Certificates::open(&options)?;
+        let options = Arc::new(certificates.complete(options));
+        let clock = PlaneClock::of(options.test_api.clock);
+        let made_up = options.test_api.seed.map_or(MadeUp::Random, MadeUp::seeded);
+        Ok(Parts { options, flags: Arc::new(flags.clone()), certificates, clock, made_up, forked: None })
+    }
+
+    pub fn tls(&self) -> Result<DynamicTls, String> {
+        tls(&self.options, &self.certificates)
+    }
+
+    pub fn http(&self) -> HttpOptions {
+        http(&self.options)
+    }
+}
+
+/// How ports speak TLS.
+pub fn tls(options: &Options, certificates: &Certificates) -> Result<DynamicTls, String> {
+    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
+    let proxy_ca = options.authentication.request_header.as_ref().map(|proxy| &proxy.client_ca_file);
+    DynamicTls::load(TlsOptions {
+        serving: certificates.serving.clone(),
+        sni: options.serving.sni.clone(),
+        client_ca_files: client_cas.files().iter().chain(proxy_ca).cloned().collect(),
+        policy: options.serving.policy.clone(),
+        alpn: options.serving.alpn(),
+    })
+    .map_err(|e| e.to_string())
+}
+
+pub fn http(options: &Options) -> HttpOptions {
+    HttpOptions {
+        max_streams_per_connection: options.serving.max_streams_per_connection,
+        park_idle: options.serving.park_idle,
+    }
+}
+
+/// A server that waits to be run.
+pub struct Built {
+    pub server: Server,
+    pub seed: Seed,
+    /// Answers scripted by tests, if there may be any.
+    pub faults: Option<Arc<Faults>>,
+}
+
+/// `None` if it was told to stop before its store came.
+pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Built>, Failure> {
+    let Parts { options, flags, certificates, clock: plane_clock, made_up, forked } = parts;
+    let clock = plane_clock.clock();
+    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
+    let metrics = Metrics::new();
+    metrics.describe(&version::emulating(&options.compatibility), &options.features);
+    let (begin, older) = match forked {
+        Some(Forked { store, inheritance, keys }) => {
+            (Begin { clock: clock.clone(), store: Some(store), inheritance }, Some(keys))
+        }
+        None => (Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default() }, None),
+    };
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
+    let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
+    let storage = storage?;
+    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
+    let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
+    let setup = Setup::new(&options, client_cas, access_metrics, clock.clone(), older).await?;
+    metrics.watch_tokens(&setup.stats());
+    let access = setup.access.clone();
+    let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
+    let flow_control = FlowControl::new(&options, &metrics);
+    let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
+    let seed = Seed {
+        options: options.clone(),
+        flags: flags.clone(),
+        certificates: certificates.clone(),
+        kept: storage.kept.clone(),
+        hub: Arc::downgrade(&storage.hub),
+        keys: setup.verify(),
+        clock: plane_clock,
+        made_up: made_up.clone(),
+    };
+    let test_api = faults.clone().map(|faults| TestApi::new(seed.clone(), faults));
+    let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone());
+    let builder = ServerBuilder::new(config, metrics.clone());
+    let tasks = builder.tasks();
+    let builder = builder
+        .routes(|routes| debug_routes(routes, &options, &flags, tasks))
+        .routes(|routes| flow_control.install(routes))
+        .routes(|routes| setup.install(routes, &external_address(&options)))
+        .routes(|routes| test_api.into_iter().for_each(|api| api.install(routes)))
+        .checks(|checks| storage.add_checks(checks))
+        .at_end({
+            let closing = storage.closing();
+            move || async move {
+                if let Some(audit) = audit {
+                    audit.backends.shut_down().await;
+                }
+                closing.await;
+            }
+        });
+    storage.spawn(&builder.tasks());
+    let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
+    let tasks = builder.tasks();
+    let tracer = |config| {
+        let (tracer, sending) = Tracer::new(config, &identity.id, tasks.stopping())?;
+        tasks.spawn("span-export", sending);
+        Ok::<Tracer, String>(tracer)
+    };
+    let tracer = options.tracing.as_ref().map(tracer).transpose()?;
+    let builder = builder.tracer(tracer);
+    if let Some(path) = &options.debug_socket {
+        debug_socket(path, &builder.tasks());
+    }
+    let (client, tasks) = (builder.loopback(), builder.tasks());
+    let frame = chain::Frame { client, tasks, metrics, flow_control, identity, clock, made_up };
+    let published = setup.published(&options.authentication);
+    let publishes_keys = setup.publishes_keys(&external_address(&options));
+    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    if publishes_keys {
+        shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
+    }
+    let roles = setup.start(&shared.resources, &builder)?;
+    let hub = shared.hub.clone();
+    let chain = chain::build(&shared, builtin)?.behind(|next| {
+        let next = shared.frame.flow_control.before(next, &shared.resources, hub.clone());
+        barrier::before(next, roles, hub)
+    });
+    let builder = builder.delegate(chain);
+    certificates.keep(&builder);
+    Ok(Some(Built { server: builder.build(), seed, faults }))
+}
+
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
+    if options.profiling {
+        routes::install_debug(routes);
+        routes::install_profiles(routes, tasks);
+    }
+    if flags.bool("enable-logs-handler") {
+        routes::install_logs(routes, LOGS);
+    }
+    if options.features.enabled("ComponentFlagz") {
+        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+    }
+}
+
+/// As the reference: a socket that cannot be opened is logged, and the server runs without it.
+fn debug_socket(path: &Path, tasks: &Tasks) {
+    let mut routes = Routes::default();
+    routes::install_debug(&mut routes);
+    routes::install_profiles(&mut routes, tasks.clone());
+    match kubelith_server::debug_socket(path, routes) {
+        Ok(serving) => tasks.spawn_until_stopped("debug-socket", serving),
+        Err(why) => tracing::error!(err = %why, path = %path.display(), "failed to start the debug socket"),
+    }
+}
+
+fn server_config(
+    options: &Options,
+    setup: &Setup,
+    audit: Option<Arc<Audit>>,
+    flow_control: &FlowControl,
+    faults: Option<Arc<Faults>>,
+) -> ServerConfig {
+    let access = &setup.access;
+    let generic = &options.generic;
+    ServerConfig {
+        chain: ChainConfig {
+            authentication: AuthenticationOptions {
+                authenticator: access.authenticator.clone(),
+                audiences: access.audiences.to_vec(),
+                proxy_headers: setup.proxy_headers(),
+            },
+            authorizer: access.authorizer.clone(),
+            impersonation: match options.features.enabled("ConstrainedImpersonation") {
+                true => Modes::All,
+                false => Modes::Unconstrained,
+            },
+            tracer: None,
+            audit,
+            service_quality: flow_control.service_quality(),
+            flow_control: flow_control.layer(options),
+            faults,
+            max_reads_in_flight: generic.max_reads_in_flight,
+            max_writes_in_flight: generic.max_writes_in_flight,
+            request_timeout: generic.request_timeout,
+            goaway_chance: generic.goaway_chance,
+            hsts_directives: generic.hsts_directives.clone(),
+            cors_allowed_origins: generic.cors_allowed_origins.clone(),
+            cbor: options.features.enabled("CBORServingAndStorage"),
+            send_retry_after: generic.shutdown_send_retry_after,
+        },
+        version: version::emulating(&options.compatibility),
+        livez_grace_period: generic.livez_grace_period,
+        shutdown_delay: generic.shutdown_delay,
+        watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
+        statusz: options.features.enabled("ComponentStatusz"),
+        metrics: options.metrics.clone(),
+    }
+}
+
+/// Where clients outside find this server.
+fn external_address(options: &Options) -> String {
+    let (name, port) = (&options.generic.external_hostname, options.serving.bind.port);
+    match name.as_str() {
+        "" => std::net::SocketAddr::new(options.network.advertise_address, port).to_string(),
+        name => format!("{name}:{port}"),
+    }
+}

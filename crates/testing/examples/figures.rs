@@ -1,0 +1,103 @@
+//! What servers in a test cost: `cargo run --release -p kubelith-testing --example figures`. Wall-clock figures mean something on a
+//! quiet machine only.
+
+use kubelith_testing::{Controllers, Kubelith};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const TURNS: usize = 10;
+const OBJECTS: usize = 1_000;
+const DEFINITIONS: usize = 50;
+const FORKS: usize = 200;
+
+fn kilobytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
+    own.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+fn definition(i: usize) -> String {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("things{i}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": format!("things{i}"), "kind": format!("Thing{i}")},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}
+            }}}],
+        },
+    })
+    .to_string()
+}
+
+/// The middle one, and the best.
+fn told(mut all: Vec<Duration>) -> String {
+    all.sort();
+    format!("{:.2} ms (best {:.2} ms)", all[all.len() / 2].as_secs_f64() * 1e3, all[0].as_secs_f64() * 1e3)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut starts = Vec::new();
+    for _ in 0..TURNS {
+        let begun = Instant::now();
+        let server = Kubelith::builder().controllers(Controllers::Off).start().await?;
+        starts.push(begun.elapsed());
+        drop(server);
+    }
+    println!("start, until ready: {}", told(starts));
+
+    let before = kilobytes();
+    let mut builder = Kubelith::builder().controllers(Controllers::Off);
+    for i in 0..DEFINITIONS {
+        builder = builder.definition(definition(i));
+    }
+    let base = builder.start().await?;
+    for i in 0..OBJECTS {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("map-{i}")}, "data": {"a": "b"}});
+        base.post(MAPS, &map).await?;
+    }
+    println!(
+        "a server with {OBJECTS} objects and {DEFINITIONS} definitions: {} kB",
+        kilobytes().saturating_sub(before)
+    );
+
+    let (mut forks, mut answers, mut readies) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        let begun = Instant::now();
+        let fork = base.fork().await?;
+        forks.push(begun.elapsed());
+        fork.get(&format!("{MAPS}/map-7")).await?;
+        answers.push(begun.elapsed());
+        fork.ready().await?;
+        readies.push(begun.elapsed());
+    }
+    println!("fork: {}; until it has answered: {}; until ready: {}", told(forks), told(answers), told(readies));
+
+    let before = kilobytes();
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        let fork = base.fork().await?;
+        fork.ready().await?;
+        idle.push(fork);
+    }
+    println!("a fork that does nothing: {} kB", kilobytes().saturating_sub(before) / idle.len());
+    drop(idle);
+
+    let (base, begun) = (std::sync::Arc::new(base), Instant::now());
+    let tests = (0..FORKS).map(|i| {
+        let base = base.clone();
+        tokio::spawn(async move {
+            let fork = base.fork().await.expect("a fork");
+            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}, "data": {"i": i.to_string()}});
+            assert_eq!(fork.post(MAPS, &map).await.expect("an answer").code, 201);
+            assert_eq!(fork.get(&format!("{MAPS}/mine")).await.expect("an answer").body["data"]["i"], i.to_string());
+        })
+    });
+    for test in tests.collect::<Vec<_>>() {
+        test.await?;
+    }
+    println!("{FORKS} tests at a time, each with a fork: {:.2} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}

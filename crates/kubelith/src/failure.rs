@@ -1,8 +1,10 @@
 //! Why the server does not start, and what whoever started it can do about it.
 
+use kubelith_listen::BindOptions;
 use kubelith_store::StoreError;
 use kubelith_tls::pki::PkiError;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// A message for logs, in the reference's words where it has any, and advice for people.
@@ -18,7 +20,7 @@ impl From<String> for Failure {
     }
 }
 
-/// What a test is told that starts a server in its process.
+/// For those who start servers within their process: they can read the message, and need no advice about this machine.
 impl From<Failure> for String {
     fn from(failure: Failure) -> String {
         failure.message
@@ -31,7 +33,8 @@ impl Failure {
     }
 
     /// The socket could not be opened.
-    pub fn of_listening(address: &str, port: u16, error: &io::Error) -> Failure {
+    pub fn of_listening(bind: &BindOptions, error: &io::Error) -> Failure {
+        let (address, port) = (SocketAddr::new(bind.address, bind.port), bind.port);
         let message = format!("failed to create listener: failed to listen on {address}: {error}");
         let advice = match error.kind() {
             io::ErrorKind::AddrInUse => {
@@ -181,6 +184,7 @@ fn listening_socket(table: &str, port: u16) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kubelith_listen::Sharing;
 
     #[test]
     fn whoever_has_the_port_is_named() {
@@ -188,8 +192,10 @@ mod tests {
         let port = socket.local_addr().unwrap().port();
         assert_eq!(owner_of_port(port).map(|who| who.pid), Some(std::process::id()));
         let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap_err();
-        let failure = Failure::of_listening("127.0.0.1:1", port, &taken);
-        assert!(failure.message.starts_with("failed to create listener: failed to listen on 127.0.0.1:1: "));
+        let bind = BindOptions { address: [127, 0, 0, 1].into(), port, sharing: Sharing::Exclusive };
+        let failure = Failure::of_listening(&bind, &taken);
+        let start = format!("failed to create listener: failed to listen on 127.0.0.1:{port}: ");
+        assert!(failure.message.starts_with(&start), "{}", failure.message);
         let advice = failure.advice.unwrap();
         assert!(advice.starts_with(&format!("Port {port} is taken by process {} (", std::process::id())), "{advice}");
         drop(socket);

@@ -79,15 +79,13 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
 
     let Some(options) = stop.run_until_cancelled(companion::look(options, flags)).await else { return Ok(()) };
     let parts = Parts::open(options, flags)?;
-    let (options, certificates) = (parts.options.clone(), parts.certificates.clone());
-    certificates.warn(&options);
-    let (tls, http) = (parts.tls()?, parts.http());
+    parts.certificates.warn(&parts.options);
+    let tls = parts.tls()?;
+    let (certificates, options, http) = (parts.certificates.clone(), parts.options.clone(), parts.http());
     // A store that does not come must not keep the process.
     let Some(built) = build(parts, &stop).await? else { return Ok(()) };
 
-    let bind_to = &options.serving.bind;
-    let address = std::net::SocketAddr::new(bind_to.address, bind_to.port);
-    let socket = bind(bind_to).map_err(|e| Failure::of_listening(&address.to_string(), bind_to.port, &e))?;
+    let socket = bind(&options.serving.bind).map_err(|e| Failure::of_listening(&options.serving.bind, &e))?;
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&certificates, &listener, &options)?;
     built.server.run(listener, stop).await.map_err(|e| Failure::from(e.to_string()))

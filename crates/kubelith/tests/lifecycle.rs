@@ -168,3 +168,23 @@ fn commands_print_what_they_are_for() {
         assert!(code == Some(0) && text.starts_with(start), "{args:?}: {text}");
     }
 }
+
+/// As the reference, the server serves with a certificate that has ended; it says so, since nobody else will.
+#[test]
+fn certificates_that_have_ended_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2021, 2, 3);
+    let (cert_file, key_file) = (dir.path().join("old.crt"), dir.path().join("old.key"));
+    std::fs::write(&cert_file, params.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    let server = Server::start(&[
+        &format!("--tls-cert-file={}", cert_file.display()),
+        &format!("--tls-private-key-file={}", key_file.display()),
+    ]);
+    let log = server.log();
+    assert!(log.contains("The serving certificate ended at 2021-02-03T00:00:00Z"), "{log}");
+    assert!(log.contains(&cert_file.display().to_string()), "{log}");
+}

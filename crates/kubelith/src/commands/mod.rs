@@ -183,16 +183,12 @@ fn shown(outcome: Result<String, String>) -> ExitCode {
     }
 }
 
-/// What the files of this server's flags are, by their names.
+/// Flags that name files and do not end with that word.
+const FILES: [&str; 5] =
+    ["config", "debug-socket-path", "audit-log-path", "encryption-provider-config", "allow-metric-labels-manifest"];
+
+/// What stands behind a flag of the server, by its name.
 pub fn takes(flag: &flags::Flag) -> Takes {
-    const FILES: [&str; 6] = [
-        "config",
-        "tracing-config-file",
-        "debug-socket-path",
-        "audit-log-path",
-        "encryption-provider-config",
-        "allow-metric-labels-manifest",
-    ];
     match flag.name {
         "help" | "version" => Takes::Nothing,
         "storage-backend" => Takes::OneOf(&["embedded", "memory", "etcd3"]),
@@ -232,6 +228,20 @@ mod tests {
                 assert!(command.about(flag).len() > 10, "{} {}", command.name, flag.name);
             }
             assert!(command.help.lines().all(|line| line.chars().count() <= 110), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn names_of_flags_are_those_of_the_table() {
+        for name in FILES {
+            let flag = flags::find(name).unwrap_or_else(|| panic!("--{name} is not in the table"));
+            assert_eq!(takes(flag), Takes::File, "--{name}");
+        }
+        for (name, value) in
+            [("storage-backend", "memory"), ("tls-min-version", "VersionTLS12"), ("logging-format", "json")]
+        {
+            let flag = flags::find(name).unwrap_or_else(|| panic!("--{name} is not in the table"));
+            assert!(matches!(takes(flag), Takes::OneOf(values) if values.contains(&value)), "--{name}");
         }
     }
 

@@ -120,7 +120,6 @@ pub const FIXED: &[(&str, bool)] = &[
     ("GitRepoVolumeDriver", false),
     ("KMSv1", false),
     ("KubeletFineGrainedAuthz", true),
-    ("KubeletServiceAccountTokenForCredentialProviders", true),
     ("ListFromCacheSnapshot", true),
     ("LoggingAlphaOptions", false),
     ("LoggingBetaOptions", true),

@@ -14,6 +14,10 @@ const SHARED: [(&str, &str); 4] = [
 
 pub fn to_v1(crd: &mut Value) {
     let Some(spec) = object(crd, "spec") else { return };
+    // Absent means true in v1beta1: there was no pruning before there was this field.
+    if spec.get("preserveUnknownFields").is_none_or(Value::is_null) {
+        spec.insert("preserveUnknownFields", true);
+    }
     let name = spec.remove("version");
     if spec.get("versions").is_none_or(Value::is_empty)
         && let Some(name) = name.filter(|n| !n.is_empty())

@@ -233,6 +233,18 @@ fn shapes_change_and_change_back() {
     }
 }
 
+/// Definitions from before there was pruning say nothing of it.
+#[test]
+fn old_definitions_do_not_prune() {
+    check(
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io/v1beta1",
+        "apiextensions.k8s.io/v1",
+        r#"{"spec":{"group":"g","version":"v1","names":{"kind":"K","plural":"ks"},"scope":"Cluster"}}"#,
+        r#"{"spec":{"group":"g","names":{"kind":"K","plural":"ks"},"scope":"Cluster","preserveUnknownFields":true,"versions":[{"name":"v1","served":true,"storage":true}]}}"#,
+    );
+}
+
 #[test]
 fn objects_are_normalized_as_the_internal_types_do() {
     let template = r#"{"metadata":{},"spec":{"containers":null,"securityContext":{},"serviceAccount":"a","serviceAccountName":"a"}}"#;

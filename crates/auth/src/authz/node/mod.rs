@@ -23,6 +23,8 @@ pub struct NodeAuthorizer {
     /// What every node may do, for resources without a rule of their own here.
     rules: Vec<PolicyRule>,
     pod_certificate_request: bool,
+    /// Whether nodes may read the accounts of their pods.
+    reads_accounts: bool,
 }
 
 /// The node that `user` is: `system:node:<name>` in the group system:nodes. An empty name is a node, too, but
@@ -39,7 +41,10 @@ impl NodeAuthorizer {
         };
         let role = bootstrap::policy(gates).into_iter().find(is_role);
         let rules = role.map(|o| PolicyRule::list_from(&o.object)).unwrap_or_default();
-        NodeAuthorizer { graph, rules, pod_certificate_request: gates.enabled("PodCertificateRequest") }
+        let pod_certificate_request = gates.enabled("PodCertificateRequest");
+        let reads_accounts =
+            pod_certificate_request || gates.enabled("KubeletServiceAccountTokenForCredentialProviders");
+        NodeAuthorizer { graph, rules, pod_certificate_request, reads_accounts }
     }
 
     pub fn decide(&self, a: &Attributes) -> Decision {
@@ -59,7 +64,7 @@ impl NodeAuthorizer {
                 ("", "persistentvolumes") => Some(request.get(Target::PersistentVolume)),
                 ("resource.k8s.io", "resourceclaims") => Some(request.get(Target::ResourceClaim)),
                 ("storage.k8s.io", "volumeattachments") => Some(request.get(Target::VolumeAttachment)),
-                ("", "serviceaccounts") => Some(request.service_account()),
+                ("", "serviceaccounts") => Some(request.service_account(self.reads_accounts)),
                 ("coordination.k8s.io", "leases") => Some(request.lease()),
                 ("storage.k8s.io", "csinodes") => Some(request.csi_node()),
                 ("resource.k8s.io", "resourceslices") => Some(request.resource_slice()),
@@ -144,9 +149,12 @@ impl Request<'_> {
         }
     }
 
-    fn service_account(&self) -> Decision {
+    fn service_account(&self, may_read: bool) -> Decision {
         if self.a.verb == "get" && self.a.subresource.is_empty() {
-            return self.read_namespaced(Target::ServiceAccount);
+            return match may_read {
+                true => self.read_namespaced(Target::ServiceAccount),
+                false => Decision::no_opinion("not allowed to get service accounts"),
+            };
         }
         if self.a.verb != "create" || self.a.name.is_empty() {
             return Decision::no_opinion("can only create tokens for individual service accounts");

@@ -79,6 +79,10 @@ fn graph() -> Arc<NodeGraph> {
 
 /// `verb group/resource[/sub] [namespace/]name`, `-` for nothing, with `own` or `other` as node selector.
 fn ask(graph: &Arc<NodeGraph>, node: &str, request: &str) -> Decision {
+    ask_with(("PodCertificateRequest", "true"), graph, node, request)
+}
+
+fn ask_with(gate: (&str, &str), graph: &Arc<NodeGraph>, node: &str, request: &str) -> Decision {
     let mut words = request.split(' ');
     let verb = words.next().unwrap();
     let resource: Vec<&str> = words.next().unwrap().split('/').collect();
@@ -100,7 +104,7 @@ fn ask(graph: &Arc<NodeGraph>, node: &str, request: &str) -> Decision {
             .map_or_else(Selector::default, |n| Selector { requirements: [requirement(n)].into(), error: None }),
         ..Attributes::default()
     };
-    let gates = FeatureGates::parse([("PodCertificateRequest", Some("true"))], Default::default()).unwrap();
+    let gates = FeatureGates::parse([(gate.0, Some(gate.1))], Default::default()).unwrap();
     NodeAuthorizer::new(graph.clone(), &gates).decide(&attributes)
 }
 
@@ -256,6 +260,15 @@ fn mirror_pods_and_unbound_pods_relate_nothing() {
     unbound.remove_at(&["spec", "nodeName"]);
     graph.put(NodeGraphKind::Pod, &unbound);
     assert!(graph.is_empty());
+}
+
+#[test]
+fn accounts_are_read_by_gate() {
+    const GATE: &str = "KubeletServiceAccountTokenForCredentialProviders";
+    let get = |on: &str| ask_with((GATE, on), &graph(), "n1", "get /serviceaccounts ns/sa");
+    assert!(get("true").allowed());
+    assert_eq!(get("false").reason, "not allowed to get service accounts");
+    assert!(ask_with((GATE, "false"), &graph(), "n1", "create /serviceaccounts/token ns/sa").allowed());
 }
 
 #[test]

@@ -74,6 +74,10 @@ def test_an_operator_of_kopf(kubelith, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", kubelith.write_kubeconfig(tmp_path / "config"))
     registry = kopf.OperatorRegistry()
 
+    @kopf.on.login(registry=registry)
+    def login(**kwargs):
+        return kopf.login_with_kubeconfig(**kwargs)
+
     @kopf.on.create("example.com", "v1", "widgets", registry=registry, backoff=0.05)
     def made(name, namespace, spec, **_):
         api = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config())

@@ -71,7 +71,8 @@ def test_the_clock(kubelith):
 def test_an_operator_of_kopf(kubelith, tmp_path, monkeypatch):
     kopf = pytest.importorskip("kopf")
     kubernetes = pytest.importorskip("kubernetes")
-    monkeypatch.setenv("KUBECONFIG", kubelith.write_kubeconfig(tmp_path / "config"))
+    config = kubelith.write_kubeconfig(tmp_path / "config")
+    monkeypatch.setenv("KUBECONFIG", config)
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -80,7 +81,7 @@ def test_an_operator_of_kopf(kubelith, tmp_path, monkeypatch):
 
     @kopf.on.create("example.com", "v1", "widgets", registry=registry, backoff=0.05)
     def made(name, namespace, spec, **_):
-        api = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config())
+        api = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config(config))
         body = {"metadata": {"name": name}, "data": {"size": str(spec["size"])}}
         api.create_namespaced_config_map(namespace, body)
 

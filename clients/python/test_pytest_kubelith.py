@@ -71,12 +71,17 @@ def test_the_clock(kubelith):
 def test_an_operator_of_kopf(kubelith, tmp_path, monkeypatch):
     kopf = pytest.importorskip("kopf")
     kubernetes = pytest.importorskip("kubernetes")
-    monkeypatch.setenv("KUBECONFIG", kubelith.write_kubeconfig(tmp_path / "config"))
+    config = kubelith.write_kubeconfig(tmp_path / "config")
+    monkeypatch.setenv("KUBECONFIG", config)
     registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry)
+    def login(**kwargs):
+        return kopf.login_with_kubeconfig(**kwargs)
 
     @kopf.on.create("example.com", "v1", "widgets", registry=registry, backoff=0.05)
     def made(name, namespace, spec, **_):
-        api = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config())
+        api = kubernetes.client.CoreV1Api(kubernetes.config.new_client_from_config(config))
         body = {"metadata": {"name": name}, "data": {"size": str(spec["size"])}}
         api.create_namespaced_config_map(namespace, body)
 

@@ -5,7 +5,7 @@
 //! steps back as soon as `--client-ca-file` names another.
 
 use crate::failure::Failure;
-use crate::options::{Options, RequestHeaderOptions, StorageBackend};
+use crate::options::{ClockOptions, Options, RequestHeaderOptions, StorageBackend};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_server::ServerBuilder;
 use kubelith_tls::{CertKeyFiles, Part, Pki, PkiOptions, ServingNames, expiry, local_names, pair_in};
@@ -37,7 +37,12 @@ struct Admin {
 impl Certificates {
     pub fn open(options: &Options) -> Result<Certificates, Failure> {
         let (parts, names) = (parts(options), || names(options));
-        let open = || Pki::open(options.data_dir.join("pki"), PkiOptions { names: names(), parts: parts.clone() });
+        let open = || {
+            Pki::open(
+                options.data_dir.join("pki"),
+                PkiOptions { names: names(), parts: parts.clone(), present: present(options) },
+            )
+        };
         let pki = (!parts.is_empty()).then(open).transpose()?;
         let serving = match (&options.serving.certificate, &options.serving.cert_dir, &pki) {
             (Some(given), ..) => given.clone(),
@@ -163,6 +168,14 @@ fn parts(options: &Options) -> BTreeSet<Part> {
     let no_proxy = options.authentication.request_header.is_none() && options.aggregator.client_certificate.is_none();
     let parts = [(Part::Serving, serving), (Part::Admin, clients), (Part::FrontProxy, clients && no_proxy)];
     parts.into_iter().filter(|(_, wanted)| *wanted).map(|(part, _)| part).collect()
+}
+
+/// What a clock shows that does not begin with the present.
+fn present(options: &Options) -> Option<i64> {
+    match options.test_api.clock {
+        ClockOptions::Manual(from) => from.map(|from| from.unix_seconds()),
+        ClockOptions::System => None,
+    }
 }
 
 /// By which clients may know a serving certificate that is made.

@@ -5,15 +5,12 @@ use crate::companion;
 use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
-use crate::plane::build::{Parts, build};
+use crate::plane::build::{Parts, build, dialect};
 use crate::version;
 use crate::welcome::{self, Start};
-use kubelith_cel::device::Gates;
-use kubelith_cel::env::Libraries;
 use kubelith_listen::{Listener, bind};
 use kubelith_observe::logging;
 use kubelith_outbound::egress::Route;
-use kubelith_rules::expression::Dialect;
 use kubelith_server::lifecycle::termination;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -36,19 +33,6 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
     // Whatever still blocks a thread must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
-}
-
-/// What new expressions in CEL may use: what the oldest server has that this one is compatible with.
-pub fn dialect(options: &Options) -> Dialect {
-    let on = |gate: &str| options.features.enabled(gate);
-    let since = options.compatibility.min_compatibility.minor;
-    Dialect {
-        libraries: Libraries { since, authz_selectors: on("AuthorizeWithSelectors") },
-        devices: Gates {
-            consumable_capacity: on("DRAConsumableCapacity"),
-            list_attributes: on("DRAListTypeAttributes"),
-        },
-    }
 }
 
 fn warn(options: &Options, flags: &Flags) {

@@ -13,6 +13,8 @@ use crate::version;
 use crate::{audit, chain};
 use kubelith_auth::impersonation::Modes;
 use kubelith_auth::service_account::KeySet;
+use kubelith_cel::device::Gates;
+use kubelith_cel::env::Libraries;
 use kubelith_listen::HttpOptions;
 use kubelith_meta::Clock;
 use kubelith_meta::random::MadeUp;
@@ -20,6 +22,7 @@ use kubelith_meta::time::{SystemClock, TestClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_observe::spans::Tracer;
 use kubelith_openapi::Subject;
+use kubelith_rules::expression::Dialect;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::faults::Faults;
 use kubelith_server::filters::audit::Audit;
@@ -107,6 +110,19 @@ impl Parts {
 
     pub fn http(&self) -> HttpOptions {
         http(&self.options)
+    }
+}
+
+/// What new expressions in CEL may use: what the oldest server has that this one is compatible with.
+pub fn dialect(options: &Options) -> Dialect {
+    let on = |gate: &str| options.features.enabled(gate);
+    let since = options.compatibility.min_compatibility.minor;
+    Dialect {
+        libraries: Libraries { since, authz_selectors: on("AuthorizeWithSelectors") },
+        devices: Gates {
+            consumable_capacity: on("DRAConsumableCapacity"),
+            list_attributes: on("DRAListTypeAttributes"),
+        },
     }
 }
 

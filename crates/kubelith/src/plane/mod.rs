@@ -6,7 +6,8 @@ mod seed;
 
 pub use seed::{Seed, Snapshot};
 
-use crate::{flags, options::Options, run};
+use crate::flags;
+use crate::options::Options;
 use build::{Built, Parts, build};
 use kubelith_http::BoxHandler;
 use kubelith_http::connection::PeerCertificates;
@@ -74,7 +75,7 @@ impl Plane {
         let flags = flags::parse(args).map_err(|e| e.to_string())?;
         let options = Options::from_flags(&flags).map_err(|e| e.to_string())?;
         // Rules are plain functions, and have what they know of CEL's dialect in common.
-        let dialect = run::dialect(&options);
+        let dialect = build::dialect(&options);
         kubelith_rules::expression::use_dialect(dialect);
         if kubelith_rules::expression::dialect() != dialect {
             return Err("servers of one process have to be compatible with the same release of Kubernetes".to_owned());

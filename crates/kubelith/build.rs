@@ -13,6 +13,8 @@ use std::process::Command;
 const COMMIT: &str = "KUBELITH_GIT_COMMIT";
 const STATE: &str = "KUBELITH_GIT_TREE_STATE";
 const DATE: &str = "KUBELITH_BUILD_DATE";
+/// Seconds since 1970: the date, if nothing else is said.
+const SECONDS: &str = "KUBELITH_BUILD_SECONDS";
 /// As others name it: seconds since 1970 that stand for the time of a build.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
@@ -32,10 +34,11 @@ fn main() {
     let given = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let source = of_git().or_else(of_archive);
     let source = source.unwrap_or(Source { commit: "unknown".to_owned(), state: "clean", made: 0 });
-    let made = given(EPOCH).and_then(|text| text.parse().ok()).unwrap_or(source.made);
-    for (name, value) in [(COMMIT, source.commit), (STATE, source.state.to_owned()), (DATE, rfc3339(made))] {
+    let made: i64 = given(EPOCH).and_then(|text| text.parse().ok()).unwrap_or(source.made);
+    for (name, value) in [(COMMIT, source.commit), (STATE, source.state.to_owned()), (DATE, String::new())] {
         println!("cargo::rustc-env={name}={}", given(name).unwrap_or(value));
     }
+    println!("cargo::rustc-env={SECONDS}={made}");
 }
 
 /// Asks git, if this checkout is its own: a copy inside of another repository has none of that one's commits.
@@ -81,19 +84,4 @@ fn read(text: &str, state: &'static str) -> Option<Source> {
     let (commit, made) = text.split_once(' ')?;
     let is_commit = commit.len() >= 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
     Some(Source { commit: commit.to_owned(), state, made: made.parse().ok()? }).filter(|_| is_commit)
-}
-
-/// Days are counted in years that begin in March, so that leap days are last.
-fn rfc3339(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }

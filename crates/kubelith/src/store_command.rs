@@ -1,5 +1,6 @@
 //! `kubelith store …`: what an operator does with the folder of the embedded store.
 
+use crate::commands::Words;
 use crate::storage::{self, live_backup};
 use crate::{failure, progress};
 use kubelith_store::StoreError;
@@ -76,19 +77,13 @@ fn parse(words: &[String]) -> Result<(Command, PathBuf), String> {
     let mut data_dir = PathBuf::from("kubelith-data");
     let mut skip = None;
     let mut rest: Vec<&str> = Vec::new();
-    let mut words = words.iter();
+    let mut words = Words::new(words);
     while let Some(word) = words.next() {
-        let (name, given) = match word.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut value =
-            || given.clone().or_else(|| words.next().cloned()).ok_or(format!("flag needs an argument: {name}"));
-        match name {
+        match word {
             "-h" | "--help" => return Ok((Command::Help, data_dir)),
-            "--data-dir" => data_dir = value()?.into(),
+            "--data-dir" => data_dir = words.value()?.into(),
             "--skip-revisions" => {
-                let text = value()?;
+                let text = words.value()?;
                 skip = Some(text.parse().map_err(|_| format!("--skip-revisions: {text:?} is no number"))?);
             }
             flag if flag.starts_with('-') => return Err(format!("unknown flag: {flag}\n\n{HELP}")),

@@ -3,13 +3,21 @@
 use crate::options::CompatibilityOptions;
 use kubelith_features::VersionInfo;
 use kubelith_meta::text::Quoted;
+use kubelith_meta::time::Time;
 
 /// The release of this project, apart from that of the API.
 pub const KUBELITH: &str = env!("CARGO_PKG_VERSION");
 
 /// The build's facts come from its script (`build.rs`).
 pub fn info() -> VersionInfo {
-    VersionInfo::kubelith(env!("KUBELITH_GIT_COMMIT"), env!("KUBELITH_GIT_TREE_STATE"), env!("KUBELITH_BUILD_DATE"))
+    VersionInfo::kubelith(env!("KUBELITH_GIT_COMMIT"), env!("KUBELITH_GIT_TREE_STATE"), &build_date())
+}
+
+fn build_date() -> String {
+    match env!("KUBELITH_BUILD_DATE") {
+        "" => Time::from_unix(env!("KUBELITH_BUILD_SECONDS").parse().unwrap_or_default()).rfc3339(),
+        given => given.to_owned(),
+    }
 }
 
 /// As [`info`], of a server that behaves as another release.

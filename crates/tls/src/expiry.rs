@@ -1,21 +1,17 @@
 //! Certificates of others that are of no use any more. Nothing is refused for it here: whoever connects will.
 
+use kubelith_meta::time::{Clock, SystemClock, Time};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::path::Path;
-use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// When the first certificate in a file ended, if that is in the past. What cannot be read is told by whoever loads it.
 pub fn ended(path: &Path) -> Option<String> {
     let der = CertificateDer::from_pem_file(path).ok()?;
     let (_, certificate) = X509Certificate::from_der(&der).ok()?;
-    let end = certificate.validity().not_after.to_datetime();
-    (end < OffsetDateTime::now_utc()).then(|| {
-        let (date, time) = (end.date(), end.time());
-        let (month, day) = (u8::from(date.month()), date.day());
-        format!("{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", date.year(), time.hour(), time.minute(), time.second())
-    })
+    let end = Time::from_unix(certificate.validity().not_after.timestamp());
+    (end < SystemClock.now()).then(|| end.rfc3339())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod expressions;
 mod files;
 mod policies;
 
+use crate::commands::Words;
 use expressions::{Expression, expressions_of};
 use files::Document;
 use kubelith_meta::Value;
@@ -90,19 +91,13 @@ pub fn run(words: &[String]) -> ExitCode {
 fn parse(words: &[String]) -> Result<Option<Command>, String> {
     let (mut rest, mut objects, mut old, mut params): (Vec<&str>, Vec<PathBuf>, Vec<PathBuf>, Option<PathBuf>) =
         Default::default();
-    let mut words = words.iter();
+    let mut words = Words::new(words);
     while let Some(word) = words.next() {
-        let (name, given) = match word.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut value =
-            || given.clone().or_else(|| words.next().cloned()).ok_or(format!("flag needs an argument: {name}"));
-        match name {
+        match word {
             "-h" | "--help" => return Ok(None),
-            "--object" => objects.push(value()?.into()),
-            "--old-object" => old.push(value()?.into()),
-            "--params" => params = Some(value()?.into()),
+            "--object" => objects.push(words.value()?.into()),
+            "--old-object" => old.push(words.value()?.into()),
+            "--params" => params = Some(words.value()?.into()),
             "-" => rest.push(word),
             flag if flag.starts_with('-') => return Err(format!("unknown flag: {flag}\n\n{HELP}")),
             _ => rest.push(word),

@@ -1,5 +1,6 @@
 //! `kubelith health`: one question to a server on this machine. Images and scripts have no other client.
 
+use super::Words;
 use kubelith_auth::remote::{FetchRequest, HttpFetch};
 use kubelith_outbound::client::{ClientTls, Credential, HttpClient};
 use kubelith_tls::Trust;
@@ -51,23 +52,17 @@ pub fn run(words: &[String]) -> Result<String, String> {
 
 fn parse(words: &[String]) -> Result<Option<Question>, String> {
     let (mut server, mut path, mut seconds) = ("https://127.0.0.1:6443".to_owned(), "/livez".to_owned(), 5);
-    let mut words = words.iter();
+    let mut words = Words::new(words);
     while let Some(word) = words.next() {
-        let (name, given) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (word.as_str(), None),
-        };
-        if matches!(name, "-h" | "--help") {
-            return Ok(None);
-        }
-        if !matches!(name, "--server" | "--path" | "--timeout") {
-            return Err(format!("unknown flag: {name}\n\n{HELP}"));
-        }
-        let value = given.or_else(|| words.next().cloned()).ok_or(format!("flag needs an argument: {name}"))?;
-        match name {
-            "--server" => server = value,
-            "--path" => path = value,
-            _ => seconds = value.parse().map_err(|_| format!("--timeout: {value:?} is no number of seconds"))?,
+        match word {
+            "-h" | "--help" => return Ok(None),
+            "--server" => server = words.value()?,
+            "--path" => path = words.value()?,
+            "--timeout" => {
+                let value = words.value()?;
+                seconds = value.parse().map_err(|_| format!("--timeout: {value:?} is no number of seconds"))?;
+            }
+            other => return Err(format!("unknown flag: {other}\n\n{HELP}")),
         }
     }
     let url = format!("{}/{}", server.trim_end_matches('/'), path.trim_start_matches('/'));

@@ -1,6 +1,7 @@
 //! `kubelith kubeconfig`: shows the kubeconfig of a data folder, merges it into the user's own, and makes certificates for
 //! other users. No server is asked: who can read the folder is its administrator.
 
+use super::Words;
 use kubelith_codec::yaml;
 use kubelith_meta::Value;
 use kubelith_tls::files::{self, Access};
@@ -99,25 +100,19 @@ fn parse(words: &[String]) -> Result<Option<Command>, String> {
         user: None,
     };
     let (mut user, mut groups, mut days) = (None, Vec::new(), None);
-    let mut words = words.iter();
+    let mut words = Words::new(words);
     while let Some(word) = words.next() {
-        let (name, given) = match word.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut value =
-            || given.clone().or_else(|| words.next().cloned()).ok_or(format!("flag needs an argument: {name}"));
-        match name {
+        match word {
             "-h" | "--help" => return Ok(None),
             "--merge" => command.merge = true,
             "--keep-context" => command.keep_context = true,
-            "--data-dir" => command.data_dir = value()?.into(),
-            "--kubeconfig" => command.file = Some(value()?.into()),
-            "--name" => command.name = value()?,
-            "--server" => command.server = Some(value()?),
-            "--user" => user = Some(value()?),
-            "--group" => groups.push(value()?),
-            "--days" => days = Some(value()?),
+            "--data-dir" => command.data_dir = words.value()?.into(),
+            "--kubeconfig" => command.file = Some(words.value()?.into()),
+            "--name" => command.name = words.value()?,
+            "--server" => command.server = Some(words.value()?),
+            "--user" => user = Some(words.value()?),
+            "--group" => groups.push(words.value()?),
+            "--days" => days = Some(words.value()?),
             flag if flag.starts_with('-') => return Err(format!("unknown flag: {flag}\n\n{HELP}")),
             word => return Err(format!("unknown word: {word}\n\n{HELP}")),
         }

@@ -5,6 +5,9 @@ mod completion;
 mod health;
 mod kubeconfig;
 mod manual;
+mod words;
+
+pub use words::Words;
 
 use crate::{cel_command, flags, store_command, version};
 use std::process::ExitCode;

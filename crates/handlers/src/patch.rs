@@ -179,10 +179,10 @@ impl Patch<'_> {
                 return self.finish(live, taken.object, aside);
             }
         }
-        let mut reached = Reached::default();
-        let Patched { object: patched, mut strict, .. } = self.patched(live, Some(&mut reached))?;
         // Custom resources have no order of Go's.
         let schema = self.cx.endpoint.strategic.then(|| self.cx.endpoint.schema());
+        let mut reached = Reached::default();
+        let Patched { object: patched, mut strict, .. } = self.patched(live, schema.map(|_| &mut reached))?;
         let text = patched_text::write(&patched, &reached, schema);
         let decoded = self.cx.endpoint.decoder.decode_patched(&text, self.strictness());
         let shown = || String::from_utf8_lossy(&text).into_owned();

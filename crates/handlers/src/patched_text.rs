@@ -7,6 +7,9 @@ use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::{ProtoSlot, Schema, Shape, StructType, TypeTable, TypedSchema};
 use std::collections::BTreeMap;
 
+/// No object is deeper, whatever a pointer says; what is deeper here could not be dropped without a stack as deep.
+const MAX_STEPS: usize = json::MAX_DEPTH;
+
 /// What a patch reaches of an object.
 #[derive(Debug, Default)]
 pub struct Reached {
@@ -33,7 +36,7 @@ impl Reached {
         let mut root = Reached::default();
         for pointer in pointers {
             let mut at = &mut root;
-            for step in pointer.split('/').skip(1) {
+            for step in pointer.split('/').skip(1).take(MAX_STEPS) {
                 at = at.members.entry(step.replace("~1", "/").replace("~0", "~").into()).or_default();
             }
             at.is_new = true;
@@ -126,6 +129,17 @@ mod tests {
 
     fn parse(text: &str) -> Value {
         json::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn pointers_are_followed_as_deep_as_objects_go() {
+        let long = "/a".repeat(2_000_000);
+        std::thread::Builder::new()
+            .stack_size(64 << 20)
+            .spawn(move || drop(Reached::by_pointers([long.as_str()])))
+            .unwrap()
+            .join()
+            .unwrap();
     }
 
     #[test]

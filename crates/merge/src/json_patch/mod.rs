@@ -63,7 +63,11 @@ impl JsonPatch {
 
     /// Where operations change something, and from where they take it.
     pub fn pointers(&self) -> impl Iterator<Item = &str> {
-        self.operations.iter().flat_map(|o| [&o.path, &o.from]).filter_map(|member| match member {
+        let members = self.operations.iter().flat_map(|o| {
+            let from = matches!(o.op.as_deref(), Some("move" | "copy")).then_some(&o.from);
+            std::iter::once(&o.path).chain(from)
+        });
+        members.filter_map(|member| match member {
             Member::Text(pointer) => Some(pointer.as_str()),
             _ => None,
         })

@@ -13,19 +13,23 @@ mod text;
 mod wire;
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, process};
+use std::process::ExitCode;
+use std::{env, fs};
 
-fn main() {
+fn main() -> ExitCode {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     for input in ["api", "build", "src/api.rs", "src/encode.rs", "src/model.rs", "src/text", "src/wire.rs"] {
         println!("cargo::rerun-if-changed={input}");
     }
     match compile(&root.join("api")) {
-        Ok(bytes) => fs::write(out.join("catalog.bin"), bytes).expect("OUT_DIR can be written"),
+        Ok(bytes) => {
+            fs::write(out.join("catalog.bin"), bytes).expect("OUT_DIR can be written");
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             println!("cargo::error={error}");
-            process::exit(1);
+            ExitCode::FAILURE
         }
     }
 }

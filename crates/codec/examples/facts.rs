@@ -8,8 +8,9 @@ use kubelith_codec::{proto, typed};
 use kubelith_meta::GroupVersionKind;
 use kubelith_schema::{Empties, canonicalize};
 use std::path::Path;
+use std::process::ExitCode;
 
-fn main() {
+fn main() -> ExitCode {
     let folder = std::env::args().nth(1).expect("usage: facts <folder>");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .expect("the folder can be read")
@@ -31,7 +32,7 @@ fn main() {
         }
     }
     println!("{good} good, {bad} bad, {unknown} not in the catalogue");
-    std::process::exit(i32::from(bad > 0));
+    if bad > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn check(folder: &Path, name: &str) -> Option<Result<(), String>> {

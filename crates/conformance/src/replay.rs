@@ -8,7 +8,7 @@ use crate::transcript::{Identity, Step, Transcript, one_line};
 use crate::variables::Variables;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Bearer tokens that the server under test must know: a member of system:masters, and a user without rights.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ pub fn replay(
 /// Unique among the runs against one server, short enough for a label.
 fn namespace_for(stem: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u32);
+    let millis = std::time::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis() as u32);
     let unique = millis.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) & 0xff_ffff;
     let safe = stem
         .chars()

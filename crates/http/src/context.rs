@@ -9,6 +9,7 @@ use crate::request_info::RequestInfo;
 use crate::warnings::Warnings;
 use kubelith_auth::{Authorizer, User};
 use kubelith_meta::Str;
+use kubelith_meta::time::wall_time;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ pub struct Received {
 
 impl Received {
     pub fn now() -> Received {
-        Received { at: SystemTime::now(), instant: Instant::now() }
+        Received { at: wall_time(), instant: Instant::now() }
     }
 }
 

@@ -4,6 +4,7 @@ use kubelith_admission::{
     CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
     SecurityMode, Severity, Timer,
 };
+use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use kubelith_observe::metrics::prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Opts, Registry};
@@ -11,7 +12,7 @@ use kubelith_observe::metrics::{counters, histograms, register};
 use kubelith_registry::admission::Operation;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const STEP: &str = "apiserver_admission_step_admission_duration_seconds";
 const CONTROLLER: &str = "apiserver_admission_controller_admission_duration_seconds";
@@ -114,7 +115,7 @@ impl ManifestMetrics {
     fn read(&self, plugin: &'static str, hash: Option<&str>) {
         let labels = [if hash.is_some() { "success" } else { "failure" }, plugin, &self.server];
         self.reloads.with_label_values(&labels).inc();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = unix_time();
         self.last.with_label_values(&labels).set(now.as_secs_f64());
         let Some(hash) = hash else { return };
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);

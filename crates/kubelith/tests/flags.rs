@@ -2,6 +2,7 @@
 
 mod support;
 
+use kubelith_meta::time::wall_time;
 use serde_json::{Value, json};
 use support::Server;
 
@@ -88,7 +89,7 @@ fn leaders_are_elected_and_storage_versions_kept_with_their_gates() {
     ]);
     let (code, version) = get(&server, "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions/apps.deployments");
     assert_eq!((code, version["status"]["commonEncodingVersion"].as_str()), (200, Some("apps/v1")), "{version}");
-    let now = kubelith_meta::time::Time::from(std::time::SystemTime::now()).rfc3339_micro();
+    let now = kubelith_meta::time::Time::from(wall_time()).rfc3339_micro();
     for (name, emulated) in [("newer", "1.36.0"), ("older", "1.35.0")] {
         let candidate = json!({
             "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate", "metadata": {"name": name},

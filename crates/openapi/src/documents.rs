@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use kubelith_codec::json;
 use kubelith_meta::Value;
+use kubelith_meta::time::wall_time;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -239,7 +240,7 @@ impl<W: Write> Digest<W> {
         for byte in self.context.finish().as_ref() {
             write!(hash, "{byte:02X}").expect("a string takes all");
         }
-        (self.inner, Stamp { hash, modified: SystemTime::now() })
+        (self.inner, Stamp { hash, modified: wall_time() })
     }
 }
 

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::{gzip, json, negotiate};
 use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response, query, respond};
 use kubelith_meta::Value;
+use kubelith_meta::time::wall_time;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -213,7 +214,7 @@ async fn index(shelf: Arc<Shelf>, library: Library) -> Response {
         body
     });
     let mut response = respond::text(StatusCode::OK, body.await);
-    put_time(response.headers_mut(), LAST_MODIFIED, SystemTime::now(), "GMT");
+    put_time(response.headers_mut(), LAST_MODIFIED, wall_time(), "GMT");
     response
 }
 
@@ -293,7 +294,7 @@ async fn document(request: &Request, kept: Arc<Kept>, library: Library, version:
             Some(hash) if hash != stamp.hash => return moved(request.uri().path(), headers, &stamp),
             Some(_) => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-                put_time(&mut headers, EXPIRES, SystemTime::now() + FOREVER, "UTC");
+                put_time(&mut headers, EXPIRES, wall_time() + FOREVER, "UTC");
             }
             None => {}
         }

@@ -4,6 +4,7 @@
 //! write once the store has acknowledged it; the parent kills it (SIGKILL), opens the folder and compares.
 //! Ten rounds by default; `KUBELITH_CRASH_ROUNDS=200` for the long run.
 
+use kubelith_meta::time::unix_time;
 use kubelith_store::{
     EmbeddedOptions, EmbeddedStore, Expect, HistoryLimits, KeyRange, RangeRequest, Revision, Store, WatchRequest,
 };
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const FOLDER: &str = "KUBELITH_CRASH_FOLDER";
 const ROUNDS: &str = "KUBELITH_CRASH_ROUNDS";
@@ -156,7 +157,7 @@ async fn check_history(store: &EmbeddedStore) {
 #[test]
 fn killed_writers_lose_nothing() {
     let rounds: u32 = std::env::var(ROUNDS).ok().and_then(|n| n.parse().ok()).unwrap_or(10);
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let seed = unix_time().subsec_nanos();
     println!("seed {seed}");
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

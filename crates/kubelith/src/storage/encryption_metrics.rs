@@ -1,11 +1,12 @@
 //! Metrics of encryption at rest with KMS plugins.
 
+use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry, exponential_buckets,
 };
 use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Which server it is; told by the scraper, so nothing here.
 const SERVER: &str = "";
@@ -82,7 +83,7 @@ impl EncryptionMetrics {
 }
 
 fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = unix_time();
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 

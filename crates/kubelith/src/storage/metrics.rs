@@ -2,6 +2,7 @@
 //! it is asked for.
 
 use kubelith_meta::GroupResource;
+use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
 use kubelith_observe::metrics::prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
@@ -10,7 +11,7 @@ use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
 use kubelith_store::encryption::Reloaded;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const REQUEST_SECONDS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
@@ -96,7 +97,7 @@ impl StorageMetrics {
     pub fn encryption_reloaded(&self, outcome: &Result<Reloaded, String>, hash: &str) {
         let status = if outcome.is_ok() { "success" } else { "failure" };
         self.reloads.with_label_values(&[status, ""]).inc();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = unix_time();
         self.reloaded_at.with_label_values(&[status, ""]).set(now.as_secs() as i64);
         if outcome.is_ok() {
             self.encryption_loaded(hash);

@@ -5,9 +5,10 @@ use crate::support::{LIMIT, Server};
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::service_account::KeySet;
 use kubelith_meta::Value;
+use kubelith_meta::time::unix_time;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 struct Issuer {
     stub: Stub,
@@ -68,7 +69,7 @@ fn json(text: &str) -> Value {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+    unix_time().as_secs()
 }
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -227,5 +228,5 @@ fn expressions_make_users_of_claims() {
 
 /// Makes a token that no cache has seen.
 fn rand() -> u128 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() % 1_000_000_000
+    unix_time().as_nanos() % 1_000_000_000
 }

@@ -4,7 +4,7 @@ use crate::issuer::{forged, unsigned};
 use crate::support::Server;
 use crate::{bearer, header, raw};
 use kubelith_auth::jwt::signer::Signer;
-use std::time::SystemTime;
+use kubelith_meta::time::unix_time;
 
 const ISSUER: &str = "https://kubernetes.default.svc";
 
@@ -95,7 +95,7 @@ fn given_out_and_bound(server: &Server) {
 
 fn signed_by_our_key_is_not_enough(server: &Server, signer: &Signer) {
     let uid = account(server, "robot");
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let now = unix_time().as_secs() as i64;
     let make = |issuer: &str, audience: &str, (from, until): (i64, i64), account: &str, uid: &str| {
         let text = format!(
             r#"{{"iss":"{issuer}","aud":["{audience}"],"iat":{from},"nbf":{from},"exp":{until},"jti":"x","sub":"system:serviceaccount:default:{account}",

@@ -2,11 +2,12 @@
 //! watch that goes on from where it was cut sees every change once.
 
 use crate::support::{Api, Server, Site, config_map, revision};
+use kubelith_meta::time::unix_time;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WRITERS: usize = 4;
@@ -95,7 +96,7 @@ fn live(
 }
 
 fn rounds(rounds: u32) {
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let seed = unix_time().subsec_nanos();
     println!("seed {seed}");
     let mut random = seed | 1;
     let site = Site::new(&[]);

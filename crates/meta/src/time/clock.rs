@@ -15,13 +15,25 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// The time of the machine: for logs, metrics, traces and HTTP dates, which tell when something really happened. What is written into objects, and what
+/// expires by them, takes its time from a [`Clock`].
+#[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+pub fn wall_time() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Seconds since 1970, by [`wall_time`].
+pub fn unix_time() -> std::time::Duration {
+    wall_time().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Time {
-        SystemTime::now().into()
+        wall_time().into()
     }
 }
 

@@ -5,7 +5,7 @@ mod duration;
 mod human;
 mod parse;
 
-pub use clock::{Clock, SystemClock, TestClock, Turns, turned};
+pub use clock::{Clock, SystemClock, TestClock, Turns, turned, unix_time, wall_time};
 pub use duration::{Duration, DurationError};
 pub use human::{human_duration, short_human_duration};
 pub use parse::TimeError;

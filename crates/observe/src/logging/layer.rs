@@ -3,8 +3,8 @@
 use super::format::{Fields, Format, Origin};
 use super::modules::Modules;
 use super::verbosity;
+use kubelith_meta::time::wall_time;
 use std::io::Write;
-use std::time::SystemTime;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
@@ -74,7 +74,7 @@ impl Subscriber for Log {
             level: *metadata.level(),
             file: metadata.file().unwrap_or(""),
             line: metadata.line().unwrap_or(0),
-            at: SystemTime::now(),
+            at: wall_time(),
         };
         let line = self.format.line(&origin, &fields);
         // A closed standard error must not end the server.

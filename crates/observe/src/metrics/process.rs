@@ -1,9 +1,9 @@
 //! What the kernel says of this process, read when it is asked for.
 
+use kubelith_meta::time::unix_time;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, IntGauge};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Kernel ticks per second, fixed by the kernel's interface to programs.
 const TICKS: f64 = 100.0;
@@ -27,7 +27,7 @@ impl ProcessMetrics {
         let counter = |name, help| Counter::new(name, help).expect("a well-formed name");
         let start = Gauge::new("process_start_time_seconds", "Start of the process, in seconds since 1970.");
         let start = start.expect("a well-formed name");
-        start.set(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+        start.set(unix_time().as_secs_f64());
         ProcessMetrics {
             cpu: counter("process_cpu_seconds_total", "Processor time used, in seconds."),
             virtual_memory_max: Gauge::new("process_virtual_memory_max_bytes", "Limit of virtual memory, in bytes.")

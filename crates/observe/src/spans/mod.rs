@@ -12,6 +12,7 @@ pub mod otlp;
 pub use config::{TracingConfig, TracingEndpoint};
 pub use context::{SpanId, TraceContext, TraceId};
 
+use kubelith_meta::time::wall_time;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
@@ -93,7 +94,7 @@ impl Tracer {
     }
 
     pub fn finish(&self, begun: Begun, span: impl FnOnce(Span) -> Span) {
-        let now = SystemTime::now();
+        let now = wall_time();
         let Begun { context, parent, link } = begun;
         let blank = Span {
             context,

@@ -11,6 +11,7 @@ use kubelith_fairness::work::Work;
 use kubelith_fairness::{Admission, Nanos, QueueSet, SECOND, Ticket};
 use kubelith_http::RequestInfo;
 use kubelith_meta::Str;
+use kubelith_meta::time::wall_time;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
@@ -26,7 +27,7 @@ pub struct Clock {
 
 impl Clock {
     pub fn start() -> Clock {
-        Clock { started: Instant::now(), started_at: SystemTime::now() }
+        Clock { started: Instant::now(), started_at: wall_time() }
     }
 
     pub fn now(&self) -> Nanos {

@@ -16,11 +16,16 @@ pub fn on_signal(stop: CancellationToken) -> std::io::Result<()> {
             if first {
                 stop.cancel();
             } else {
-                std::process::exit(1);
+                exit_at_once();
             }
         }
     });
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever asks twice does not want to wait for an orderly end")]
+fn exit_at_once() {
+    std::process::exit(1);
 }
 
 /// Tells systemd, if it started us and wants to know.

@@ -8,11 +8,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderValue, StatusCode};
 use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
+use kubelith_meta::time::unix_time;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const INDEX: &str = "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<table>\n\
     <tr><td><a href=\"profile\">profile</a></td><td>Processor time by thread, over ?seconds=30.</td></tr>\n\
@@ -168,7 +169,7 @@ impl Profile {
         for text in strings {
             bytes_field(&mut out, 6, text.as_bytes());
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = unix_time();
         out.extend(message(&[(9, now.as_nanos() as u64), (10, self.duration.as_nanos() as u64)]));
         bytes_field(&mut out, 11, &value_type);
         out.extend(message(&[(12, 1)]));

@@ -9,11 +9,11 @@ use kubelith_codec::{json, yaml};
 use kubelith_features::VersionInfo;
 use kubelith_http::{BoxHandler, Reply, Request, Response, query, respond};
 use kubelith_meta::time::Time;
+use kubelith_meta::time::wall_time;
 use kubelith_meta::{GroupVersionKind, Map, Status, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 const COMPONENT: &str = "apiserver";
 const GROUP: &str = "config.k8s.io";
@@ -51,7 +51,7 @@ pub fn install_flagz(routes: &mut Routes, flags: Vec<(String, String)>) {
 
 /// Adds `/statusz`. Comes last, since it lists the paths that are there by then.
 pub fn install_statusz(routes: &mut Routes, version: &VersionInfo) {
-    let started = SystemTime::now();
+    let started = wall_time();
     let binary = version.binary_version();
     let emulation = format!("{}.{}", version.emulation_major, version.emulation_minor);
     let mut paths = first_segments(routes.listed());

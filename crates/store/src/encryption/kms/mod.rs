@@ -15,6 +15,7 @@ use super::transformer::Opened;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use envelope::{EncryptedObject, SourceType, hash_if_not_empty, validate_key_id};
+use kubelith_meta::time::wall_time;
 use kubelith_meta::{Time, random as names, text};
 use prost::Message;
 use service::{DecryptRequest, KmsService, StatusResponse};
@@ -157,7 +158,7 @@ impl Kms {
     /// seed in use until it expires.
     async fn rotate_if_changed(&self, status_key_id: &str) -> Result<(), String> {
         // Counted from before the call: the time is an upper bound.
-        let expires = SystemTime::now() + WRITE_TTL;
+        let expires = wall_time() + WRITE_TTL;
         let before = self.current.load_full();
         if let Some(current) = &before
             && current.object.key_id == status_key_id
@@ -219,7 +220,7 @@ impl Kms {
         let Some(current) = self.current.load_full() else {
             return Err("got unexpected nil transformer".into());
         };
-        let now = SystemTime::now();
+        let now = wall_time();
         if now > current.expires {
             let (hash, at) = (hash_if_not_empty(&current.object.key_id), rfc3339(current.expires));
             let now = rfc3339(now);

@@ -5,6 +5,7 @@ use super::*;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use kubelith_meta::time::wall_time;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -179,7 +180,7 @@ async fn a_sick_plugin_is_told_and_old_seeds_still_open() {
 
     // Long after the last good status, values can be read but not written.
     let current = kms.current.load_full().unwrap();
-    let expires = SystemTime::now() - Duration::from_secs(1);
+    let expires = wall_time() - Duration::from_secs(1);
     kms.current.store(Some(Arc::new(Current { expires, ..Current::clone(&current) })));
     let refused = kms.seal(b"value", b"k", &mut Vec::new()).unwrap_err();
     assert!(refused.starts_with("encryptedDEKSource with keyID hash \"sha256:"), "{refused}");

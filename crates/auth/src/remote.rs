@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::{Status, Value};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Sends requests. It knows certificates, proxies, credentials and timeouts; callers know none of them. It must
 /// limit the size of answers.
@@ -93,13 +93,16 @@ impl ReviewClient {
         ReviewClient { client, url: url.into(), backoff }
     }
 
-    /// Sends a review and returns its `status`, trying again where that may help.
-    pub async fn review(&self, review: &Value) -> Result<Value, AuthError> {
+    /// Sends a review and returns its `status`, trying again where that may help. Each try is told with its time.
+    pub async fn review(&self, review: &Value, mut tell: impl FnMut(TryOutcome, Duration)) -> Result<Value, AuthError> {
         let body = json::write(review);
         let mut tries = 0;
         loop {
             tries += 1;
-            let failure = match self.post(&body, review).await {
+            let began = Instant::now();
+            let answer = self.post(&body, review).await;
+            tell(answer.as_ref().map_or_else(Failure::outcome, |_| TryOutcome::Success), began.elapsed());
+            let failure = match answer {
                 Ok(status) => return Ok(status),
                 Err(failure) => failure,
             };
@@ -130,6 +133,25 @@ impl ReviewClient {
     }
 }
 
+/// What came of sending a review once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryOutcome {
+    Success,
+    Timeout,
+    Error,
+}
+
+impl TryOutcome {
+    /// As metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TryOutcome::Success => "success",
+            TryOutcome::Timeout => "timeout",
+            TryOutcome::Error => "error",
+        }
+    }
+}
+
 enum Failure {
     Connection(FetchError),
     Refused(Box<Status>),
@@ -137,6 +159,14 @@ enum Failure {
 }
 
 impl Failure {
+    fn outcome(&self) -> TryOutcome {
+        match self {
+            Failure::Connection(FetchError::Timeout(_)) => TryOutcome::Timeout,
+            Failure::Refused(status) if status.is_timeout() || status.code == 504 => TryOutcome::Timeout,
+            _ => TryOutcome::Error,
+        }
+    }
+
     fn is_worth_retrying(&self) -> bool {
         match self {
             Failure::Connection(e) => matches!(e, FetchError::ConnectionLost(_)),
@@ -250,9 +280,13 @@ mod tests {
             let server = Scripted::new(answers);
             let client = ReviewClient::new(server.clone(), "https://hook", NO_PAUSE);
             let review = Value::from([("apiVersion", "v"), ("kind", "K")]);
-            let got = block_on(client.review(&review)).map(|s| s.get("a").unwrap().as_i64().unwrap());
+            let mut outcomes = Vec::new();
+            let got = block_on(client.review(&review, |outcome, _| outcomes.push(outcome)))
+                .map(|s| s.get("a").unwrap().as_i64().unwrap());
             assert_eq!(got.map_err(|e| e.to_string()), want.map_err(str::to_string));
-            assert_eq!(server.sent(), tries);
+            assert_eq!((server.sent(), outcomes.len()), (tries, tries));
+            assert_eq!(outcomes.last() == Some(&TryOutcome::Success), want.is_ok());
+            assert_eq!(outcomes.contains(&TryOutcome::Timeout), want == Err("timed out") || tries == 5 && want.is_ok());
         }
     }
 }

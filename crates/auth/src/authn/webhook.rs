@@ -42,7 +42,7 @@ impl WebhookTokens {
     }
 
     async fn ask(&self, token: &str, audiences: &[Str]) -> Authentication {
-        let status = self.client.review(&self.review(token, audiences)).await?;
+        let status = self.client.review(&self.review(token, audiences), |_, _| {}).await?;
         let mut granted = Vec::new();
         if !audiences.is_empty() {
             let named = crate::reviews::strings(status.get("audiences"));

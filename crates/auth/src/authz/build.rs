@@ -2,10 +2,11 @@
 
 use super::abac::AbacPolicies;
 use super::builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroup};
+use super::metrics::{AuthorizerMetrics, Counted, Observer};
 use super::node::NodeAuthorizer;
 use super::rbac::RbacAuthorizer;
 use super::union::AuthorizerUnion;
-use super::webhook::{AccessReviewVersion, ConditionMetrics, Observer, WebhookAuthorizer, WebhookPolicy};
+use super::webhook::{AccessReviewVersion, WebhookAuthorizer, WebhookPolicy};
 use crate::config::{AuthorizationConfig, AuthorizerMode, WebhookConfig};
 use crate::expression::ExpressionCompiler;
 use crate::remote::{Backoff, HttpFetch, ReviewClient};
@@ -25,7 +26,7 @@ pub struct AuthorizerFactory {
     pub webhooks: Arc<dyn ConnectWebhook>,
     pub backoff: Backoff,
     pub compiler: Arc<dyn ExpressionCompiler>,
-    pub condition_metrics: Option<Arc<dyn ConditionMetrics>>,
+    pub metrics: Option<Arc<dyn AuthorizerMetrics>>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -43,7 +44,7 @@ impl AuthorizerFactory {
             let kind = &authorizer.kind;
             let absent =
                 || format!("authorizer type {kind} is not allowed if it was not enabled at initial server startup");
-            members.push(match AuthorizerMode::named(kind) {
+            let member: Arc<dyn Authorizer> = match AuthorizerMode::named(kind) {
                 Some(AuthorizerMode::Node) => self.node.clone().ok_or_else(absent)?,
                 Some(AuthorizerMode::Rbac) => self.rbac.clone().ok_or_else(absent)?,
                 Some(AuthorizerMode::Abac) => self.abac.clone().ok_or_else(absent)?,
@@ -51,6 +52,10 @@ impl AuthorizerFactory {
                 Some(AuthorizerMode::AlwaysDeny) => Arc::new(AlwaysDeny),
                 Some(AuthorizerMode::Webhook) => Arc::new(self.webhook(&authorizer.name, authorizer.webhook.as_ref())?),
                 None => return Err(format!("unknown authorization mode {kind} specified")),
+            };
+            members.push(match &self.metrics {
+                Some(metrics) => Arc::new(Counted { inner: member, counts: metrics.decisions(kind, &authorizer.name) }),
+                None => member,
             });
         }
         match members.len() {
@@ -74,7 +79,7 @@ impl AuthorizerFactory {
             unauthorized_ttl: ttl(config.cache_unauthorized, config.unauthorized_ttl),
             on_error: config.on_error(),
             conditions,
-            observer: self.condition_metrics.clone().map(|metrics| Observer { authorizer: name.clone(), metrics }),
+            observer: self.metrics.clone().map(|metrics| Observer { authorizer: name.clone(), metrics }),
         };
         Ok(WebhookAuthorizer::new(ReviewClient::new(client, url, self.backoff), policy, self.clock.clone()))
     }
@@ -134,7 +139,7 @@ mod tests {
             webhooks: Arc::new(Hook),
             backoff: NO_PAUSE,
             compiler: Arc::new(Cel::default()),
-            condition_metrics: None,
+            metrics: None,
             clock: clock_at(0),
         };
         let text = format!(

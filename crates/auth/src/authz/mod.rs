@@ -3,6 +3,7 @@
 pub mod abac;
 pub mod build;
 pub mod builtin;
+pub mod metrics;
 pub mod node;
 pub mod rbac;
 pub mod union;

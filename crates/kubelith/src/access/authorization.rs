@@ -163,7 +163,7 @@ fn factory(
         webhooks: Arc::new(Connect { route: knowledge.route }),
         backoff: Backoff::default(),
         compiler: Arc::new(knowledge.cel),
-        condition_metrics: Some(knowledge.metrics.conditions),
+        metrics: Some(knowledge.metrics.authorizers),
         clock: knowledge.clock,
     })
 }

@@ -1,13 +1,20 @@
-//! What is counted of configuration files that are followed, and of the match conditions of webhooks.
+//! What is counted of configuration files that are followed, and of authorizers.
 
-use kubelith_auth::authz::webhook::{ConditionMetrics, Outcome};
-use kubelith_observe::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
+use kubelith_auth::authz::metrics::{AuthorizerMetrics, DecisionCounts};
+use kubelith_auth::authz::webhook::Outcome;
+use kubelith_auth::remote::TryOutcome;
+use kubelith_meta::time::unix_time;
+use kubelith_observe::metrics::prometheus::proto::MetricFamily;
+use kubelith_observe::metrics::prometheus::{self, GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
+use kubelith_observe::metrics::pulled::{PulledFamilies, counter_family};
 use kubelith_observe::metrics::{counters, histograms, register};
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Seconds.
 const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+const DECISIONS: &str = "apiserver_authorization_decisions_total";
 /// The only authorizers that have conditions.
 const WEBHOOK: &str = "Webhook";
 
@@ -67,7 +74,7 @@ impl ReloadMetrics {
     fn count(&self, status: &str) {
         let labels = [status, &*self.server];
         self.reloads.with_label_values(&labels).inc();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = unix_time();
         self.last.with_label_values(&labels).set(now.as_secs_f64());
     }
 }
@@ -85,48 +92,123 @@ pub fn hash(content: &[u8]) -> String {
 pub struct AccessMetrics {
     pub authentication: ReloadMetrics,
     pub authorization: ReloadMetrics,
-    pub conditions: Arc<dyn ConditionMetrics>,
+    pub authorizers: Arc<dyn AuthorizerMetrics>,
 }
 
 impl AccessMetrics {
     pub fn new(registry: &Registry, server_id: &str) -> AccessMetrics {
-        let name = |what: &str| format!("apiserver_authorization_match_condition_{what}");
-        let labels = ["type", "name"];
-        let count = |what: &str, help: &str| counters(registry, &name(what), help, &labels);
-        let conditions = Conditions {
-            errors: count("evaluation_errors_total", "Match conditions of webhooks that could not be evaluated."),
-            exclusions: count("exclusions_total", "Requests that match conditions kept from a webhook."),
-            seconds: histograms(
-                registry,
-                &name("evaluation_seconds"),
-                "Time of evaluating the match conditions of a webhook.",
-                &CONDITIONS,
-                &labels,
-            ),
-        };
         AccessMetrics {
             authentication: ReloadMetrics::new(registry, "authentication", server_id),
             authorization: ReloadMetrics::new(registry, "authorization", server_id),
-            conditions: Arc::new(conditions),
+            authorizers: Arc::new(Authorizers::new(registry)),
         }
     }
 }
 
-struct Conditions {
-    errors: IntCounterVec,
+/// An authorizer's type and name.
+type Name = (String, String);
+
+struct Authorizers {
+    condition_errors: IntCounterVec,
     exclusions: IntCounterVec,
-    seconds: HistogramVec,
+    condition_seconds: HistogramVec,
+    asked: IntCounterVec,
+    asked_seconds: HistogramVec,
+    failed_open: IntCounterVec,
+    /// Of every authorizer there was, read when metrics are.
+    decisions: Arc<Mutex<BTreeMap<Name, Arc<DecisionCounts>>>>,
 }
 
-impl ConditionMetrics for Conditions {
-    fn evaluated(&self, authorizer: &str, outcome: Outcome) {
+impl Authorizers {
+    fn new(registry: &Registry) -> Authorizers {
+        let name = |what: &str| format!("apiserver_authorization_{what}");
+        let count = |what: &str, help: &str, labels: [&str; 2]| counters(registry, &name(what), help, &labels);
+        let spread = |what: &str, help: &str, bounds: &[f64], labels: [&str; 2]| {
+            histograms(registry, &name(what), help, bounds, &labels)
+        };
+        let (member, ended) = (["type", "name"], ["name", "result"]);
+        let decisions = Arc::<Mutex<BTreeMap<Name, Arc<DecisionCounts>>>>::default();
+        let shown = decisions.clone();
+        let family = (DECISIONS, "Decisions of authorizers that ended the search for one.");
+        register(
+            registry,
+            PulledFamilies::new(&[family], move || decision_family(family, &shown).into_iter().collect()),
+        );
+        Authorizers {
+            condition_errors: count(
+                "match_condition_evaluation_errors_total",
+                "Match conditions of webhooks that could not be evaluated.",
+                member,
+            ),
+            exclusions: count(
+                "match_condition_exclusions_total",
+                "Requests that match conditions kept from a webhook.",
+                member,
+            ),
+            condition_seconds: spread(
+                "match_condition_evaluation_seconds",
+                "Time of evaluating the match conditions of a webhook.",
+                &CONDITIONS,
+                member,
+            ),
+            asked: count("webhook_evaluations_total", "Reviews sent to authorization webhooks.", ended),
+            asked_seconds: spread(
+                "webhook_duration_seconds",
+                "Time until authorization webhooks answered.",
+                prometheus::DEFAULT_BUCKETS,
+                ended,
+            ),
+            failed_open: count(
+                "webhook_evaluations_fail_open_total",
+                "Authorization webhooks that were passed over because they could not be asked.",
+                ended,
+            ),
+            decisions,
+        }
+    }
+}
+
+/// What has been decided; nothing if nothing was.
+fn decision_family(
+    family: (&str, &str),
+    decisions: &Mutex<BTreeMap<Name, Arc<DecisionCounts>>>,
+) -> Option<MetricFamily> {
+    let decisions = decisions.lock().unwrap_or_else(PoisonError::into_inner);
+    let series = decisions.iter().flat_map(|((kind, name), counts)| {
+        let counts = [("allowed", counts.allowed.get()), ("denied", counts.denied.get())];
+        let made = counts.into_iter().filter(|(_, count)| *count > 0);
+        made.map(move |(decision, count)| {
+            (vec![("decision", decision), ("name", name.as_str()), ("type", kind.as_str())], count)
+        })
+    });
+    let series: Vec<_> = series.collect();
+    (!series.is_empty()).then(|| counter_family(family, &series))
+}
+
+impl AuthorizerMetrics for Authorizers {
+    fn conditions_evaluated(&self, authorizer: &str, outcome: Outcome) {
         let labels = [WEBHOOK, authorizer];
-        self.seconds.with_label_values(&labels).observe(outcome.took.as_secs_f64());
+        self.condition_seconds.with_label_values(&labels).observe(outcome.took.as_secs_f64());
         if outcome.failed {
-            self.errors.with_label_values(&labels).inc();
+            self.condition_errors.with_label_values(&labels).inc();
         }
         if outcome.excluded {
             self.exclusions.with_label_values(&labels).inc();
         }
+    }
+
+    fn asked(&self, authorizer: &str, outcome: TryOutcome, took: Duration) {
+        let labels = [authorizer, outcome.name()];
+        self.asked.with_label_values(&labels).inc();
+        self.asked_seconds.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    fn failed_open(&self, authorizer: &str, outcome: TryOutcome) {
+        self.failed_open.with_label_values(&[authorizer, outcome.name()]).inc();
+    }
+
+    fn decisions(&self, kind: &str, name: &str) -> Arc<DecisionCounts> {
+        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        decisions.entry((kind.to_owned(), name.to_owned())).or_default().clone()
     }
 }

@@ -105,6 +105,13 @@ fn match_conditions_keep_requests_from_a_webhook() {
     let name = "apiserver_authorization_match_condition_exclusions_total{name=\"hook\",type=\"Webhook\"}";
     assert!(metrics.lines().any(|line| line.starts_with(name)), "{metrics}");
     assert!(metrics.contains("apiserver_authorization_match_condition_evaluation_seconds_count"), "{metrics}");
+    for line in [
+        "apiserver_authorization_decisions_total{decision=\"allowed\",name=\"hook\",type=\"Webhook\"} 1",
+        "apiserver_authorization_webhook_evaluations_total{name=\"hook\",result=\"success\"} 1",
+        "apiserver_authorization_webhook_duration_seconds_count{name=\"hook\",result=\"success\"} 1",
+    ] {
+        assert!(metrics.lines().any(|shown| shown == line), "{line} is missing in {metrics}");
+    }
 }
 
 #[test]

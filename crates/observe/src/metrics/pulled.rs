@@ -1,7 +1,7 @@
 //! A counter that lives elsewhere and is read when it is asked for: counting costs its owner nothing more.
 
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::{Bucket, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{IntCounter, Opts};
 use std::collections::HashMap;
 
@@ -85,15 +85,27 @@ pub fn gauge_family((name, help): (&str, &str), series: &[(Option<(&str, &str)>,
     family((name, help), MetricType::GAUGE, series.iter().map(metric).collect())
 }
 
-fn labelled(label: Option<(&str, &str)>) -> Metric {
+/// A family of counters, one for each set of labels; labels in the order of their names.
+pub fn counter_family((name, help): (&str, &str), series: &[(Vec<Label<'_>>, u64)]) -> MetricFamily {
+    let metric = |(labels, value): &(Vec<Label<'_>>, u64)| {
+        let mut counter = Counter::default();
+        counter.set_value(*value as f64);
+        let mut metric = labelled(labels.iter().copied());
+        metric.set_counter(counter);
+        metric
+    };
+    family((name, help), MetricType::COUNTER, series.iter().map(metric).collect())
+}
+
+fn labelled<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Metric {
     let mut metric = Metric::default();
-    let pairs = label.map(|(name, value)| {
+    let pairs = labels.into_iter().map(|(name, value)| {
         let mut pair = LabelPair::default();
         pair.set_name(name.to_owned());
         pair.set_value(value.to_owned());
         pair
     });
-    metric.set_label(pairs.into_iter().collect());
+    metric.set_label(pairs.collect());
     metric
 }
 

@@ -1,6 +1,7 @@
 //! Conditions that choose the requests a webhook is asked about.
 
 use super::spec::requirement;
+use crate::authz::metrics::Observer;
 use crate::error::AuthError;
 use crate::expression::Expression;
 use crate::traits::Attributes;
@@ -23,7 +24,7 @@ impl Conditions {
         let holds = self.none_is_false(attributes, &mut errors);
         if let Some(observer) = observer {
             let outcome = Outcome { took: began.elapsed(), failed: !errors.is_empty(), excluded: !holds };
-            observer.metrics.evaluated(&observer.authorizer, outcome);
+            observer.metrics.conditions_evaluated(&observer.authorizer, outcome);
         }
         if !holds {
             return Ok(false);
@@ -46,13 +47,6 @@ impl Conditions {
     }
 }
 
-/// Who hears of the conditions of an authorizer.
-#[derive(Clone)]
-pub struct Observer {
-    pub authorizer: Str,
-    pub metrics: Arc<dyn ConditionMetrics>,
-}
-
 /// What came of the conditions for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
@@ -61,10 +55,6 @@ pub struct Outcome {
     pub failed: bool,
     /// One of them is false: the webhook is not asked.
     pub excluded: bool,
-}
-
-pub trait ConditionMetrics: Send + Sync {
-    fn evaluated(&self, authorizer: &str, outcome: Outcome);
 }
 
 /// The review's spec as expressions see it: what is empty is there all the same.

@@ -4,9 +4,10 @@ mod conditions;
 mod key;
 mod spec;
 
-pub use conditions::{ConditionMetrics, Conditions, Observer, Outcome};
+pub use conditions::{Conditions, Outcome};
 pub use spec::review_spec;
 
+use crate::authz::metrics::Observer;
 use crate::error::AuthError;
 use crate::expiring::ExpiringMap;
 use crate::remote::ReviewClient;
@@ -55,7 +56,7 @@ pub struct WebhookPolicy {
     pub on_error: Verdict,
     /// None: it is asked about everything.
     pub conditions: Conditions,
-    /// Who hears what came of them.
+    /// Who hears what came of them, and of the reviews that were sent.
     pub observer: Option<Observer>,
 }
 
@@ -85,7 +86,7 @@ impl WebhookAuthorizer {
             ("spec", spec),
             ("status", Value::from([("allowed", false)])),
         ]);
-        let status = match self.client.review(&review).await {
+        let status = match self.review(&review).await {
             Ok(status) => status,
             Err(e) => return self.failed(e),
         };
@@ -99,6 +100,22 @@ impl WebhookAuthorizer {
             cache.insert(key, decision.clone(), self.clock.now(), ttl);
         }
         decision
+    }
+
+    async fn review(&self, review: &Value) -> Result<Value, AuthError> {
+        let Some(Observer { authorizer, metrics }) = &self.policy.observer else {
+            return self.client.review(review, |_, _| {}).await;
+        };
+        let mut last = None;
+        let tell = |outcome, took| {
+            last = Some(outcome);
+            metrics.asked(authorizer, outcome, took);
+        };
+        let answer = self.client.review(review, tell).await;
+        if let (Err(_), Some(outcome), Verdict::NoOpinion) = (&answer, last, self.policy.on_error) {
+            metrics.failed_open(authorizer, outcome);
+        }
+        answer
     }
 
     fn failed(&self, error: AuthError) -> Decision {

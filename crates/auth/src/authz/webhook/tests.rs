@@ -1,4 +1,6 @@
 use super::*;
+use crate::authz::metrics::{AuthorizerMetrics, DecisionCounts};
+use crate::remote::TryOutcome;
 use crate::remote::testing::{NO_PAUSE, Scripted, answer};
 use crate::testing::{advance, block_on, clock_at};
 use crate::traits::Selector;
@@ -164,9 +166,17 @@ fn conditions_choose_what_is_asked() {
     use crate::expression::{Cel, ExpressionCompiler, ResultKind, Subject};
     #[derive(Default)]
     struct Seen(Mutex<Vec<(String, bool, bool)>>);
-    impl ConditionMetrics for Seen {
-        fn evaluated(&self, authorizer: &str, outcome: Outcome) {
+    impl AuthorizerMetrics for Seen {
+        fn conditions_evaluated(&self, authorizer: &str, outcome: Outcome) {
             self.0.lock().unwrap().push((authorizer.into(), outcome.failed, outcome.excluded));
+        }
+
+        fn asked(&self, _: &str, _: TryOutcome, _: Duration) {}
+
+        fn failed_open(&self, _: &str, _: TryOutcome) {}
+
+        fn decisions(&self, _: &str, _: &str) -> Arc<DecisionCounts> {
+            Arc::default()
         }
     }
     let cel = Cel::default();

@@ -11,7 +11,7 @@ mod headers;
 pub use headers::{remove_headers, wanted_user};
 
 use crate::traits::{Attributes, Authorizer};
-use crate::user::{GROUP_MASTERS, User};
+use crate::user::User;
 use check::{Mode, check};
 use kubelith_meta::{Status, Str};
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ impl Impersonation {
         attributes: &Attributes,
         wanted: &User,
     ) -> Result<Impersonated, Status> {
-        let preferred = self.preferred(&attributes.user);
+        let preferred = self.last_mode(&attributes.user);
         let others = self.modes.iter().copied().filter(|m| Some(*m) != preferred);
         let mut first_error = None;
         for mode in preferred.into_iter().chain(others) {
@@ -74,12 +74,7 @@ impl Impersonation {
         Err(first_error.unwrap_or_else(|| Status::internal_error("all impersonation modes failed")))
     }
 
-    /// Members of system:masters are allowed every mode, so which one answers them depends in the reference on
-    /// what they asked before; here it is always the one that changes least about the wanted user.
-    fn preferred(&self, requestor: &User) -> Option<Mode> {
-        if requestor.in_group(GROUP_MASTERS) {
-            return Some(Mode::Legacy);
-        }
+    fn last_mode(&self, requestor: &User) -> Option<Mode> {
         self.last_mode.lock().expect("no panic while held").get(&requestor.name).copied()
     }
 

@@ -13,8 +13,7 @@ impl Body {
     /// True for bodies whose bytes are all here: sending them depends on nothing but the client.
     pub fn is_complete(&self) -> bool {
         match self {
-            Body::Full(_) => true,
-            Body::Chunks(chunks) => chunks.len() <= 1,
+            Body::Full(_) | Body::Chunks(_) => true,
             Body::Stream(_) | Body::Frames(_) => false,
         }
     }
@@ -28,12 +27,13 @@ impl Body {
         Body::Frames(Box::pin(Guarded { inner: self, _guard: guard }))
     }
 
-    /// The bytes of a body that is complete; nothing is copied.
+    /// The bytes of a body that is complete; copied only where they are in several pieces.
     pub fn complete_bytes(&self) -> Option<Bytes> {
         match self {
             Body::Full(bytes) => bytes.clone(),
             Body::Chunks(chunks) if chunks.len() <= 1 => chunks.front().cloned(),
-            _ => None,
+            Body::Chunks(chunks) => Some(chunks.iter().flatten().copied().collect()),
+            Body::Stream(_) | Body::Frames(_) => None,
         }
     }
 

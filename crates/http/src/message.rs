@@ -86,7 +86,7 @@ pub enum RequestBody {
     Full(Option<Bytes>),
 }
 
-/// What we answer. `Chunks` are shared pieces that are never joined: a list of cached objects.
+/// What we answer. `Chunks` are shared pieces that are never joined: a short list of cached objects.
 pub enum Body {
     Full(Option<Bytes>),
     Chunks(VecDeque<Bytes>),

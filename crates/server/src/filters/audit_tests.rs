@@ -113,6 +113,19 @@ async fn answers_are_kept_without_managed_fields() {
     assert_eq!(probe.lines().await, want);
 }
 
+/// Whoever has the answer of a short list finds the request in the log.
+#[tokio::test]
+async fn a_list_in_pieces_is_logged_before_it_is_sent() {
+    let probe = probe("{level: RequestResponse, omitStages: [RequestReceived]}", false);
+    let list = || {
+        let mut response = respond::json(http::StatusCode::OK, "");
+        *response.body_mut() = Body::Chunks([&b"[1"[..], b",2", b"]"].map(Bytes::from_static).into());
+        response
+    };
+    let _unread = probe.send(POD, list).await;
+    assert_eq!(probe.lines().await, ["ResponseComplete 200  [1,2]"]);
+}
+
 #[tokio::test]
 async fn a_watch_ends_with_its_body() {
     let probe = probe("{level: Metadata, omitStages: [RequestReceived]}", false);

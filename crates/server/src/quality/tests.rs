@@ -5,7 +5,6 @@ use http_body_util::BodyExt;
 use kubelith_auth::User;
 use kubelith_http::{Body, BoxHandler, Reply, RequestBody, Response};
 use kubelith_observe::metrics::Metrics;
-use std::collections::VecDeque;
 
 fn class(name: &str, data: &[(&'static str, &'static str)]) -> Class {
     Class::parse(name, data.iter().copied()).unwrap()
@@ -27,7 +26,7 @@ impl Frame {
             let piece = || Bytes::from(vec![b'x'; 1000]);
             let body = match request.info().verb.as_str() {
                 "watch" => Body::stream(futures::stream::pending()),
-                "list" => Body::Chunks(VecDeque::from([piece(), piece(), piece()])),
+                "list" => Body::stream(futures::stream::iter([piece(), piece(), piece()].map(Ok))),
                 _ => Body::from("{}"),
             };
             Reply::Ready(Response::new(body))

@@ -24,7 +24,7 @@ use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status
 use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_openapi::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_registry::admission::{Admission, AdmitAll};
-use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Turns, TypedCodec, Working};
 use kubelith_rules::Env;
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
@@ -223,6 +223,7 @@ async fn resource(
         working: Working::One(working),
         served: on.iter().map(|index| descriptor.versions[*index].name.clone()).collect(),
         garbage_collection: config.garbage_collection,
+        turns: Turns::default(),
     }))
 }
 

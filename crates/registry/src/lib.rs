@@ -12,6 +12,7 @@ mod options;
 mod resource;
 mod rewrite;
 mod strategy;
+mod turns;
 mod typed;
 mod update;
 
@@ -25,5 +26,6 @@ pub use objects::{Objects, Resources};
 pub use options::ReadAt;
 pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
 pub use strategy::{Begun, Plain, Reservation, Strategy};
+pub use turns::Turns;
 pub use typed::{TypedCodec, render, select};
 pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};

@@ -4,6 +4,7 @@ use crate::admission::{Admission, Operation, Request};
 use crate::error;
 use crate::options::ReadAt;
 use crate::strategy::Strategy;
+use crate::turns::Turns;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_meta::call::Call;
@@ -75,6 +76,8 @@ pub struct Resource {
     pub served: Arc<[Str]>,
     /// `--enable-garbage-collector`: whether deletes may leave finalizers for it.
     pub garbage_collection: bool,
+    /// Of updates that were overtaken.
+    pub turns: Turns,
 }
 
 /// An object as it is stored now, at the working version of the call that reads it.

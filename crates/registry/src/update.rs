@@ -92,6 +92,7 @@ impl Resource {
         let key = self.key(&call.namespace, &call.name)?;
         let mut current = self.current(call, &key).await?;
         let may_create = if_absent == IfAbsent::Create || self.strategy.creates_on_update();
+        let mut turn = None;
         loop {
             let attempt = match current {
                 None if !may_create => return Err(Status::not_found(&call.resource, &call.name)),
@@ -100,7 +101,11 @@ impl Resource {
             };
             match attempt {
                 Attempt::Done(updated) => return Ok(updated),
-                Attempt::Overtaken(fresh) => current = fresh,
+                Attempt::Overtaken(fresh) if turn.is_some() => current = fresh,
+                Attempt::Overtaken(_) => {
+                    turn = Some(self.turns.take(&key).await);
+                    current = self.current(call, &key).await?;
+                }
             }
         }
     }

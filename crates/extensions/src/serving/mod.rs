@@ -29,7 +29,7 @@ use kubelith_handlers::{Endpoint, ListItems};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::{Conversion, Resource, Strategy, Working};
+use kubelith_registry::{Conversion, Resource, Strategy, Turns, Working};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::StoreError;
 use scale_body::ScaleDecoder;
@@ -137,6 +137,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             working: Working::Request,
             served: served.clone(),
             garbage_collection: config.garbage_collection,
+            turns: Turns::default(),
         });
         let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());
         let endpoint = Endpoint {

@@ -23,13 +23,14 @@ pub fn hook() -> PostStartHook {
                 futures::future::try_join_all(made).await.map(drop).map_err(|e| e.to_string())
             }
         };
-        all().await?;
+        let mut made = all().await;
         context.tasks.spawn_until_stopped("system-namespaces", async move {
             loop {
-                tokio::time::sleep(AGAIN).await;
-                if let Err(why) = all().await {
+                if let Err(why) = made {
                     tracing::warn!(%why, "system namespaces");
                 }
+                tokio::time::sleep(AGAIN).await;
+                made = all().await;
             }
         });
         Ok(())

@@ -3,6 +3,11 @@
 use super::ensure;
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::lifecycle::PostStartHook;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const AGAIN: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const CLASSES: [(&str, i64, &str); 2] = [
     (
@@ -26,7 +31,14 @@ pub fn hook() -> PostStartHook {
                 ("value", Value::Int(value)),
                 ("description", Value::from(description)),
             ]);
-            ensure(&context.client, &resource, &object).await.map_err(|e| e.to_string())?;
+            let begun = Instant::now();
+            while let Err(why) = ensure(&context.client, &resource, &object).await {
+                if begun.elapsed() > PATIENCE {
+                    return Err(format!("unable to add default system priority classes: {why}"));
+                }
+                tracing::warn!(%why, name, "unable to add a system priority class; will be tried again");
+                tokio::time::sleep(AGAIN).await;
+            }
         }
         Ok(())
     })

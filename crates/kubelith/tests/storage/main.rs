@@ -7,5 +7,6 @@ mod encryption;
 mod etcd;
 mod flags;
 mod quota;
+mod refused;
 mod stored_values;
 mod support;

@@ -142,7 +142,7 @@ impl Webhooks {
                 tracing::warn!(webhook = %hook.name, "failed calling webhook, failing open: {why}");
                 self.observer.webhook_failed_open(&hook.name, self.power);
                 request.call.annotate(format!("{FAILED_OPEN}{place}"), hook.name.as_str());
-                match out_of_time(request) {
+                match out_of_time(request).await {
                     Some(status) => Err(status),
                     None => Ok(false),
                 }

@@ -76,7 +76,7 @@ impl Webhooks {
         if asked.is_empty() {
             return Ok(());
         }
-        if let Some(status) = out_of_time(request) {
+        if let Some(status) = out_of_time(request).await {
             return Err(status);
         }
         let texts: Vec<(&GroupVersionKind, Texts)> = pairs

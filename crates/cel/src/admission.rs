@@ -105,7 +105,8 @@ pub fn request() -> Declared {
             ("operation", string()),
             ("userInfo", user),
             ("dryRun", scalar(Type::Bool, Kind::Bool)),
-            ("options", Declared::dynamic()),
+            // Plain JSON, of which any member can be asked for.
+            ("options", Declared::escaped(Type::Dyn)),
         ],
     )
 }

@@ -69,6 +69,8 @@ pub struct Limits {
     pub delete_collection_workers: usize,
     /// Large answers are compressed for who takes that (APIResponseCompression).
     pub compresses: bool,
+    /// Lists of any age have pages (`--watch-cache=false`): the reference's watch cache answers them whole.
+    pub pages_any_age: bool,
     pub initial_events: InitialEvents,
     /// Clients may ask for a part of all objects (ShardedListAndWatch).
     pub shards: bool,
@@ -81,6 +83,7 @@ impl Default for Limits {
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 1,
             compresses: true,
+            pages_any_age: false,
             initial_events: InitialEvents::Served,
             shards: false,
         }

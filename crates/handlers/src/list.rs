@@ -73,8 +73,8 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
         Err(status) if status.is_expired() && start.is_some() => return Err(expired_continue(status, start)),
         read => read?,
     };
-    // A list of any age is answered whole, as from the reference's cache.
-    let limit = if options.resource_version == "0" { 0 } else { options.limit };
+    let is_whole = options.resource_version == "0" && !cx.endpoint.limits.pages_any_age;
+    let limit = if is_whole { 0 } else { options.limit };
     let single = selection.single_key();
     let mut page = Page {
         snapshot,

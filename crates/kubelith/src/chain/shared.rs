@@ -124,6 +124,7 @@ impl<'a> Shared<'a> {
             min_request_timeout: options.generic.min_request_timeout,
             delete_collection_workers: options.storage.delete_collection_workers(),
             shards: options.features.enabled("ShardedListAndWatch"),
+            pages_any_age: !options.storage.watch_cache,
             compresses: options.features.enabled("APIResponseCompression"),
             initial_events: match options.features.enabled("WatchList") {
                 true => InitialEvents::Served,

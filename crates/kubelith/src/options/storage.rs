@@ -47,6 +47,8 @@ pub struct StorageOptions {
     pub event_ttl: Duration,
     /// The form in which built-in objects are written. JSON is YAML, so it does for that as well.
     pub encoding: Encoding,
+    /// `--watch-cache`: lists of any age are answered whole. Reads come from memory either way.
+    pub watch_cache: bool,
     pub encryption_config: Option<PathBuf>,
     pub encryption_reload: bool,
     /// If it is given.
@@ -121,6 +123,7 @@ impl StorageOptions {
                 PROTOBUF => Encoding::Protobuf,
                 _ => Encoding::Json,
             },
+            watch_cache: flags.bool("watch-cache"),
             encryption_config: file("encryption-provider-config"),
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
             delete_collection_workers: flags.is_given(WORKERS).then(|| flags.int(WORKERS).max(1) as usize),

@@ -51,6 +51,21 @@ fn storage_is_counted_and_checked() {
 }
 
 #[test]
+fn lists_of_any_age_have_pages_without_a_watch_cache() {
+    for (flag, shown) in [("--watch-cache=true", 3), ("--watch-cache=false", 2)] {
+        let site = Site::new(&["--storage-backend=memory", flag]);
+        let server = site.start();
+        let mut api = server.client();
+        for name in ["a", "b", "c"] {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+            api.create("/api/v1/namespaces/default/secrets", &secret);
+        }
+        let list = api.get("/api/v1/namespaces/default/secrets?limit=2&resourceVersion=0").1;
+        assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag}");
+    }
+}
+
+#[test]
 fn some_resources_live_in_an_etcd_of_their_own() {
     let etcd = Cluster::start(1, &[]);
     let flag = format!("--etcd-servers-overrides=/configmaps#{}", etcd.endpoints()[0]);

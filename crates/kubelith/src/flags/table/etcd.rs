@@ -49,6 +49,12 @@ pub const FLAGS: &[Flag] = &[
         "Form in which built-in objects are stored: application/vnd.kubernetes.protobuf, application/json or \
          application/yaml (for which JSON is written, as that is YAML). Objects in any of these forms are read.",
     ),
-    no_use("watch-cache", Bool, "true", "Serve reads and watches from memory."),
+    flag(
+        "watch-cache",
+        Bool,
+        "true",
+        "Answer lists of any age (resourceVersion=0) whole, whatever their limit. Reads and watches are served from \
+         memory either way, and are as new as the store.",
+    ),
     no_use("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; they size themselves here."),
 ];

@@ -53,11 +53,14 @@ pub fn positive_int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Erro
 /// The number before the `%`.
 pub fn percent(value: &Value) -> Option<i64> {
     let text = value.as_str().filter(|t| is_percent(t).is_empty())?;
-    text.trim_end_matches('%').parse().ok()
+    // Only digits are left: what does not fit is too large.
+    Some(text.trim_end_matches('%').parse().unwrap_or(i64::MAX))
 }
 
+/// The number that is meant, as far as one can be read; also of a text without `%`, which is an error of its own.
 pub fn int_or_percent(value: &Value) -> i64 {
-    percent(value).or(value.as_i64()).unwrap_or_default()
+    let number = || value.as_i64().or_else(|| value.as_str()?.parse().ok());
+    percent(value).or_else(number).unwrap_or_default()
 }
 
 pub fn not_over_100_percent(value: &Value, path: &Path<'_>, errors: &mut ErrorList) {

@@ -6,4 +6,6 @@
 
 pub mod client;
 pub mod egress;
+mod pace;
 pub mod proxy;
+pub mod streams;

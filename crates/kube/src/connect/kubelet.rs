@@ -41,7 +41,12 @@ pub struct Kubelets {
 pub struct Kubelet {
     pub host: String,
     pub port: u16,
+    /// It says of itself that it needs no translation.
+    pub speaks_websocket: bool,
 }
+
+/// The feature by which a kubelet declares that.
+const WEBSOCKETS: &str = "ExtendWebSocketsToKubelet";
 
 impl Kubelets {
     pub fn new(nodes: Arc<Resource>, options: &KubeletOptions) -> Result<Kubelets, String> {
@@ -94,7 +99,9 @@ fn kubelet(node: &Value, types: &[String], default_port: u16) -> Result<Kubelet,
     };
     let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).and_then(Value::as_i64);
     let port = port.and_then(|p| u16::try_from(p).ok()).filter(|p| *p > 0).unwrap_or(default_port);
-    Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port })
+    let declared = node.at(&["status", "declaredFeatures"]).and_then(Value::as_array).unwrap_or(&[]);
+    let speaks_websocket = declared.iter().any(|feature| feature.as_str() == Some(WEBSOCKETS));
+    Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port, speaks_websocket })
 }
 
 #[cfg(test)]
@@ -105,12 +112,13 @@ mod tests {
     fn the_best_address_counts() {
         let node = json::parse(
             br#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"},{"type":"Hostname","address":"n1"}],
-            "daemonEndpoints":{"kubeletEndpoint":{"Port":1234}}}}"#,
+            "daemonEndpoints":{"kubeletEndpoint":{"Port":1234}},"declaredFeatures":["ExtendWebSocketsToKubelet"]}}"#,
         )
         .unwrap();
         let types = ["Hostname", "InternalIP"].map(str::to_owned);
-        assert_eq!(kubelet(&node, &types, 1), Ok(Kubelet { host: "n1".into(), port: 1234 }));
-        assert_eq!(kubelet(&node, &types[1..], 1), Ok(Kubelet { host: "10.0.0.1".into(), port: 1234 }));
+        let found = |host: &str| Ok(Kubelet { host: host.into(), port: 1234, speaks_websocket: true });
+        assert_eq!(kubelet(&node, &types, 1), found("n1"));
+        assert_eq!(kubelet(&node, &types[1..], 1), found("10.0.0.1"));
         let none = kubelet(&node, &["ExternalIP".to_owned()], 1).unwrap_err();
         assert_eq!(none, "no preferred addresses found; known addresses: [InternalIP Hostname]");
         assert_eq!(

@@ -52,6 +52,12 @@ pub struct ConnectFeatures {
     pub upgrades_need_create: bool,
     /// Logs may be asked for by stream (PodLogsQuerySplitStreams).
     pub log_streams: bool,
+    /// exec and attach by WebSocket become SPDY on the way to kubelets (TranslateStreamCloseWebsocketRequests).
+    pub translates_commands: bool,
+    /// SPDY in a WebSocket is taken out of it on the way to kubelets (PortForwardWebsockets).
+    pub tunnels_ports: bool,
+    /// Kubelets that speak WebSocket are left to do so (ExtendWebSocketsToKubelet).
+    pub trusts_kubelets_with_websockets: bool,
 }
 
 /// Puts the actions into the routes of the core group, as far as its resources are there.

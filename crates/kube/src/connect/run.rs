@@ -16,6 +16,7 @@ use kubelith_outbound::proxy::{
     Forward, HostHeader, Origin, ProxyError, Redirects, Target, asks_for_upgrade, clean_path, encode_path,
     encode_query, forward,
 };
+use kubelith_outbound::streams::{Streams, asks_for, command, tunnel};
 use kubelith_registry::admission::{Operation, Request as AdmissionRequest};
 use kubelith_registry::{Call, Mode};
 use kubelith_server::filters::authorization;
@@ -167,9 +168,27 @@ impl Parts {
         }
         let query = encode_query(pairs.iter().map(|(k, v)| (*k, v.as_str())));
         let target = target(&location, &encode_path(&path), Some(query.as_str()).filter(|q| !q.is_empty()))?;
+        let failed = |e: ProxyError| Status::unknown(e.to_string());
+        let headers = call.request.headers();
+        if !(self.features.trusts_kubelets_with_websockets && kubelet.speaks_websocket) {
+            if kind == Kind::PortForward {
+                if self.features.tunnels_ports && asks_for(headers, tunnel::is_tunnel) {
+                    return tunnel::serve(call.request, &location.transport, target).await.map_err(failed);
+                }
+            } else if self.features.translates_commands && asks_for(headers, |p| p == command::PROTOCOL) {
+                let wanted = |name: &str| parameters.flag(name);
+                let streams = Streams {
+                    stdin: wanted("stdin"),
+                    stdout: wanted("stdout"),
+                    stderr: wanted("stderr"),
+                    tty: wanted("tty"),
+                };
+                return Ok(command::serve(call.request, location.transport, target, streams));
+            }
+        }
         let how =
             Forward { user: None, redirects: Redirects::Refuse, host: HostHeader::Client, origin: Origin::Server };
-        forward(&location.transport, target, call.request, &how).await.map_err(|e| Status::unknown(e.to_string()))
+        forward(&location.transport, target, call.request, &how).await.map_err(failed)
     }
 
     /// A GET was let in as a read, but what follows is more than that.

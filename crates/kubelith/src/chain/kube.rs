@@ -19,6 +19,9 @@ pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Resu
         ConnectFeatures {
             upgrades_need_create: enabled("AuthorizePodWebsocketUpgradeCreatePermission"),
             log_streams: enabled("PodLogsQuerySplitStreams"),
+            translates_commands: enabled("TranslateStreamCloseWebsocketRequests"),
+            tunnels_ports: enabled("PortForwardWebsockets"),
+            trusts_kubelets_with_websockets: enabled("ExtendWebSocketsToKubelet"),
         },
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);

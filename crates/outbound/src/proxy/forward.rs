@@ -62,7 +62,7 @@ pub async fn forward(
     let upgrading = asks_for_upgrade(request.headers());
     let on_upgrade = upgrading.then(|| kubelith_http::upgrade::on(&mut request)).flatten();
     let client = request.connection().map(|c| c.remote.ip());
-    let audit_id = HeaderValue::from_str(request.audit_id()).ok().filter(|v| !v.is_empty());
+    let audit_id = audit_id(&request);
     let (parts, body) = request.into_parts();
     let mut headers = parts.headers;
     let protocol = headers.get(http::header::UPGRADE).cloned();
@@ -96,6 +96,24 @@ pub async fn forward(
         answer.headers_mut().insert(LOCATION, new);
     }
     Ok(answer)
+}
+
+fn audit_id(request: &Request) -> Option<HeaderValue> {
+    HeaderValue::from_str(request.audit_id()).ok().filter(|v| !v.is_empty())
+}
+
+/// Adds to `headers` those of a request that servers behind the proxy see, but for `dropped`.
+pub fn pass_headers(headers: &mut HeaderMap, request: &Request, dropped: &[HeaderName]) {
+    let mut passed = request.headers().clone();
+    prepare_request(&mut passed, request.connection().map(|c| c.remote.ip()));
+    for name in dropped {
+        passed.remove(name);
+    }
+    passed.extend(std::mem::take(headers));
+    if let Some(id) = audit_id(request) {
+        passed.insert(AUDIT_ID, id);
+    }
+    *headers = passed;
 }
 
 /// A link of a server to itself, as our clients must write it; `None` if it needs no change.

@@ -21,12 +21,13 @@ mod upgrade;
 
 pub use certificates::ClientCertificate;
 pub use fetch::{FetchFailed, Fetched};
-pub use forward::{Forward, HostHeader, Origin, Redirects, forward};
+pub use forward::{Forward, HostHeader, Origin, Redirects, forward, pass_headers};
 pub use headers::{Identity, asks_for_upgrade};
 pub use identity::escape_extra_key;
 pub use path::{canonical_query, clean_path, encode_path, encode_query};
 pub use tls::{TlsClient, TlsClientError};
 pub use transport::{Target, Transport};
+pub use upgrade::{Head, Opened, open_upgraded};
 
 /// Why a request could not be passed on. The texts are what a client sees.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,4 +42,14 @@ pub enum ProxyError {
     NotUpgraded(u16),
     #[error("request connection cannot be hijacked")]
     NoConnection,
+}
+
+impl ProxyError {
+    /// What went wrong, without saying where.
+    pub fn why(&self) -> String {
+        match self {
+            ProxyError::Unreachable(why) | ProxyError::Dial(why) | ProxyError::BadAnswer(why) => why.clone(),
+            other => other.to_string(),
+        }
+    }
 }

@@ -46,6 +46,10 @@ fn certificate(error: &CertificateError) -> String {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "certificate specifies an incompatible key usage".to_owned()
         }
+        // The certificate is an authority's own, and not one that is known. Go looks at who signed it only.
+        CertificateError::Other(why) if format!("{why:?}").contains("CaUsedAsEndEntity") => {
+            "certificate signed by unknown authority".to_owned()
+        }
         CertificateError::NotValidForNameContext { expected, presented } => other_name(expected, presented),
         other => other.to_string(),
     }

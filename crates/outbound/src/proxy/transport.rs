@@ -70,7 +70,11 @@ impl Transport {
         Transport { bandwidth, ..self }
     }
 
-    pub(super) fn scheme(&self) -> Scheme {
+    pub fn bandwidth(&self) -> Option<NonZeroU32> {
+        self.bandwidth
+    }
+
+    pub fn scheme(&self) -> Scheme {
         if self.dialer.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP }
     }
 

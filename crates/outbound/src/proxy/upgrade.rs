@@ -1,15 +1,14 @@
 //! Joining two connections: the client's and one to the server, once the server has agreed to switch protocols.
 
 use super::{ProxyError, Target, Transport, body};
+use crate::pace::Pace;
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use kubelith_http::upgrade::OnUpgrade;
 use kubelith_http::{RequestBody, Response};
 use std::num::NonZeroU32;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::Instant;
 
 /// Of what is copied at a time, if there is a limit.
 const MAX_CHUNK: usize = 32 << 10;
@@ -22,16 +21,24 @@ pub struct Head {
     pub protocol: Option<HeaderValue>,
 }
 
-/// Sends the request on a connection of its own. 101 joins it with the client's; an error is passed on; any other answer is
-/// an error itself, because the client could not make sense of it.
-pub async fn forward(
+/// What a server says to a request to switch protocols.
+pub enum Opened<C> {
+    /// It agrees. The headers are its answer's.
+    Upgraded {
+        headers: HeaderMap,
+        connection: C,
+    },
+    Refused(Response),
+}
+
+/// Sends the request on a connection of its own and asks for another protocol there. An answer that is neither agreement nor refusal is an error,
+/// because the client could not make sense of it.
+pub async fn open_upgraded(
     transport: &Transport,
     target: Target,
     head: Head,
     body: RequestBody,
-    client: Option<OnUpgrade>,
-) -> Result<Response, ProxyError> {
-    let client = client.ok_or(ProxyError::NoConnection)?;
+) -> Result<Opened<impl AsyncRead + AsyncWrite + Send + Unpin + 'static>, ProxyError> {
     let default_port = if transport.dialer.tls.is_some() { 443 } else { 80 };
     let port = target.authority.port_u16().unwrap_or(default_port);
     let stream = transport.dialer.dial(target.authority.host(), port).await.map_err(|e| ProxyError::Dial(e.0))?;
@@ -58,23 +65,40 @@ pub async fn forward(
         ProxyError::BadAnswer(e.to_string())
     })?;
     let status = response.status();
-    if status != StatusCode::SWITCHING_PROTOCOLS {
-        if status.as_u16() < 400 {
-            driver.abort();
-            return Err(ProxyError::NotUpgraded(status.as_u16()));
-        }
-        let (mut parts, incoming) = response.into_parts();
-        super::headers::remove_hop_headers(&mut parts.headers);
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        return Ok(http::Response::from_parts(parts, body::passed(incoming)));
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let headers = response.headers().clone();
+        let connection = hyper::upgrade::on(response).await.map_err(|e| ProxyError::BadAnswer(e.to_string()))?;
+        return Ok(Opened::Upgraded { headers, connection: TokioIo::new(connection) });
     }
+    let (mut parts, incoming) = response.into_parts();
+    super::headers::remove_hop_headers(&mut parts.headers);
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    Ok(Opened::Refused(http::Response::from_parts(parts, body::passed(incoming))))
+}
+
+/// Joins the client's connection with one on which the server agreed to switch protocols. A refusal is passed on.
+pub async fn forward(
+    transport: &Transport,
+    target: Target,
+    head: Head,
+    body: RequestBody,
+    client: Option<OnUpgrade>,
+) -> Result<Response, ProxyError> {
+    let client = client.ok_or(ProxyError::NoConnection)?;
+    let (headers, server) = match open_upgraded(transport, target, head, body).await? {
+        Opened::Refused(answer) if answer.status().as_u16() < 400 => {
+            return Err(ProxyError::NotUpgraded(answer.status().as_u16()));
+        }
+        Opened::Refused(answer) => return Ok(answer),
+        Opened::Upgraded { headers, connection } => (headers, connection),
+    };
     let mut answer = Response::new(kubelith_http::Body::empty());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *answer.headers_mut() = response.headers().clone();
+    *answer.headers_mut() = headers;
     let bandwidth = transport.bandwidth;
     tokio::spawn(async move {
-        let (Ok(server), Ok(client)) = (hyper::upgrade::on(response).await, client.await) else { return };
-        join(client, TokioIo::new(server), bandwidth).await;
+        let Ok(client) = client.await else { return };
+        join(client, server, bandwidth).await;
     });
     Ok(answer)
 }
@@ -101,22 +125,22 @@ async fn copy(
     let Some(limit) = bandwidth else { return tokio::io::copy(from, to).await.map(drop) };
     // A tenth of a second's worth at a time: slow, but steadily.
     let mut buffer = vec![0; (limit.get() as usize / 10).clamp(1, MAX_CHUNK)];
-    let mut free_at = Instant::now();
+    let mut pace = Pace::new(bandwidth);
     loop {
-        tokio::time::sleep_until(free_at).await;
         let count = from.read(&mut buffer).await?;
         if count == 0 {
             return Ok(());
         }
+        pace.spend(count).await;
         to.write_all(&buffer[..count]).await?;
         to.flush().await?;
-        free_at = Instant::now().max(free_at) + Duration::from_secs_f64(count as f64 / f64::from(limit.get()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn bytes_take_the_time_that_they_must() {

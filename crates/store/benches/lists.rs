@@ -71,7 +71,9 @@ fn measure(of: usize) {
             black_box(selected(black_box(&snapshot), &clauses));
         }
     });
-    let walk = best(3, 1, || drop(black_box(walked(black_box(&snapshot)))));
+    let walk = best(3, 1, || {
+        black_box(walked(black_box(&snapshot)));
+    });
     let page = best(20, 10, || {
         for _ in 0..10 {
             let page: Vec<_> = snapshot.range("bench/", None).take(500).cloned().collect();

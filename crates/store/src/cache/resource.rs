@@ -392,7 +392,8 @@ impl State {
             let over = self.bytes > WINDOW_BYTES || self.events.len() > WINDOW_EVENTS;
             let age = now.duration_since(*at);
             let is_old = age >= WINDOW_AGE || (age >= RESUME_AGE && self.bytes > OLD_BYTES);
-            if !over && !(is_old && self.events.len() > WINDOW_MIN_EVENTS) {
+            let is_due = is_old && self.events.len() > WINDOW_MIN_EVENTS;
+            if !over && !is_due {
                 break;
             }
             self.bytes -= kept_for(event);

@@ -19,6 +19,8 @@ pub enum Load {
     Get,
     List,
     ListProto,
+    ListLabel,
+    ListField,
     Patch,
     Apply,
     Watch,
@@ -42,8 +44,18 @@ pub enum Load {
 
 impl Load {
     /// Those that run if none is named.
-    pub const USUAL: [Load; 8] =
-        [Load::Create, Load::Get, Load::List, Load::ListProto, Load::Patch, Load::Apply, Load::Watch, Load::Delete];
+    pub const USUAL: [Load; 10] = [
+        Load::Create,
+        Load::Get,
+        Load::List,
+        Load::ListProto,
+        Load::ListLabel,
+        Load::ListField,
+        Load::Patch,
+        Load::Apply,
+        Load::Watch,
+        Load::Delete,
+    ];
     /// The same on objects of a custom kind, and what definitions of such kinds cost.
     const CUSTOM: [Load; 8] = [
         Load::CustomCreate,
@@ -72,6 +84,8 @@ impl Load {
             Load::Get => "get",
             Load::List => "list",
             Load::ListProto => "list-proto",
+            Load::ListLabel => "list-label",
+            Load::ListField => "list-field",
             Load::Patch => "patch",
             Load::Apply => "apply",
             Load::Watch => "watch",
@@ -117,6 +131,9 @@ impl Load {
             Load::Get => Call::get(one(any)),
             Load::List => Call::get(format!("{pods}?limit=500")),
             Load::ListProto => Call { accept: PROTOBUF, ..Call::get(format!("{pods}?limit=500")) },
+            // One of a thousand, and one of five hundred.
+            Load::ListLabel => Call::get(format!("{pods}?labelSelector=shard%3D{}", any % 1000)),
+            Load::ListField => Call::get(format!("{pods}?fieldSelector=spec.nodeName%3Dnode-{}", any % 500)),
             Load::Patch => {
                 let body = format!(r#"{{"metadata":{{"labels":{{"step":"{index}"}}}}}}"#);
                 change(one(any), "application/merge-patch+json", body)

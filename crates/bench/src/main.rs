@@ -26,7 +26,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 const HELP: &str = "\
 bench [options] [load]...
 
-  Loads: create get list list-proto patch apply watch delete (default: all of these, in this order)
+  Loads: create get list list-proto list-label list-field patch apply watch delete (default: all of these, in this order)
          custom-create custom-get custom-list custom-patch custom-watch: the same on objects of a custom kind
          admit admit-policy admit-others admit-webhook: pods are created as dry runs; with a policy, with many policies
          about other resources, with a webhook

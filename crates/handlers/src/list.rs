@@ -43,8 +43,10 @@ pub struct Page {
     pub single: Option<String>,
     /// Keys below the prefix that are less than this were sent before.
     pub start: Option<String>,
-    /// With a limit: the objects of the page. Without: `None`, and they are found while they are sent.
+    /// With a limit or a selector: the objects of the page. Without: `None`, and they are found while they are sent.
     pub items: Option<Vec<Arc<CachedObject>>>,
+    /// How many objects were looked at, if an index led to them.
+    looked_at: Option<usize>,
     pub continue_token: Option<String>,
     pub remaining: Option<usize>,
 }
@@ -84,14 +86,14 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
         single,
         start,
         items: None,
+        looked_at: None,
         continue_token: None,
         remaining: None,
     };
     if page.selection.judges_shown(cx) {
         page.choose_shown(cx, limit).await?;
-    } else if limit > 0 {
-        let items = page.matching().take(limit).cloned().collect();
-        page.cut(items, limit);
+    } else if limit > 0 || !page.selection.is_everything() {
+        page.choose(cx.endpoint.resource.cache.indexed_field(), if limit == 0 { usize::MAX } else { limit });
     }
     if page.snapshot.odd.broken > 0 {
         page.check_readable(cx)?;
@@ -140,6 +142,22 @@ fn expired_continue(mut status: Status, start: Option<String>) -> Status {
 }
 
 impl Page {
+    /// At most `limit` objects that match.
+    fn choose(&mut self, indexed: Option<usize>, limit: usize) {
+        let candidates = match &self.single {
+            None if !self.selection.is_everything() => {
+                self.selection.candidates(&self.snapshot, indexed, self.from().as_deref())
+            }
+            _ => None,
+        };
+        self.looked_at = candidates.as_ref().map(Vec::len);
+        let items = match candidates {
+            Some(found) => found.into_iter().filter(|object| self.selection.matches(object)).take(limit).collect(),
+            None => self.matching().take(limit).cloned().collect(),
+        };
+        self.cut(items, limit);
+    }
+
     /// The objects that match as the endpoint shows them.
     async fn choose_shown(&mut self, cx: &Context, limit: usize) -> Result<(), Status> {
         let range: Vec<Arc<CachedObject>> = self.in_range().cloned().collect();
@@ -161,7 +179,7 @@ impl Page {
         // What follows the page need not match: the reference looks at keys only. Where the selection names one
         // object, nothing else is read.
         let more = match items.last().filter(|_| items.len() == limit && self.single.is_none()) {
-            Some(last) => self.snapshot.range(&self.selection.prefix, Some(&last.key)).count(),
+            Some(last) => self.snapshot.count_from(&self.selection.prefix, Some(&last.key)).saturating_sub(1),
             None => 0,
         };
         if more > 0 {
@@ -175,13 +193,13 @@ impl Page {
 
     /// What metrics say of the list.
     fn read(&self) -> CacheRead {
-        let is_whole = self.selection.prefix.is_empty() && self.single.is_none() && self.start.is_none();
-        let fetched = if is_whole { self.snapshot.objects.len() } else { self.in_range().count() };
-        let returned = match &self.items {
-            Some(items) => items.len(),
-            None if self.selection.is_everything() => fetched,
-            None => self.matching().count(),
+        let fetched = match (self.looked_at, &self.single) {
+            (Some(looked_at), _) => looked_at,
+            (None, Some(key)) => usize::from(self.snapshot.get(key).is_some()),
+            (None, None) => self.snapshot.count_from(&self.selection.prefix, self.from().as_deref()),
         };
+        // Without items, nothing is left out.
+        let returned = self.items.as_ref().map_or(fetched, Vec::len);
         CacheRead::List { waited: self.waited, is_consistent: self.is_consistent, fetched, returned }
     }
 
@@ -190,12 +208,16 @@ impl Page {
         self.in_range().filter(|o| self.selection.matches(o))
     }
 
-    /// All that must be looked at to find them.
+    /// The key from which on objects were not sent before.
+    fn from(&self) -> Option<String> {
+        self.start.as_ref().map(|start| format!("{}{start}", self.selection.prefix))
+    }
+
+    /// All that must be looked at to find them, if no index helps.
     fn in_range(&self) -> impl Iterator<Item = &Arc<CachedObject>> {
-        let from = self.start.as_ref().map(|s| format!("{}{s}", self.selection.prefix));
         let (one, all) = match &self.single {
             Some(key) => (self.snapshot.get(key), None),
-            None => (None, Some(self.snapshot.range_from(&self.selection.prefix, from.as_deref()))),
+            None => (None, Some(self.snapshot.range_from(&self.selection.prefix, self.from().as_deref()))),
         };
         one.into_iter().chain(all.into_iter().flatten())
     }
@@ -209,7 +231,7 @@ impl Page {
     pub fn objects(&self) -> Vec<Arc<CachedObject>> {
         match &self.items {
             Some(items) => items.clone(),
-            None => self.matching().cloned().collect(),
+            None => self.in_range().cloned().collect(),
         }
     }
 
@@ -340,13 +362,10 @@ impl Chunks {
             (Position::End, _) => return,
             (Position::Start, Some(items)) => items.iter().take(BATCH).cloned().collect(),
             (Position::Item(sent), Some(items)) => items.iter().skip(*sent).take(BATCH).cloned().collect(),
-            (Position::After(_), _) if self.page.single.is_some() => Vec::new(),
             (Position::After(key), _) => {
-                let selection = &self.page.selection;
-                let range = self.page.snapshot.range(&selection.prefix, Some(key));
-                range.filter(|o| selection.matches(o)).take(BATCH).cloned().collect()
+                self.page.snapshot.range(&self.page.selection.prefix, Some(key)).take(BATCH).cloned().collect()
             }
-            _ => self.page.matching().take(BATCH).cloned().collect(),
+            _ => self.page.in_range().take(BATCH).cloned().collect(),
         };
         let mut first = matches!(self.position, Position::Start);
         self.position = match (&self.position, &self.page.items, batch.last()) {

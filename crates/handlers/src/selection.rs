@@ -4,10 +4,14 @@ use super::context::Context;
 use super::options::ListOptions;
 use super::shards::ShardSelector;
 use super::views;
-use kubelith_meta::selector::Fields;
+use kubelith_meta::selector::{Fields, Operator, Requirement};
 use kubelith_meta::{FieldSelector, LabelSelector, Status, Str};
 use kubelith_schema::{Descriptor, SelectableField};
-use kubelith_store::cache::{CachedObject, Scope};
+use kubelith_store::cache::{CachedObject, Clause, EventKind, Interest, Scope, Snapshot, Term};
+use std::sync::Arc;
+
+/// A watch of more values of a label than this follows more than it wants, and looks at each event.
+const MAX_SCOPES: usize = 16;
 
 pub struct Selection {
     /// Keys begin with this: `namespace/`, or nothing.
@@ -91,26 +95,104 @@ impl Selection {
         Ok(in_shard && self.labels.matches(&*shown.labels) && self.fields.matches(&fields))
     }
 
-    /// The narrowest index that covers the selection. `indexed` is the resource's indexed field, if it has one.
-    pub fn scope(&self, indexed: Option<&str>) -> Scope {
-        if let Some(name) = self.fields.exact_value("metadata.name") {
-            if !self.namespaced {
-                return Scope::Key(name.into());
+    /// The objects among which are all that match and whose key is `from` or greater, in key order, if an index names them.
+    /// `indexed` is the place of the resource's indexed field, if it has one.
+    pub fn candidates(
+        &self,
+        snapshot: &Snapshot,
+        indexed: Option<usize>,
+        from: Option<&str>,
+    ) -> Option<Vec<Arc<CachedObject>>> {
+        let labels = self.labels.requirements().iter().filter_map(|requirement| {
+            let label = |value| Term::Label(requirement.key(), value);
+            Some(values_of(requirement)?.iter().map(|value| label(value.as_str())).collect())
+        });
+        let mut clauses: Vec<Clause<'_>> = labels.collect();
+        clauses.extend(
+            self.indexed_value(indexed).filter(|value| !value.is_empty()).map(|value| vec![Term::Indexed(value)]),
+        );
+        let namespace =
+            self.fields.exact_value("metadata.namespace").filter(|_| self.namespaced && self.prefix.is_empty());
+        let below = namespace.map(|namespace| format!("{namespace}/"));
+        let found = snapshot.candidates(below.as_deref().unwrap_or(&self.prefix), from, &clauses);
+        found.or_else(|| {
+            // Without an index, keys tell names and namespaces.
+            match (below, self.fields.exact_value("metadata.name")) {
+                (Some(below), _) => Some(snapshot.range_from(&below, from).cloned().collect()),
+                (None, Some(name)) if self.namespaced && self.prefix.is_empty() => Some(snapshot.named(name, from)),
+                _ => None,
             }
-            if !self.prefix.is_empty() {
-                return Scope::Key(format!("{}{name}", self.prefix).into());
-            }
+        })
+    }
+
+    /// The value that the indexed field must have.
+    fn indexed_value(&self, indexed: Option<usize>) -> Option<&str> {
+        let (field, _) = self.columns.iter().find(|(_, column)| Some(*column) == indexed)?;
+        self.fields.exact_value(field)
+    }
+
+    /// What a watch is woken for.
+    pub fn interest(self: &Arc<Self>, indexed: Option<usize>) -> Interest {
+        let (scopes, exact) = self.scopes(indexed);
+        let interest = Interest::in_any(scopes);
+        if exact == Exact::Yes {
+            return interest;
         }
-        if let Some(value) = indexed.and_then(|field| self.fields.exact_value(field)) {
-            return Scope::Indexed(value.into());
+        let selection = self.clone();
+        interest.filtered(move |event| {
+            (event.kind != EventKind::Deleted && selection.matches(&event.object))
+                || event.prev.as_ref().is_some_and(|prev| selection.matches(prev))
+        })
+    }
+
+    /// What a watch is woken for that cannot tell what is selected from what is cached.
+    pub fn range_interest(&self) -> Interest {
+        let namespace = self.prefix.trim_end_matches('/');
+        Interest::from(if namespace.is_empty() { Scope::All } else { Scope::Namespace(namespace.into()) })
+    }
+
+    /// The narrowest scopes that cover the selection.
+    fn scopes(&self, indexed: Option<usize>) -> (Vec<Scope>, Exact) {
+        let conditions = self.labels.requirements().len() + self.fields.terms().len();
+        let alone = |exact: bool| if exact && self.shards.is_none() { Exact::Yes } else { Exact::No };
+        if let Some(key) = self.single_key() {
+            return (vec![Scope::Key(key.into())], alone(conditions == 1));
         }
-        if self.prefix.is_empty() { Scope::All } else { Scope::Namespace(self.prefix.trim_end_matches('/').into()) }
+        if let Some(value) = self.indexed_value(indexed) {
+            return (vec![Scope::Indexed(value.into())], alone(conditions == 1 && self.prefix.is_empty()));
+        }
+        let namespace = self.prefix.trim_end_matches('/');
+        let labels = self.labels.requirements().iter().filter_map(|r| Some((r.key(), values_of(r)?)));
+        if let Some((key, values)) =
+            labels.min_by_key(|(_, values)| values.len()).filter(|(_, v)| v.len() <= MAX_SCOPES)
+        {
+            let label =
+                |value: &Str| Scope::Label { namespace: namespace.into(), key: key.into(), value: value.clone() };
+            return (values.iter().map(label).collect(), alone(conditions == 1));
+        }
+        let scope = if namespace.is_empty() { Scope::All } else { Scope::Namespace(namespace.into()) };
+        (vec![scope], alone(self.is_everything()))
     }
 
     /// If only one object can match: its key.
     pub fn single_key(&self) -> Option<String> {
         let name = self.fields.exact_value("metadata.name")?;
         if self.namespaced && self.prefix.is_empty() { None } else { Some(format!("{}{name}", self.prefix)) }
+    }
+}
+
+/// Whether scopes hold nothing but what is selected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exact {
+    Yes,
+    No,
+}
+
+/// The values one of which a label must have.
+fn values_of(requirement: &Requirement) -> Option<&[Str]> {
+    match requirement.operator() {
+        Operator::In | Operator::Equals | Operator::DoubleEquals => Some(requirement.values()),
+        _ => None,
     }
 }
 

@@ -47,7 +47,11 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
         table::check_options(&cx)?;
     }
-    let scope = selection.scope(indexed_field(&cx));
+    let selection = Arc::new(selection);
+    let indexed = resource.cache.indexed_field();
+    let shown = selection.judges_shown(&cx);
+    // What a webhook makes of objects is known only when it is asked.
+    let interest = if shown { selection.range_interest() } else { selection.interest(indexed) };
 
     let now = Instant::now();
     let mut state = Box::new(State {
@@ -78,13 +82,18 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
             let began = Instant::now();
             // Waits for the state that was asked for; list and watch are then taken together.
             let reached = resource.snapshot(at).await?.revision;
-            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            let (snapshot, watcher) = resource.cache.list_and_watch(interest);
             state.revision = snapshot.revision.max(reached);
             state.watcher = Some(watcher);
-            let (shown, mut initial) = (state.selection.judges_shown(&state.cx), Vec::new());
-            let is_initial = |o: &&Arc<CachedObject>| shown || state.selection.matches(o);
-            initial.extend(snapshot.range(&state.selection.prefix, None).filter(is_initial).cloned());
-            for object in initial {
+            let candidates = match shown || state.selection.is_everything() {
+                true => None,
+                false => state.selection.candidates(&snapshot, indexed, None),
+            };
+            let in_range = || snapshot.range(&state.selection.prefix, None).cloned().collect();
+            for object in candidates.unwrap_or_else(in_range) {
+                if !shown && !state.selection.matches(&object) {
+                    continue;
+                }
                 match shown {
                     true => state.push_if_shown(&object).await,
                     false => state.push(EventKind::Added, &object).await,
@@ -99,11 +108,11 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         }
         Start::Now => {
             resource.snapshot(ReadAt::Latest).await?;
-            let (snapshot, watcher) = resource.cache.list_and_watch(scope);
+            let (snapshot, watcher) = resource.cache.list_and_watch(interest);
             state.revision = snapshot.revision;
             state.watcher = Some(watcher);
         }
-        Start::After(revision) => match resource.cache.watch(scope, revision) {
+        Start::After(revision) => match resource.cache.watch(interest, revision) {
             Ok(watcher) => {
                 (state.revision, state.after) = (revision, revision);
                 state.watcher = Some(watcher);
@@ -183,11 +192,6 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
     (next > now).then_some(next)
 }
 
-fn indexed_field(cx: &Context) -> Option<&str> {
-    let indexed = cx.endpoint.resource.cache.indexed_field()?;
-    cx.endpoint.version().selectable.get(indexed).map(|f| f.name.as_str())
-}
-
 fn too_old(revision: i64, resource: &kubelith_registry::Resource) -> Status {
     Status::expired(format!("too old resource version: {revision} ({})", resource.hub.applied()))
 }
@@ -208,7 +212,7 @@ enum Columns {
 struct State {
     cx: Arc<Context>,
     negotiated: Output,
-    selection: Selection,
+    selection: Arc<Selection>,
     watcher: Option<Watcher>,
     /// How often the cache was filled anew before.
     loads: u64,

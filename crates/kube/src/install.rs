@@ -32,6 +32,9 @@ use kubelith_store::cache::Hub;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Fields that lists and watches find objects by: kubelets ask for the pods of their node, people for the events of an object.
+const INDEXED_FIELDS: [&str; 2] = ["spec.nodeName", "involvedObject.name"];
+
 /// What the built-in groups need to be served.
 pub struct Install {
     pub catalog: &'static Catalog,
@@ -206,7 +209,7 @@ async fn resource(
     };
     let codec = TypedCodec::new(config.catalog, descriptor, &working, strategy.clone());
     let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
-    let indexed = codec.selectable_index("spec.nodeName");
+    let indexed = INDEXED_FIELDS.iter().find_map(|field| codec.selectable_index(field));
     let hub = config.hub.of(&descriptor.storage.prefix);
     let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
     Ok(Arc::new(Resource {

@@ -218,8 +218,8 @@ fn below<'a>(
     objects: &'a kubelith_store::cache::Objects,
     namespace: &str,
 ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<CachedObject>)> {
-    let prefix: Arc<str> = if namespace.is_empty() { "".into() } else { [namespace, "/"].concat().into() };
-    objects.range(prefix.clone()..).take_while(move |(key, _)| key.starts_with(&*prefix))
+    let prefix = if namespace.is_empty() { String::new() } else { [namespace, "/"].concat() };
+    objects.from(prefix.as_str()).take_while(move |(key, _)| key.starts_with(prefix.as_str()))
 }
 
 /// The object as a value; `None` if it cannot be read.

@@ -401,7 +401,7 @@ impl Resource {
             odd.add(&object);
             objects.insert(object.key.clone(), Arc::new(object));
         }
-        Ok(Snapshot { objects, revision, odd })
+        Ok(Snapshot::new(objects, revision, odd))
     }
 }
 

@@ -124,6 +124,8 @@ struct CacheMetrics {
     resources: IntGaugeVec,
     capacity: IntGaugeVec,
     revision: IntGaugeVec,
+    /// Bytes of objects, of what is kept of the past, and of indexes.
+    bytes: IntGaugeVec,
     counters: Vec<(IntCounterVec, Figure)>,
     /// One scrape at a time: counters move by differences.
     scraping: Mutex<()>,
@@ -154,6 +156,11 @@ impl CacheMetrics {
             resources: gauge("apiserver_resource_objects", "Stored objects, by group and resource.", RESOURCE),
             capacity: gauge("watch_cache_capacity", "Events that a watch cache holds now.", RESOURCE),
             revision: gauge("apiserver_watch_cache_resource_version", "How far a watch cache has come.", RESOURCE),
+            bytes: gauge(
+                "kubelith_watch_cache_bytes",
+                "Memory that a watch cache takes: objects, their past that watches can begin in, and the index.",
+                &["group", "resource", "part"],
+            ),
             counters,
             scraping: Mutex::default(),
         }
@@ -161,8 +168,8 @@ impl CacheMetrics {
 }
 
 impl CacheMetrics {
-    fn gauges(&self) -> [&IntGaugeVec; 4] {
-        [&self.objects, &self.resources, &self.capacity, &self.revision]
+    fn gauges(&self) -> [&IntGaugeVec; 5] {
+        [&self.objects, &self.resources, &self.capacity, &self.revision, &self.bytes]
     }
 }
 
@@ -188,6 +195,11 @@ impl Collector for CacheMetrics {
                 }
                 self.capacity.with_label_values(&labels).set(stats.events as i64);
                 self.revision.with_label_values(&labels).set(hub.applied());
+                // Most resources have no objects: they need no series.
+                let parts = [("objects", stats.object_bytes), ("history", stats.bytes), ("index", stats.index_bytes)];
+                for (part, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
+                    self.bytes.with_label_values(&[labels[0], labels[1], part]).set(bytes as i64);
+                }
                 for (counter, read) in &self.counters {
                     let counter = counter.with_label_values(&labels);
                     counter.inc_by(read(&stats).saturating_sub(counter.get()));

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 /// Pause before the feed tries again after the store failed.
 const RETRY: Duration = Duration::from_millis(250);
-/// How often idle caches drop what is over age.
-const TRIM: Duration = Duration::from_secs(30);
-/// Encodings that nobody asked for are dropped at each so many trims: after five to ten minutes.
-const TRIMS_PER_FORM: u32 = 10;
+/// How often idle caches drop what is over age, and objects that nobody wrote again.
+const TRIM: Duration = Duration::from_secs(10);
+/// Encodings that nobody asked for are dropped at each so many trims: within a minute.
+const TRIMS_PER_FORM: u32 = 3;
 
 /// What a batch changes in one cache.
 type Changes = (Arc<ResourceCache>, Vec<Change>);
@@ -131,15 +131,16 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
             _ = trim.tick() => {
                 let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
                 trims += 1;
-                for registered in hub.resources.read().expect("no panic under this lock").values() {
-                    registered.cache.trim();
-                    if trims % TRIMS_PER_FORM == 0 {
-                        registered.cache.drop_unused_forms();
-                    }
-                }
+                let caches: Vec<Arc<ResourceCache>> = {
+                    let resources = hub.resources.read().expect("no panic under this lock");
+                    resources.values().map(|registered| registered.cache.clone()).collect()
+                };
+                caches.iter().for_each(|cache| cache.trim());
                 if trims % TRIMS_PER_FORM == 0 {
-                    hub.recent.drop_unused();
+                    // All objects are looked at, for which the feed does not wait.
+                    tokio::task::spawn_blocking(move || caches.iter().for_each(|cache| cache.drop_unused_forms()));
                 }
+                hub.recent.drop_unused();
                 hub.replay.lock().expect("no panic under this lock").forget();
                 continue;
             }

@@ -3,7 +3,8 @@
 use super::hub::{Hub, Registered, Renderer};
 use super::object::{Broken, CachedObject, EventKind, Problem};
 use super::replay::PastEvents;
-use super::resource::{Objects, PastChange};
+use super::resource::PastChange;
+use super::snapshot::Objects;
 use crate::encryption::Transformer;
 use crate::{Counting, Event, KeyRange, KeyValue, RangeRequest, Result, Revision, StoreError};
 use bytes::Bytes;
@@ -33,7 +34,7 @@ impl Loading<'_> {
     pub async fn objects(&self, mut at: Option<Revision>) -> Result<(Objects, Revision)> {
         let mut range = KeyRange::prefix(self.prefix.clone());
         let mut rendering = VecDeque::new();
-        let mut objects = Objects::new();
+        let mut objects = Vec::new();
         let mut report = Report::new(&self.prefix);
         loop {
             let mut request = RangeRequest::new(range.clone()).limit(PAGE).counting(Counting::Skip);
@@ -45,7 +46,7 @@ impl Loading<'_> {
             while rendering.len() >= RENDERERS || !page.more {
                 let Some(task) = rendering.pop_front() else { break };
                 for object in task.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
-                    objects.insert(object.key.clone(), Arc::new(object));
+                    objects.push((object.key.clone(), Arc::new(object)));
                 }
                 report.progress(objects.len());
             }
@@ -55,7 +56,8 @@ impl Loading<'_> {
                     next.push(0);
                     range = range.from(Bytes::from(next));
                 }
-                _ => return Ok((objects, revision)),
+                // The store has them in the order of their keys.
+                _ => return Ok((Objects::from_sorted(objects), revision)),
             }
         }
     }

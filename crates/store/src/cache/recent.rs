@@ -6,8 +6,9 @@ use kubelith_meta::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
-/// JSON of the objects that are kept; as values they take about four times as much. The oldest go first.
-const MAX_BYTES: usize = 8 << 20;
+/// JSON of the objects that are kept; as values they take about four times as much. The oldest go first. 300 large pods: what
+/// controllers write over and over comes again within seconds.
+const MAX_BYTES: usize = 2 << 20;
 
 #[derive(Default)]
 pub struct Recent {
@@ -68,6 +69,11 @@ impl Recent {
         let kept = inner.objects.get_mut(key).filter(|kept| kept.revision == revision)?;
         kept.used = true;
         Some(kept.object.clone())
+    }
+
+    /// How much JSON the kept objects have.
+    pub fn bytes(&self) -> usize {
+        self.inner().bytes
     }
 
     /// Drops what nobody wrote or asked for since the last call.

@@ -4,7 +4,7 @@ use crate::{Event, KeyRange, Previous, Result, Revision, Store, StoreError, Watc
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Bytes of past events taken over at a start: as much as one resource's window holds.
-const REPLAY_BYTES: usize = 64 << 20;
+const REPLAY_BYTES: usize = 24 << 20;
 
 /// Events by the first segment below the root. A segment that is not here has no events, unless it was overtaken.
 #[derive(Debug, Default)]

@@ -4,12 +4,14 @@
 //! revision within the window is the newest snapshot with the later events undone, so history costs only
 //! the objects that were replaced.
 //!
-//! A watcher of everything is a position in the shared history. A watcher of one namespace, name or indexed
+//! A watcher of everything is a position in the shared history. A watcher of one namespace, name, label or indexed
 //! field has a queue of its own that only matching events enter, so it pays nothing for other objects. The feed never waits
 //! for either: who falls behind the window, or lets its queue overflow, is told so and must list again.
 
+use super::index::Index;
 use super::object::{CachedObject, Event, EventKind};
-use super::watcher::{Queue, Source, Watcher, WatcherGroups};
+use super::snapshot::{Objects, Oddities, Snapshot};
+use super::watcher::{Interest, Queue, Source, Watcher, WatcherGroups};
 use kubelith_meta::Str;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,46 +20,22 @@ use std::time::{Duration, Instant};
 
 /// Events are replayable for this long at least, if the bounds below allow it: as long as the embedded store's history.
 const WINDOW_AGE: Duration = Duration::from_secs(300);
-/// Bytes of events kept per resource. 64 MiB hold 8,000 events of large pods, 60,000 of leases.
-const WINDOW_BYTES: usize = 64 << 20;
+/// Bytes per resource of what nothing but its events keeps: objects as they were before. 3,000 changes of large pods, 25,000 of
+/// leases; creations take next to nothing.
+const WINDOW_BYTES: usize = 24 << 20;
+/// Watches that are told where they are each minute need no older events to go on. Of those, only so many bytes are kept.
+const RESUME_AGE: Duration = Duration::from_secs(60);
+const OLD_BYTES: usize = 2 << 20;
+/// What an event takes by itself.
+const EVENT_BYTES: usize = 128;
 /// Events that are kept however old they are: clients of a resource that seldom changes come back from long ago.
 const WINDOW_MIN_EVENTS: usize = 100;
 /// Events kept per resource, whatever their size.
 const WINDOW_EVENTS: usize = 100_000;
-pub type Objects = imbl::OrdMap<Arc<str>, Arc<CachedObject>>;
 
 /// The revision asked for is no longer in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooOld;
-
-/// An immutable view of a resource.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    pub objects: Objects,
-    pub revision: i64,
-    pub odd: Oddities,
-}
-
-/// How many of a resource's objects are not as most are. There may be fewer, but 0 is certain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Oddities {
-    /// Cannot be read.
-    pub broken: usize,
-    /// Are in another version than the one in which objects of the resource are cached.
-    pub foreign: usize,
-}
-
-impl Oddities {
-    pub fn add(&mut self, object: &CachedObject) {
-        self.broken += usize::from(object.broken.is_some());
-        self.foreign += usize::from(object.is_foreign);
-    }
-
-    fn remove(&mut self, object: &CachedObject) {
-        self.broken -= usize::from(object.broken.is_some());
-        self.foreign -= usize::from(object.is_foreign);
-    }
-}
 
 /// A change of one object.
 #[derive(Debug)]
@@ -84,9 +62,13 @@ pub struct CacheStats {
     pub loads: u64,
     /// Events that came from the store.
     pub received: u64,
-    /// Events of the window, and their bytes.
+    /// What the objects take.
+    pub object_bytes: usize,
+    /// Events of the window, and what is kept for them alone.
     pub events: usize,
     pub bytes: usize,
+    /// What the index takes, roughly.
+    pub index_bytes: usize,
     pub revision: i64,
 }
 
@@ -99,6 +81,12 @@ pub enum Scope {
     Key(Str),
     /// The resource's indexed field has this value.
     Indexed(Str),
+    /// A label has this value, in a namespace or, if that is empty, in all.
+    Label {
+        namespace: Str,
+        key: Str,
+        value: Str,
+    },
 }
 
 /// A cache of one resource.
@@ -115,50 +103,19 @@ pub struct ResourceCache {
 #[derive(Debug, Default, Clone)]
 pub(super) struct State {
     objects: Objects,
+    /// Their weight.
+    object_bytes: usize,
     events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
     bytes: usize,
+    index: Index,
     /// The events after this revision are all in `events`.
     horizon: i64,
     revision: i64,
     odd: Oddities,
     loads: u64,
     received: u64,
-}
-
-impl Snapshot {
-    /// Objects whose key starts with `prefix` and is greater than `after`, in key order.
-    pub fn range<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&str>,
-    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
-        use std::ops::Bound;
-        let start: Bound<Arc<str>> = match after {
-            Some(key) if key >= prefix => Bound::Excluded(key.into()),
-            _ => Bound::Included(prefix.into()),
-        };
-        self.objects
-            .range((start, Bound::Unbounded))
-            .take_while(move |(key, _)| key.starts_with(prefix))
-            .map(|(_, object)| object)
-    }
-
-    /// Objects whose key starts with `prefix` and is `from` or greater, in key order.
-    pub fn range_from<'a>(
-        &'a self,
-        prefix: &'a str,
-        from: Option<&str>,
-    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + use<'a> {
-        let start: Arc<str> = from.filter(|from| *from >= prefix).unwrap_or(prefix).into();
-        let found = self.objects.range(start..).take_while(move |(key, _)| key.starts_with(prefix));
-        found.map(|(_, object)| object)
-    }
-
-    pub fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
-        self.objects.get(key)
-    }
 }
 
 impl From<(EventKind, CachedObject)> for Change {
@@ -178,8 +135,9 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        let (state, changes, watcher_groups) = Default::default();
-        ResourceCache { indexed_field, state, changes, watcher_groups }
+        let state = State { index: Index::new(indexed_field), ..State::default() };
+        let (changes, watcher_groups) = Default::default();
+        ResourceCache { indexed_field, state: RwLock::new(state), changes, watcher_groups }
     }
 
     /// A cache with the same objects and the same past, which goes its own way from here on.
@@ -196,14 +154,21 @@ impl ResourceCache {
     /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
         let mut odd = Oddities::default();
-        objects.values().for_each(|o| odd.add(o));
+        let mut object_bytes = 0;
+        for object in objects.values() {
+            odd.add(object);
+            object_bytes += object.weight();
+        }
+        let index = Index::new(self.indexed_field).filled(objects.values());
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
         let (loads, received) = (state.loads + 1, state.received);
-        *state = State { objects, first, horizon, revision, odd, loads, received, ..State::default() };
+        let now =
+            State { objects, object_bytes, index, first, horizon, revision, odd, loads, received, ..State::default() };
+        *state = now;
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
-            state.bytes += event.object.weight();
+            state.bytes += kept_for(&event);
             state.events.push_back((Instant::now(), Arc::new(event)));
         }
         state.trim();
@@ -221,10 +186,12 @@ impl ResourceCache {
         let state = self.state.read().expect("no panic under this lock");
         CacheStats {
             objects: state.objects.len(),
+            object_bytes: state.object_bytes,
             loads: state.loads,
             received: state.received,
             events: state.events.len(),
             bytes: state.bytes,
+            index_bytes: state.index.bytes(),
             revision: state.revision,
         }
     }
@@ -256,7 +223,7 @@ impl ResourceCache {
     /// up to which nothing changed.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.read().expect("no panic under this lock");
-        Snapshot { objects: state.objects.clone(), revision: state.revision, odd: state.odd }
+        Snapshot { index: Some(state.index.clone()), ..Snapshot::new(state.objects.clone(), state.revision, state.odd) }
     }
 
     /// The state as it was at `revision`.
@@ -267,16 +234,18 @@ impl ResourceCache {
         }
         let mut objects = state.objects.clone();
         let mut odd = state.odd;
+        let mut changed = Vec::new();
         for (_, event) in state.events.iter().rev().take_while(|(_, e)| e.revision > revision) {
             match &event.prev {
                 Some(prev) => {
                     odd.add(prev);
                     objects.insert(event.object.key.clone(), prev.clone())
                 }
-                None => objects.remove(&event.object.key),
+                None => objects.remove(&*event.object.key),
             };
+            changed.push(event.object.key.clone());
         }
-        Ok(Snapshot { objects, revision, odd })
+        Ok(Snapshot { index: Some(state.index.clone()), changed, ..Snapshot::new(objects, revision, odd) })
     }
 
     /// Applies changes in order of their revisions, all or none visible: a lease that expires deletes many
@@ -284,7 +253,7 @@ impl ResourceCache {
     /// list and a watch may overlap. Watchers are woken.
     pub fn apply(&self, changes: impl IntoIterator<Item = impl Into<Change>>) {
         let events = self.change(changes);
-        self.watcher_groups.deliver(&events, |event| self.scopes(event));
+        self.watcher_groups.deliver(&events, self.indexed_field);
         self.watcher_groups.wake_all();
     }
 
@@ -294,7 +263,7 @@ impl ResourceCache {
         changes: impl IntoIterator<Item = impl Into<Change>>,
     ) -> Option<tokio::time::Instant> {
         let events = self.change(changes);
-        self.watcher_groups.deliver(&events, |event| self.scopes(event));
+        self.watcher_groups.deliver(&events, self.indexed_field);
         self.watcher_groups.wake(tokio::time::Instant::now())
     }
 
@@ -328,45 +297,34 @@ impl ResourceCache {
     }
 
     /// Watches the changes after `revision`.
-    pub fn watch(self: &Arc<Self>, scope: Scope, revision: i64) -> Result<Watcher, TooOld> {
+    pub fn watch(self: &Arc<Self>, interest: impl Into<Interest>, revision: i64) -> Result<Watcher, TooOld> {
+        let interest = interest.into();
         // Lock order: state, then watcher_groups. Under the read lock nothing is applied; what was applied but is not
         // delivered yet is in the backlog, and its delivery is skipped by its sequence number.
         let state = self.state.read().expect("no panic under this lock");
         let from = state.first_after(revision)?;
-        let source = if scope == Scope::All {
+        let source = if interest.is_everything() {
             self.watcher_groups.join_history();
             Source::History(from)
         } else {
-            let backlog = state.since(from).filter(|e| self.scopes(e).any(|s| s == scope)).cloned().collect();
-            let queue = Arc::new(Queue::new(backlog, state.first + state.events.len() as u64));
-            self.watcher_groups.join(&scope, queue.clone());
-            Source::Queue { queue, scope }
+            let backlog = state.since(from).filter(|e| interest.covers(e, self.indexed_field)).cloned().collect();
+            let next = state.first + state.events.len() as u64;
+            let queue = Arc::new(Queue::new(backlog, next, interest.filter));
+            self.watcher_groups.join(&interest.scopes, &queue);
+            Source::Queue { queue, scopes: interest.scopes }
         };
         Ok(Watcher { cache: self.clone(), source })
     }
 
     /// A snapshot and a watch of exactly the changes after it.
-    pub fn list_and_watch(self: &Arc<Self>, scope: Scope) -> (Snapshot, Watcher) {
+    pub fn list_and_watch(self: &Arc<Self>, interest: impl Into<Interest>) -> (Snapshot, Watcher) {
+        let interest = interest.into();
         loop {
             let snapshot = self.snapshot();
-            if let Ok(watcher) = self.watch(scope.clone(), snapshot.revision) {
+            if let Ok(watcher) = self.watch(interest.clone(), snapshot.revision) {
                 return (snapshot, watcher);
             }
         }
-    }
-
-    /// The scopes an event belongs to, before and after the change.
-    fn scopes<'a>(&self, event: &'a Event) -> impl Iterator<Item = Scope> + 'a {
-        let key = &event.object.key;
-        let namespace = key.split_once('/').map(|(ns, _)| Scope::Namespace(ns.into()));
-        let indexed = self.indexed_field;
-        let now = indexed.and_then(|i| event.object.fields.get(i)).cloned();
-        let before =
-            indexed.and_then(|i| event.prev.as_ref()?.fields.get(i)).filter(|v| Some(*v) != now.as_ref()).cloned();
-        std::iter::once(Scope::Key(key.as_ref().into()))
-            .chain(namespace)
-            .chain(now.map(Scope::Indexed))
-            .chain(before.map(Scope::Indexed))
     }
 }
 
@@ -377,7 +335,8 @@ impl State {
             Change::Put(_, object) => (&object.key, object.revision),
             Change::Delete(key, revision) => (key, *revision),
         };
-        let known = self.objects.get(key).map(|o| o.revision);
+        let place = self.objects.get_key_value(&**key);
+        let known = place.map(|(_, object)| object.revision);
         let seen = match change {
             Change::Put(..) => known.is_some_and(|known| known >= revision),
             Change::Delete(..) => known.is_none(),
@@ -387,20 +346,29 @@ impl State {
             return None;
         }
         let (kind, object, prev) = match change {
-            Change::Put(kind, object) => {
+            Change::Put(kind, mut object) => {
+                // The text of a key is there once, however often its object changes.
+                if let Some((key, _)) = place {
+                    object.key = key.clone();
+                }
                 let object = Arc::new(object);
-                (kind, object.clone(), self.objects.insert(object.key.clone(), object))
+                let prev = self.objects.insert(object.key.clone(), object.clone());
+                self.index.follow(&object.key, prev.as_deref(), Some(&object));
+                (kind, object, prev)
             }
             Change::Delete(key, revision) => {
-                let prev = self.objects.remove(&key)?;
+                let prev = self.objects.remove(&*key)?;
+                self.index.follow(&key, Some(&prev), None);
                 (EventKind::Deleted, Arc::new(prev.deleted_at(revision)), Some(prev))
             }
         };
         if kind != EventKind::Deleted {
             self.odd.add(&object);
+            self.object_bytes += object.weight();
         }
         if let Some(prev) = &prev {
             self.odd.remove(prev);
+            self.object_bytes -= prev.weight();
         }
         self.revision = revision;
         let sequence = self.first + self.events.len() as u64;
@@ -410,7 +378,7 @@ impl State {
     }
 
     fn push(&mut self, event: Arc<Event>) {
-        self.bytes += event.object.weight();
+        self.bytes += kept_for(&event);
         self.events.push_back((Instant::now(), event));
         self.trim();
     }
@@ -422,17 +390,19 @@ impl State {
     fn trim_at(&mut self, now: Instant) {
         while let Some((at, event)) = self.events.front() {
             let over = self.bytes > WINDOW_BYTES || self.events.len() > WINDOW_EVENTS;
-            let over_age = now.duration_since(*at) >= WINDOW_AGE && self.events.len() > WINDOW_MIN_EVENTS;
-            if !over && !over_age {
+            let age = now.duration_since(*at);
+            let is_old = age >= WINDOW_AGE || (age >= RESUME_AGE && self.bytes > OLD_BYTES);
+            let is_due = is_old && self.events.len() > WINDOW_MIN_EVENTS;
+            if !over && !is_due {
                 break;
             }
-            self.bytes -= event.object.weight();
+            self.bytes -= kept_for(event);
             self.horizon = event.revision;
             self.first += 1;
             self.events.pop_front();
         }
-        if self.events.is_empty() {
-            self.events.shrink_to_fit();
+        if self.events.len() < self.events.capacity() / 4 {
+            self.events.shrink_to(2 * self.events.len());
         }
     }
 
@@ -449,10 +419,39 @@ impl State {
     }
 }
 
+/// What an event keeps in memory that nothing else does: the object before, and the last state of one that is gone.
+fn kept_for(event: &Event) -> usize {
+    let last = if event.kind == EventKind::Deleted { event.object.weight() } else { 0 };
+    EVENT_BYTES + last + event.prev.as_ref().map_or(0, |prev| prev.weight())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cache::Rendered;
+
+    #[test]
+    fn what_is_kept_of_the_past_shrinks_when_it_is_quiet() {
+        let cache = ResourceCache::new(None);
+        let rendered = || Rendered { json: vec![b' '; 8 << 10], ..Rendered::default() };
+        let put = |revision: i64| {
+            let kind = if revision <= 1000 { EventKind::Added } else { EventKind::Modified };
+            let key = format!("n/{}", revision % 1000);
+            (kind, CachedObject::new(key.as_str().into(), revision, kind, rendered()))
+        };
+        cache.apply((1..=1000).map(put));
+        let created = cache.stats();
+        assert_eq!((created.events, created.bytes), (1000, 1000 * EVENT_BYTES), "the cache has them anyway");
+        cache.apply((1001..=20_000).map(put));
+        let changed = cache.stats();
+        // Frames of changes are three letters longer.
+        assert_eq!(changed.object_bytes, created.object_bytes + 3 * 1000);
+        assert!(changed.bytes <= WINDOW_BYTES && changed.bytes > WINDOW_BYTES - (16 << 10), "{changed:?}");
+        let mut state = cache.state.write().unwrap();
+        state.trim_at(Instant::now() + RESUME_AGE);
+        assert!(state.bytes <= OLD_BYTES && state.events.len() > WINDOW_MIN_EVENTS, "{}", state.bytes);
+        assert!(state.events.capacity() < 1000, "{}", state.events.capacity());
+    }
 
     #[test]
     fn the_last_events_stay_however_old_they_are() {

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 /// Events a filtered watcher may be behind before it is ended; a stuck client holds at most this many.
 const QUEUE_EVENTS: usize = 10_000;
+/// Events that an empty queue keeps space for.
+const KEPT_EVENTS: usize = 8;
 /// Events handed to a watcher at a time.
 const BATCH: usize = 256;
 /// What it takes to wake a watcher and send it something, roughly.
@@ -30,8 +32,78 @@ pub(super) enum Source {
     History(u64),
     Queue {
         queue: Arc<Queue>,
-        scope: Scope,
+        scopes: Vec<Scope>,
     },
+}
+
+/// Whether a watcher wants to see an event. Asked by the feed, so it does not wait and takes no lock.
+type Filter = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
+
+/// Which events a watcher is woken for: those in one of the scopes that pass the filter. There may be more than it wants.
+#[derive(Clone)]
+pub struct Interest {
+    pub(super) scopes: Vec<Scope>,
+    pub(super) filter: Option<Filter>,
+}
+
+impl From<Scope> for Interest {
+    fn from(scope: Scope) -> Interest {
+        Interest { scopes: vec![scope], filter: None }
+    }
+}
+
+impl Interest {
+    pub fn in_any(scopes: Vec<Scope>) -> Interest {
+        Interest { scopes, filter: None }
+    }
+
+    pub fn filtered(self, filter: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Interest {
+        Interest { filter: Some(Arc::new(filter)), ..self }
+    }
+
+    pub(super) fn is_everything(&self) -> bool {
+        self.filter.is_none() && self.scopes.contains(&Scope::All)
+    }
+
+    pub(super) fn covers(&self, event: &Event, indexed_field: Option<usize>) -> bool {
+        let mut is_within = false;
+        for_scopes(event, indexed_field, Labels::Seen, |scope| is_within |= self.scopes.contains(&scope));
+        is_within && self.filter.as_ref().is_none_or(|filter| filter(event))
+    }
+}
+
+/// Whether somebody follows labels. If nobody does, those of an event are not looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    Seen,
+    PassedOver,
+}
+
+/// The scopes an event belongs to, before and after the change. One may come twice.
+fn for_scopes(event: &Event, indexed_field: Option<usize>, labels: Labels, mut tell: impl FnMut(Scope)) {
+    let key = &event.object.key;
+    tell(Scope::All);
+    tell(Scope::Key(key.as_ref().into()));
+    let namespace = key.split_once('/').map(|(namespace, _)| namespace);
+    if let Some(namespace) = namespace {
+        tell(Scope::Namespace(namespace.into()));
+    }
+    let before = event.prev.as_deref();
+    if let Some(field) = indexed_field {
+        let now = event.object.fields.get(field);
+        let before = before.and_then(|before| before.fields.get(field)).filter(|before| Some(*before) != now);
+        now.into_iter().chain(before).for_each(|value| tell(Scope::Indexed(value.clone())));
+    }
+    if labels == Labels::PassedOver {
+        return;
+    }
+    let now = &event.object.labels;
+    let before = before.map(|before| &before.labels).filter(|before| *before != now);
+    for (key, value) in now.iter().chain(before.into_iter().flatten()) {
+        for namespace in namespace.into_iter().chain([""]) {
+            tell(Scope::Label { namespace: namespace.into(), key: key.clone(), value: value.clone() });
+        }
+    }
 }
 
 /// When a group is woken. To wake many takes a while, and who was woken for each of the events that come meanwhile would
@@ -73,6 +145,8 @@ struct Inner {
     has_pending: bool,
     pace: Pace,
     scoped: HashMap<Scope, WatcherGroup>,
+    /// How many of the scopes are labels.
+    labels: usize,
     /// Scopes with something that was not woken for.
     pending_scopes: Vec<Scope>,
 }
@@ -94,17 +168,23 @@ impl WatcherGroups {
         self.lock().everything += 1;
     }
 
-    pub fn join(&self, scope: &Scope, queue: Arc<Queue>) {
-        self.lock().scoped.entry(scope.clone()).or_default().queues.push(queue);
+    pub fn join(&self, scopes: &[Scope], queue: &Arc<Queue>) {
+        let mut inner = self.lock();
+        for scope in scopes {
+            inner.labels += usize::from(matches!(scope, Scope::Label { .. }));
+            inner.scoped.entry(scope.clone()).or_default().queues.push(queue.clone());
+        }
     }
 
     fn leave(&self, source: &Source) {
         let mut inner = self.lock();
-        let Source::Queue { queue, scope } = source else {
+        let Source::Queue { queue, scopes } = source else {
             inner.everything -= 1;
             return;
         };
-        if let Some(group) = inner.scoped.get_mut(scope) {
+        for scope in scopes {
+            inner.labels -= usize::from(matches!(scope, Scope::Label { .. }));
+            let Some(group) = inner.scoped.get_mut(scope) else { continue };
             if let Some(at) = group.queues.iter().position(|q| Arc::ptr_eq(q, queue)) {
                 group.queues.swap_remove(at);
             }
@@ -115,23 +195,25 @@ impl WatcherGroups {
     }
 
     /// Puts events where they are seen; nobody is woken yet.
-    pub fn deliver<'e, S: Iterator<Item = Scope>>(&self, events: &'e [Arc<Event>], scopes: impl Fn(&'e Event) -> S) {
+    pub fn deliver(&self, events: &[Arc<Event>], indexed_field: Option<usize>) {
         let mut inner = self.lock();
         inner.has_pending |= !events.is_empty();
         if inner.scoped.is_empty() {
             return;
         }
-        let Inner { scoped, pending_scopes, .. } = &mut *inner;
+        let Inner { scoped, pending_scopes, labels, .. } = &mut *inner;
+        let labels = if *labels > 0 { Labels::Seen } else { Labels::PassedOver };
         for event in events {
-            for scope in scopes(event) {
-                let Some(group) = scoped.get_mut(&scope) else { continue };
+            for_scopes(event, indexed_field, labels, |scope| {
+                let Some(group) = scoped.get_mut(&scope) else { return };
+                let mut news = false;
                 for queue in &group.queues {
-                    queue.push(event.clone());
+                    news |= queue.push(event);
                 }
-                if !std::mem::replace(&mut group.has_pending, true) {
+                if news && !std::mem::replace(&mut group.has_pending, true) {
                     pending_scopes.push(scope);
                 }
-            }
+            });
         }
     }
 
@@ -185,10 +267,16 @@ impl WatcherGroup {
 }
 
 /// The events of one watcher.
-#[derive(Debug)]
 pub(super) struct Queue {
+    filter: Option<Filter>,
     state: Mutex<QueueState>,
     changed: Notify,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -200,18 +288,22 @@ struct QueueState {
 }
 
 impl Queue {
-    pub fn new(events: VecDeque<Arc<Event>>, next: u64) -> Queue {
-        Queue { state: Mutex::new(QueueState { events, next, overflown: false }), changed: Notify::new() }
+    pub fn new(events: VecDeque<Arc<Event>>, next: u64, filter: Option<Filter>) -> Queue {
+        Queue { filter, state: Mutex::new(QueueState { events, next, overflown: false }), changed: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().expect("no panic under this lock")
     }
 
-    fn push(&self, event: Arc<Event>) {
+    /// Whether there is something new for the watcher.
+    fn push(&self, event: &Arc<Event>) -> bool {
+        if self.filter.as_ref().is_some_and(|filter| !filter(event)) {
+            return false;
+        }
         let mut q = self.lock();
         if event.sequence < q.next {
-            return; // was in the backlog
+            return false; // it was in the backlog, or came by another scope
         }
         q.next = event.sequence + 1;
         if q.events.len() >= QUEUE_EVENTS {
@@ -219,8 +311,9 @@ impl Queue {
             q.events = VecDeque::new();
         }
         if !q.overflown {
-            q.events.push_back(event);
+            q.events.push_back(event.clone());
         }
+        true
     }
 
     /// Wakes the watcher, unless it has seen everything meanwhile.
@@ -248,6 +341,10 @@ impl Queue {
         }
         let n = q.events.len().min(BATCH);
         out.extend(q.events.drain(..n));
+        // Most watchers hear of little: what a crowd of events took does not stay with each.
+        if q.events.is_empty() && q.events.capacity() > KEPT_EVENTS {
+            q.events = VecDeque::new();
+        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod client;
 mod compactor;
 mod lease;
 mod proto;
+mod question;
 #[cfg(any(test, feature = "testing"))]
 pub mod server;
 mod version;
@@ -25,6 +26,7 @@ use proto::{
     Compare, CompareResult, CompareTarget, CompareValue, DeleteRangeRequest, DeleteRangeResponse, Operation, Outcome,
     PutRequest, PutResponse, RequestOp, ResponseHeader, TxnRequest, TxnResponse,
 };
+use question::Question;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -88,6 +90,8 @@ struct Inner {
     leases: Leases,
     trust: Arc<ProgressTrust>,
     compacted: Arc<AtomicI64>,
+    /// How far etcd is; every consistent read asks.
+    revision: Arc<Question<Revision>>,
     /// True ends tasks and watches. Dropping it does, too.
     closed: tokio::sync::watch::Sender<bool>,
 }
@@ -120,7 +124,8 @@ impl EtcdStore {
             }
         };
         let limits = LeaseLimits { reuse: options.lease_reuse, max_keys: options.lease_max_keys };
-        let inner = Inner { client, leases: Leases::new(limits), trust, compacted, closed };
+        let (leases, revision) = (Leases::new(limits), Arc::default());
+        let inner = Inner { client, leases, trust, compacted, revision, closed };
         Ok(EtcdStore { inner: Arc::new(inner) })
     }
 
@@ -342,10 +347,18 @@ impl Store for EtcdStore {
 
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {
         Box::pin(async move {
-            // Any linearizable read tells; this one carries next to nothing.
-            let key = Bytes::from_static(compactor::COMPACT_KEY);
-            let request = proto::RangeRequest { count_only: true, ..get_request(key) };
-            Ok(revision_of(self.send_range(request).await?.header))
+            self.open()?;
+            let store = self.clone();
+            let ask = move || {
+                let store = store.clone();
+                async move {
+                    // Any linearizable read tells; this one carries next to nothing.
+                    let key = Bytes::from_static(compactor::COMPACT_KEY);
+                    let request = proto::RangeRequest { count_only: true, ..get_request(key) };
+                    Ok(revision_of(store.send_range(request).await?.header))
+                }
+            };
+            self.inner.revision.ask(ask).await
         })
     }
 

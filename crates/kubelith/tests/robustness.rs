@@ -1,6 +1,7 @@
 //! Clients, faults and the checker of histories, for some seconds on each store. The long runs are made by
 //! `cargo xtask robustness`; a seed that it prints repeats the plan of a run here, as `KUBELITH_ROBUSTNESS_SEED`.
 
+use kubelith_robustness::fuzz;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
 use std::path::PathBuf;
@@ -21,6 +22,22 @@ fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
     println!("{}", verdict.text());
     assert!(verdict.is_good());
     assert!(verdict.report.counts["acknowledged writes"] > 0);
+}
+
+/// Requests grown from the recorded exchanges; `cargo xtask robustness fuzz` throws more.
+#[test]
+fn grown_requests_do_no_harm() {
+    let found = fuzz::run(&fuzz::Options {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
+        corpus: fuzz::default_corpus(),
+        seed: std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(7),
+        clients: 2,
+        duration: DURATION,
+        requests: usize::MAX,
+    });
+    let found = found.unwrap();
+    println!("{}", found.text());
+    assert!(found.problems.is_empty() && found.errors.is_empty() && found.requests > 100, "{}", found.text());
 }
 
 #[test]

@@ -6,8 +6,10 @@
 
 pub mod checker;
 pub mod faults;
+pub mod fuzz;
 pub mod history;
 pub mod load;
+pub mod overload;
 pub mod plan;
 pub mod proxy;
 pub mod random;

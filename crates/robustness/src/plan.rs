@@ -39,6 +39,8 @@ pub struct Plan {
     /// Between two faults, at least and at most.
     pub quiet: (Duration, Duration),
     pub faults: Vec<Kind>,
+    /// More of the servers'.
+    pub flags: Vec<String>,
 }
 
 impl Plan {
@@ -54,6 +56,7 @@ impl Plan {
             kills: None,
             quiet: (Duration::from_millis(100), Duration::from_millis(1200)),
             faults: Kind::of(store),
+            flags: Vec::new(),
         }
     }
 }

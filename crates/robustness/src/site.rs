@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, Store};
 use crate::proxy::{Proxy, Way};
-use crate::wire::{self, Api, TOKEN};
+use crate::wire::{self, Api, LEADER_TOKEN, STORM_TOKEN, TOKEN};
 use kubelith_conformance::http::{Address, Client, Request};
 use kubelith_store::etcd::server::Cluster;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -46,7 +46,10 @@ impl Site {
     pub fn start(plan: &Plan) -> Outcome<Site> {
         let dir = TempDir::new().map_err(|error| format!("temporary folder: {error}"))?;
         let tokens = dir.path().join("tokens.csv");
-        std::fs::write(&tokens, format!("{TOKEN},admin,u,\"system:masters\"\n")).map_err(|e| e.to_string())?;
+        let users = format!(
+            "{TOKEN},admin,u,\"system:masters\"\n{STORM_TOKEN},storm,s,storm\n{LEADER_TOKEN},system:kube-controller-manager,l\n"
+        );
+        std::fs::write(&tokens, users).map_err(|error| error.to_string())?;
         let etcd = (plan.store == Store::Etcd).then(|| Cluster::start(3, &[]));
         let mut servers = Vec::new();
         for index in 0..plan.servers {
@@ -69,6 +72,7 @@ impl Site {
                     format!("--etcd-servers={}", proxies.iter().map(Proxy::url).collect::<Vec<_>>().join(","))
                 }
             });
+            flags.extend_from_slice(&plan.flags);
             let program = plan.program.clone();
             servers.push(Server { child: None, port, _reserved: reserved, folder, flags, program, proxies });
         }
@@ -200,7 +204,7 @@ impl Server {
     /// Lines of the log that tell of a panic: there must be none.
     pub fn panics(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-        log.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
+        log.lines().filter(|line| line.contains("panicked at") || line.contains("panic'd")).map(str::to_owned).collect()
     }
 
     pub fn pid(&self) -> Option<u32> {

@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub const TOKEN: &str = "robust-token";
+/// Of somebody without priority.
+pub const STORM_TOKEN: &str = "storm-token";
+/// Of a controller that holds a lease.
+pub const LEADER_TOKEN: &str = "leader-token";
 pub const NAMESPACE: &str = "robust";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Longer than any pause that is injected; a request that has no answer by then is one without an answer.
@@ -57,10 +61,15 @@ pub fn address(port: u16) -> Address {
     Address::parse(&format!("https://127.0.0.1:{port}")).expect("a loopback address")
 }
 
+/// As the administrator.
 pub fn request(method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Request {
+    request_as(TOKEN, method, path, content_type, body)
+}
+
+pub fn request_as(token: &str, method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Request {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers =
-        vec![header("Authorization", &format!("Bearer {TOKEN}")), header("User-Agent", "kubelith-robustness")];
+        vec![header("Authorization", &format!("Bearer {token}")), header("User-Agent", "kubelith-robustness")];
     if !content_type.is_empty() {
         headers.push(header("Content-Type", content_type));
     }

@@ -88,8 +88,8 @@ fn anonymous(server: &Server) -> u64 {
 /// Somebody fills the memory. They are refused before it is full; who keeps the cluster together is served.
 #[test]
 fn a_memory_budget_is_kept() {
-    const BUDGET: u64 = 200 << 20;
-    const OBJECT: usize = 900_000;
+    const BUDGET: u64 = 48 << 20;
+    const OBJECT: usize = 400_000;
     let dir = tempfile::tempdir().unwrap();
     let tokens = dir.path().join("tokens.csv");
     let users = format!("{TOKEN},admin,u,\"system:masters\"\nfiller,filler,f,fillers\n");

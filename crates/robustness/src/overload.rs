@@ -118,13 +118,21 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
     let (stop, codes) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
     let mut most_memory = 0;
     let (administrator, leader) = std::thread::scope(|scope| {
-        let administrator = scope
-            .spawn(|| repeat(port, &stop, &codes, || request_as(TOKEN, "GET", &format!("{OBJECTS}/o0"), "", None)));
+        let administrator = scope.spawn(|| {
+            repeat(port, &stop, &codes, |_| request_as(TOKEN, "GET", &format!("{OBJECTS}/o0"), "", None))
+        });
         let leader = scope.spawn(|| {
-            let renewed = json!({"spec": {"renewTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 1}});
             let path = format!("{LEASES}/leader");
-            let patch = "application/merge-patch+json";
-            repeat(port, &stop, &codes, || request_as(LEADER_TOKEN, "PATCH", &path, patch, Some(&renewed)))
+            // What was answered is written again, with one more transition.
+            repeat(port, &stop, &codes, |last| {
+                let mut lease: serde_json::Value = serde_json::from_slice(last).unwrap_or_default();
+                if lease["kind"] != "Lease" {
+                    return request_as(LEADER_TOKEN, "GET", &path, "", None);
+                }
+                let count = lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0);
+                lease["spec"]["leaseTransitions"] = (count + 1).into();
+                request_as(LEADER_TOKEN, "PUT", &path, "application/json", Some(&lease))
+            })
         });
         let end = Instant::now() + options.duration * 3 / 5;
         while Instant::now() < end {
@@ -151,14 +159,17 @@ fn repeat(
     port: u16,
     stop: &AtomicBool,
     codes: &Mutex<BTreeMap<u16, usize>>,
-    request: impl Fn() -> kubelith_conformance::http::Request,
+    request: impl Fn(&[u8]) -> kubelith_conformance::http::Request,
 ) -> Latencies {
     let mut client = Client::new(address(port));
-    let mut latencies = Vec::new();
+    let (mut latencies, mut last) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
+        let request = request(&last);
         let begin = Instant::now();
-        let code = client.send_once(&request()).map_or(0, |answer| answer.status);
+        let answer = client.send_once(&request);
         latencies.push(begin.elapsed());
+        let code = answer.as_ref().map_or(0, |answer| answer.status);
+        last = answer.map_or_else(|_| Vec::new(), |answer| answer.body);
         if let Ok(mut codes) = codes.lock() {
             *codes.entry(code).or_default() += 1;
         }

@@ -78,16 +78,15 @@ pub fn run(plan: &Plan) -> Result<Verdict, String> {
         for writer in writers {
             history.operations.extend(writer.join().expect("a client does not panic"));
         }
-        match end(&shared, &mut history) {
-            Ok(revisions) => *finals.lock().expect("nobody panicked") = revisions,
-            Err(error) => return Err(error),
-        }
+        // A server that does not come back says more than the writes that fail for it.
+        let injected = injected?;
+        *finals.lock().expect("nobody panicked") = end(&shared, &mut history)?;
         for watcher in watchers {
             let record = watcher.join().expect("a client does not panic");
             history.watched.extend(record.watched);
             history.operations.extend(record.operations);
         }
-        injected
+        Ok::<Injected, String>(injected)
     })?;
     history.finals = finals.into_inner().expect("nobody panicked");
     injected.problems.extend(site.servers.iter().flat_map(|server| server.panics()));

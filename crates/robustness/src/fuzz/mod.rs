@@ -26,7 +26,7 @@ const REQUESTS_PER_SERVER: usize = 30_000;
 const KEPT: usize = 300;
 const LARGEST_KEPT: usize = 20_000;
 /// Errors of a server (5xx) that kube-apiserver answers as well, by what they say.
-const EXPECTED: [&str; 8] = [
+const EXPECTED: [&str; 10] = [
     // Apply: what does not fit the schema is no bad request there.
     "failed to create typed patch object",
     "failed to create manager for existing fields",
@@ -34,7 +34,10 @@ const EXPECTED: [&str; 8] = [
     // timeout=1s, on a busy machine.
     "request did not complete within",
     "strconv.ParseUint",
+    // Of a Binding, and of a strategic patch: errors without a code.
     "target.name: Required value",
+    "target.kind: Unsupported value",
+    "unknown patch type",
     // A namespace as `..`.
     "invalid key",
     "does not reference that secret",

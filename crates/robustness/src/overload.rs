@@ -118,9 +118,8 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
     let (stop, codes) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
     let mut most_memory = 0;
     let (administrator, leader) = std::thread::scope(|scope| {
-        let administrator = scope.spawn(|| {
-            repeat(port, &stop, &codes, |_| request_as(TOKEN, "GET", &format!("{OBJECTS}/o0"), "", None))
-        });
+        let administrator = scope
+            .spawn(|| repeat(port, &stop, &codes, |_| request_as(TOKEN, "GET", &format!("{OBJECTS}/o0"), "", None)));
         let leader = scope.spawn(|| {
             let path = format!("{LEASES}/leader");
             // What was answered is written again, with one more transition.

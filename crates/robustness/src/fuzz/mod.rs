@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A request that takes longer hangs.
-const HANG: Duration = Duration::from_secs(20);
+/// A request that takes half of it hangs, also in a debug build on a machine that is busy with other things.
+const HANG: Duration = Duration::from_secs(60);
 /// What a server that has seen so many requests may use, in bytes.
 const MOST_MEMORY: u64 = 1500 << 20;
 /// After so many requests a server has stored much nonsense, and the next one begins anew.
@@ -26,7 +26,7 @@ const REQUESTS_PER_SERVER: usize = 30_000;
 const KEPT: usize = 300;
 const LARGEST_KEPT: usize = 20_000;
 /// Errors of a server (5xx) that kube-apiserver answers as well, by what they say.
-const EXPECTED: [&str; 10] = [
+const EXPECTED: [&str; 12] = [
     // Apply: what does not fit the schema is no bad request there.
     "failed to create typed patch object",
     "failed to create manager for existing fields",
@@ -38,6 +38,8 @@ const EXPECTED: [&str; 10] = [
     "target.name: Required value",
     "target.kind: Unsupported value",
     "unknown patch type",
+    "list element types are not identical",
+    "does not contain declared merge key",
     // A namespace as `..`.
     "invalid key",
     "does not reference that secret",
@@ -200,8 +202,10 @@ fn note(
         Ok(answer) => {
             *found.codes.entry(answer.status).or_default() += 1;
             if answer.status >= 500 {
-                let said: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();
-                if EXPECTED.iter().any(|expected| said.contains(expected)) {
+                let said = String::from_utf8_lossy(&answer.body);
+                let is_expected = EXPECTED.iter().any(|expected| said.contains(expected));
+                let said: String = said.chars().take(300).collect();
+                if is_expected {
                     found.expected_errors += 1;
                 } else {
                     let key = normalised(&format!("{} {} {said}", answer.status, request.method));

@@ -87,7 +87,7 @@ impl Site {
         for server in &site.servers {
             // The definition has come to all of them.
             let end = Instant::now() + START_LIMIT;
-            while !Api::new(server.port).get(wire::path_of(1)).is_some_and(|(code, _)| code == 200) {
+            while Api::new(server.port).get(wire::path_of(1)).is_none_or(|(code, _)| code != 200) {
                 if Instant::now() > end {
                     return Err("a server does not serve the definition".to_owned());
                 }
@@ -178,7 +178,7 @@ impl Server {
 
     pub fn wait_ready(&mut self) -> Outcome<()> {
         let end = Instant::now() + START_LIMIT;
-        while !Api::new(self.port).get("/readyz").is_some_and(|(code, _)| code == 200) {
+        while Api::new(self.port).get("/readyz").is_none_or(|(code, _)| code != 200) {
             if self.has_ended() {
                 return Err(format!("a server ended: {}", self.tail()));
             }

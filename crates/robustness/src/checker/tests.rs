@@ -5,6 +5,7 @@ use crate::history::{
     Begin, Call, Change, End, Freshness, History, Mark, Notice, Operation, Outcome, Page, Revision, Version, Watched,
 };
 use Change::{Added, Deleted, Modified};
+use std::slice::from_ref;
 
 fn version(name: &str, revision: Revision, uid: &str, mark: Mark, color: u8) -> Version {
     Version { name: name.into(), revision, uid: uid.into(), mark, color }
@@ -57,8 +58,8 @@ fn right() -> History {
         operation(51, 60, Call::Get { name: "a".into(), fresh: Freshness::Consistent }, Outcome::Object(a12.clone())),
         operation(51, 60, Call::Get { name: "b".into(), fresh: Freshness::Consistent }, Outcome::Refused(404)),
         operation(61, 70, Call::Create { name: "a".into(), mark: 5 }, Outcome::Refused(409)),
-        list(31, 40, Freshness::Consistent, None, &[(13, &[a12.clone()]), (13, &[b13.clone()])]),
-        list(61, 70, Freshness::Consistent, Some(1), &[(16, &[a12.clone()])]),
+        list(31, 40, Freshness::Consistent, None, &[(13, from_ref(&a12)), (13, from_ref(&b13))]),
+        list(61, 70, Freshness::Consistent, Some(1), &[(16, from_ref(&a12))]),
         operation(71, 80, Call::Patch { name: "a".into(), mark: 6, after: None }, Outcome::Unknown),
     ];
     let change = |change, version: &Version| Notice::Change(change, version.clone());

@@ -210,7 +210,7 @@ fn damaged(random: &mut Random, mut bytes: Vec<u8>) -> Vec<u8> {
         let at = random.below(bytes.len());
         match random.below(5) {
             0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = random.next() as u8,
+            1 => bytes[at] = random.draw() as u8,
             2 => bytes.truncate(at),
             3 => {
                 let end = (at + random.below(20)).min(bytes.len());

@@ -25,8 +25,8 @@ Usage:
       Makes the store of a new data folder from a backup. Revisions go on N later (default 1000000), so
       that no client meets one again that it has seen with other contents.
   kubelith store export  [--data-dir DIR] FILE
-      Writes every object to a new file, a line of JSON for each, to be read, searched and changed. No server may run
-      on the folder. Objects that are encrypted stay so.
+      Writes every object to a new file, a line of JSON for each, to be read, searched and changed. No server
+      may run on the folder. Objects that are encrypted stay so.
   kubelith store import  [--data-dir DIR] [--skip-revisions N] FILE
       Makes the store of a new data folder from such a file. Revisions go on as after a restore.
 

@@ -26,7 +26,7 @@ const REQUESTS_PER_SERVER: usize = 30_000;
 const KEPT: usize = 300;
 const LARGEST_KEPT: usize = 20_000;
 /// Errors of a server (5xx) that kube-apiserver answers as well, by what they say.
-const EXPECTED: [&str; 12] = [
+const EXPECTED: [&str; 15] = [
     // Apply: what does not fit the schema is no bad request there.
     "failed to create typed patch object",
     "failed to create manager for existing fields",
@@ -40,6 +40,10 @@ const EXPECTED: [&str; 12] = [
     "unknown patch type",
     "list element types are not identical",
     "does not contain declared merge key",
+    "but received a",
+    "unable to find api field in struct",
+    // The namespace `.`, looked for by admission.
+    "invalid resource name",
     // A namespace as `..`.
     "invalid key",
     "does not reference that secret",

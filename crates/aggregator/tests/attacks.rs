@@ -269,6 +269,40 @@ async fn an_upgrade_joins_the_connections() {
     assert_eq!((ignored.status, ignored.text()), (503, "invalid upgrade response: status code 200\n"));
 }
 
+/// CVE-2018-1002105: an upgrade that the other server refused left a way to it, with our identity, on which anything could be
+/// asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_upgrade_leaves_no_way_behind() {
+    let asked: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let seen = asked.clone();
+    let server = RawServer::http(move |request: Request<Incoming>| {
+        let seen = seen.clone();
+        async move {
+            seen.lock().unwrap().push(request.uri().path().to_owned());
+            let mut response = Response::new(full("no"));
+            if request.headers().contains_key("upgrade") {
+                *response.status_mut() = StatusCode::BAD_REQUEST;
+            }
+            response
+        }
+    })
+    .await;
+    let cluster = cluster_with(&server).await;
+    let mut stream = cluster.server.connect(b"http/1.1", false).await.unwrap();
+    let upgrade = format!(
+        "GET {ROOT}/exec HTTP/1.1\r\nhost: api.test\r\nauthorization: Bearer {ADMIN_TOKEN}\r\nconnection: Upgrade\r\n\
+         upgrade: SPDY/3.1\r\n\r\n"
+    );
+    let behind = format!("GET {ROOT}/behind HTTP/1.1\r\nhost: api.test\r\nconnection: close\r\n\r\n");
+    stream.write_all(format!("{upgrade}{behind}").as_bytes()).await.unwrap();
+    let mut heard = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard)).await;
+    let heard = String::from_utf8_lossy(&heard);
+    assert!(heard.starts_with("HTTP/1.1 400"), "{heard}");
+    let asked = asked.lock().unwrap();
+    assert!(asked.contains(&format!("{ROOT}/exec")) && !asked.contains(&format!("{ROOT}/behind")), "{asked:?} {heard}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_event_of_a_watch_arrives_in_order() {
     const EVENTS: usize = 10_000;

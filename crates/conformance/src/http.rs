@@ -68,11 +68,27 @@ impl Response {
 pub struct Client {
     address: Address,
     connection: Option<Connection>,
+    timeout: Duration,
 }
 
 impl Client {
     pub fn new(address: Address) -> Client {
-        Client { address, connection: None }
+        Client { address, connection: None, timeout: TIMEOUT }
+    }
+
+    /// For each read and write of a request.
+    pub fn with_timeout(self, timeout: Duration) -> Client {
+        Client { timeout, ..self }
+    }
+
+    /// Sends it and never again: an error leaves open whether the server saw it. For those who count what happened.
+    pub fn send_once(&mut self, request: &Request) -> io::Result<Response> {
+        let mut connection = match self.connection.take() {
+            Some(kept) => kept,
+            None => Connection::open(&self.address, self.timeout)?,
+        };
+        let outcome = connection.exchange(request, &self.address.host);
+        self.keep(connection, outcome)
     }
 
     pub fn send(&mut self, request: &Request) -> io::Result<Response> {
@@ -83,7 +99,7 @@ impl Client {
                 outcome => return self.keep(kept, outcome),
             }
         }
-        let mut fresh = Connection::open(&self.address, TIMEOUT)?;
+        let mut fresh = Connection::open(&self.address, self.timeout)?;
         let outcome = fresh.exchange(request, &self.address.host);
         self.keep(fresh, outcome)
     }

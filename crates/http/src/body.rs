@@ -55,6 +55,15 @@ impl Body {
         Body::Frames(Box::pin(Timed { inner: self, sleep: Box::pin(tokio::time::sleep_until(deadline)) }))
     }
 
+    /// Lets others in between after each slice of time. A list whose client reads as fast as it is sent would else keep a
+    /// thread until its end, and whoever comes meanwhile waits for all that come before.
+    pub fn taking_turns(self) -> Body {
+        if self.is_complete() {
+            return self;
+        }
+        Body::Frames(Box::pin(TakingTurns { inner: self, pieces: 0, begun: std::time::Instant::now() }))
+    }
+
     /// Ends regularly, after the last whole chunk, when `token` is cancelled.
     pub fn until_cancelled(self, token: CancellationToken) -> Body {
         Body::Frames(Box::pin(Ended { inner: self, signal: Box::pin(token.cancelled_owned()), pieces: 0, done: false }))
@@ -144,6 +153,50 @@ impl<F: Fn(usize) + Send + Unpin> http_body::Body for Observed<F> {
     }
 }
 
+struct TakingTurns {
+    inner: Body,
+    /// Sent in this turn, since the time was looked at.
+    pieces: u8,
+    begun: std::time::Instant,
+}
+
+impl TakingTurns {
+    /// The time is looked at after so many: most are small, and looking is not free.
+    const PIECES: u8 = 16;
+    /// Of a turn. Some of it is spent on what was handed over before: it is encrypted and written meanwhile.
+    const SLICE: std::time::Duration = std::time::Duration::from_micros(300);
+}
+
+impl http_body::Body for TakingTurns {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.pieces >= TakingTurns::PIECES {
+            self.pieces = 1;
+            if self.begun.elapsed() >= TakingTurns::SLICE {
+                self.pieces = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        if self.pieces == 0 {
+            self.begun = std::time::Instant::now();
+        }
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        self.pieces = if polled.is_ready() { self.pieces + 1 } else { 0 };
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
 struct Timed {
     inner: Body,
     sleep: Pin<Box<Sleep>>,
@@ -217,7 +270,7 @@ impl http_body::Body for Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::stream;
+    use futures::{StreamExt, stream};
     use http_body_util::BodyExt;
     use std::sync::Arc;
 
@@ -249,6 +302,27 @@ mod tests {
         let mut body = endless().with_deadline(Instant::now() + std::time::Duration::from_secs(1));
         assert!(body.frame().await.unwrap().is_ok());
         assert!(body.frame().await.unwrap().is_err());
+    }
+
+    /// On one thread: somebody else has a turn before a body is sent that is always ready.
+    #[tokio::test]
+    async fn others_have_turns_while_a_long_body_is_sent() {
+        let slow = stream::iter(0..1000).map(|_| {
+            std::thread::sleep(std::time::Duration::from_micros(20));
+            Ok(Bytes::from_static(b"a"))
+        });
+        let body = Body::stream(slow).taking_turns();
+        let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 1000);
+        other.abort();
+        assert!(turns.load(std::sync::atomic::Ordering::Relaxed) > 10);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use kubelith_kube::Resources;
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::Delegate;
 use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
-use kubelith_server::filters::{Layer, priority_and_fairness, service_quality};
+use kubelith_server::filters::{Layer, memory_budget, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::quality::{self, Quality};
 use kubelith_server::routes::Routes;
@@ -35,9 +35,16 @@ impl FlowControl {
         let generic = &options.generic;
         let seats = generic.max_reads_in_flight.saturating_add(generic.max_writes_in_flight);
         let seats = u32::try_from(seats).unwrap_or(u32::MAX);
+        let seats = generic.memory_budget.map_or(seats, |bytes| seats.min(seats_within(bytes)));
         let fairness = generic.priority_and_fairness.then(|| Fairness::new(seats, &metrics.registry));
         let quality = generic.service_quality.then(|| Quality::new(&metrics.registry));
         FlowControl { fairness, quality, metrics: metrics.clone() }
+    }
+
+    /// `None`: neither a flag nor the system sets one.
+    pub fn memory_budget(&self, options: &Options) -> Option<Layer> {
+        let bytes = options.generic.memory_budget?;
+        Some(memory_budget::layer(bytes, memory_budget::anonymous_memory, self.metrics.requests.clone()))
     }
 
     pub fn service_quality(&self) -> Option<Layer> {
@@ -99,6 +106,15 @@ impl FlowControl {
         let sources = Sources { levels, schemas, metrics: self.metrics.requests.clone() };
         next.post_start_hooks(fairness::hooks(fairness, sources))
     }
+}
+
+/// What all requests that run may hold of the memory: a quarter, at what fairness reckons for a seat.
+fn seats_within(budget: u64) -> u32 {
+    const PART: u64 = 4;
+    const BYTES_PER_SEAT: u64 = 100_000;
+    /// Fewer would keep the levels from having one each.
+    const LEAST: u64 = 30;
+    u32::try_from((budget / PART / BYTES_PER_SEAT).max(LEAST)).unwrap_or(u32::MAX)
 }
 
 struct Barrier {

@@ -20,6 +20,7 @@ mod progress;
 mod run;
 mod storage;
 mod store_command;
+mod store_export;
 mod test_api;
 mod version;
 mod welcome;

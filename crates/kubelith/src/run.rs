@@ -21,6 +21,10 @@ use tokio_util::sync::CancellationToken;
 /// reserved, not used: only what a thread has touched counts as memory.
 const STACK_BYTES: usize = 64 << 20;
 
+/// Turns of tasks between two looks at who has sent something. Where all threads are busy, a request waits for so many turns
+/// before anybody knows of it; the usual 61 are many when turns are long.
+const EVENT_INTERVAL: u32 = 16;
+
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
     kubelith_rules::expression::use_dialect(dialect(&options));
@@ -28,6 +32,7 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
     tracing::info!("Version: {}", version::info().git_version);
     warn(&options, flags);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.event_interval(EVENT_INTERVAL);
     let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build().map_err(|e| e.to_string())?;
     let outcome = runtime.block_on(serve(options, flags));
     // Whatever still blocks a thread must not keep the process.

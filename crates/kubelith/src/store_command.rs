@@ -2,7 +2,7 @@
 
 use crate::commands::Words;
 use crate::storage::{self, live_backup};
-use crate::{failure, progress};
+use crate::{failure, progress, store_export};
 use kubelith_store::StoreError;
 use kubelith_store::embedded::{self, CheckReport, FolderStats};
 use std::fmt::Write;
@@ -24,6 +24,11 @@ Usage:
   kubelith store restore [--data-dir DIR] [--skip-revisions N] FILE
       Makes the store of a new data folder from a backup. Revisions go on N later (default 1000000), so
       that no client meets one again that it has seen with other contents.
+  kubelith store export  [--data-dir DIR] FILE
+      Writes every object to a new file, a line of JSON for each, to be read, searched and changed. No server
+      may run on the folder. Objects that are encrypted stay so.
+  kubelith store import  [--data-dir DIR] [--skip-revisions N] FILE
+      Makes the store of a new data folder from such a file. Revisions go on as after a restore.
 
 Flags:
   --data-dir DIR         The data folder of the server (default \"kubelith-data\").
@@ -43,6 +48,8 @@ enum Command {
     Stats,
     Backup(PathBuf),
     Restore { from: PathBuf, skip: u64 },
+    Export(PathBuf),
+    Import { from: PathBuf, skip: u64 },
 }
 
 /// Runs the words behind `store`; what is to be shown, or why it failed.
@@ -68,6 +75,14 @@ pub fn run(words: &[String]) -> Result<String, String> {
             progress::shown("restoring", part, || embedded::restore(&from, &folder, skip)).map(|revision| {
                 format!("restored {} from {} at revision {revision}\n", folder.display(), from.display())
             })
+        }
+        Command::Export(to) => {
+            let count = store_export::export(&folder, &to).map_err(|error| error.text(|e| explain(e, &folder)))?;
+            return Ok(format!("wrote {count} objects to {}\n", to.display()));
+        }
+        Command::Import { from, skip } => {
+            let made = store_export::import(&from, &folder, skip).map_err(|e| e.text(|e| explain(e, &folder)))?;
+            return Ok(format!("imported {} from {} at revision {made}\n", folder.display(), from.display()));
         }
     };
     outcome.map_err(|error| explain(error, &folder))
@@ -95,11 +110,13 @@ fn parse(words: &[String]) -> Result<(Command, PathBuf), String> {
         ["check"] => Command::Check,
         ["stats"] => Command::Stats,
         ["backup", to] => Command::Backup(to.into()),
+        ["export", to] => Command::Export(to.into()),
+        ["import", from] => Command::Import { from: from.into(), skip: skip.unwrap_or(SKIP_REVISIONS) },
         ["restore", from] => Command::Restore { from: from.into(), skip: skip.unwrap_or(SKIP_REVISIONS) },
         _ => return Err(format!("unknown command: store {}\n\n{HELP}", rest.join(" "))),
     };
-    if skip.is_some() && !matches!(command, Command::Restore { .. }) {
-        return Err("--skip-revisions is for restore".into());
+    if skip.is_some() && !matches!(command, Command::Restore { .. } | Command::Import { .. }) {
+        return Err("--skip-revisions is for restore and import".into());
     }
     Ok((command, data_dir))
 }
@@ -199,7 +216,7 @@ mod tests {
             ("nonsense", "unknown command: store nonsense"),
             ("check --force", "unknown flag: --force"),
             ("check --data-dir", "flag needs an argument: --data-dir"),
-            ("check --skip-revisions 1", "--skip-revisions is for restore"),
+            ("check --skip-revisions 1", "--skip-revisions is for restore and import"),
             ("restore f --skip-revisions x", "--skip-revisions: \"x\" is no number"),
         ] {
             let error = parse(line).unwrap_err();

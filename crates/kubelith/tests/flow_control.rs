@@ -2,9 +2,9 @@
 
 mod support;
 
-use kubelith_conformance::http::Response;
+use kubelith_conformance::http::{Address, Client, Request, Response};
 use serde_json::{Value, json};
-use support::{Server, client};
+use support::{Server, TOKEN, client};
 
 const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
@@ -76,4 +76,56 @@ fn a_bad_service_quality_class_is_told_by_an_event() {
     good["data"]["requests-per-second"] = json!("5");
     assert_eq!(send(&server, "PUT", "/api/v1/namespaces/kube-system/configmaps/fast", &good), 200);
     server.wait_for("in force", || metrics().contains(r#"kubelith_service_quality_class_valid{class="fast"} 1"#));
+}
+
+/// The memory of the process that no file backs.
+fn anonymous(server: &Server) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// Somebody fills the memory. They are refused before it is full; who keeps the cluster together is served.
+#[test]
+fn a_memory_budget_is_kept() {
+    const BUDGET: u64 = 48 << 20;
+    const OBJECT: usize = 400_000;
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens.csv");
+    let users = format!("{TOKEN},admin,u,\"system:masters\"\nfiller,filler,f,fillers\n");
+    std::fs::write(&tokens, users).unwrap();
+    let server =
+        Server::start(&[&format!("--memory-budget={BUDGET}"), &format!("--token-auth-file={}", tokens.display())]);
+    let binding = json!({
+        "metadata": {"name": "fillers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "fillers"}],
+    });
+    assert_eq!(send(&server, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding), 201);
+    let address = Address::parse(&format!("https://127.0.0.1:{}", server.port)).unwrap();
+    let mut filler = Client::new(address);
+    let mut ask = |method: &str, path: &str, body: &Value| {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = vec![header("Authorization", "Bearer filler"), header("Content-Type", "application/json")];
+        let body = (*body != Value::Null).then(|| body.to_string().into_bytes());
+        filler.send(&Request { method: method.into(), path: path.into(), headers, body }).unwrap()
+    };
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let most = 2 * BUDGET as usize / OBJECT;
+    let refused = (0..most).find_map(|i| {
+        let object = json!({"metadata": {"name": format!("c{i}")}, "data": {"k": "x".repeat(OBJECT)}});
+        let answer = ask("POST", config_maps, &object);
+        assert!(matches!(answer.status, 201 | 429), "{}", answer.status);
+        (answer.status == 429).then_some(answer)
+    });
+    let refused = refused.expect("nobody said that it is enough");
+    assert!(refused.header("Retry-After").is_some());
+    assert!(anonymous(&server) < BUDGET, "{}", anonymous(&server));
+    // Nor are lists; but leases and administrators are served, and deletions make room again.
+    assert_eq!(ask("GET", config_maps, &Value::Null).status, 429);
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    assert_eq!(ask("POST", leases, &json!({"metadata": {"name": "leader"}})).status, 201);
+    assert_eq!(server.get(&format!("{config_maps}/c0")).unwrap().status, 200);
+    assert_eq!(server.get("/readyz").unwrap().status, 200);
+    assert_eq!(ask("DELETE", config_maps, &Value::Null).status, 200);
 }

@@ -93,6 +93,7 @@ fn chain(
 ) -> BoxHandler {
     let config = ChainConfig {
         cbor: false,
+        memory_budget: None,
         service_quality: None,
         tracer: None,
         authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None },

@@ -28,6 +28,8 @@ pub struct ChainConfig {
     pub tracer: Option<Tracer>,
     /// Records what is asked and answered; also for requests that fail authentication.
     pub audit: Option<Arc<Audit>>,
+    /// Refuses requests while the process has used up its memory.
+    pub memory_budget: Option<Layer>,
     /// Budgets of classes of users.
     pub service_quality: Option<Layer>,
     /// Priority and fairness; without it the plain limits below apply.
@@ -91,6 +93,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .maybe(c.audit.as_ref().map(audit::layer))
         .then(impersonation::layer(c.authorizer.clone(), c.impersonation))
         // Who is over a budget does not even wait for a seat.
+        .maybe(c.memory_budget)
         .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))
         .then(authorization::layer(c.authorizer, metrics.auth.clone()))

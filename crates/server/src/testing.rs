@@ -234,6 +234,7 @@ fn test_config(pki: &Pki) -> ServerConfig {
             authorizer: Arc::new(PrivilegedGroup),
             tracer: None,
             audit: None,
+            memory_budget: None,
             service_quality: None,
             flow_control: None,
             faults: None,

@@ -41,7 +41,7 @@ const LAYERS: [&str; 31] = [
     "kubelith-companion",
 ];
 
-const TOOLS: [&str; 3] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench"];
+const TOOLS: [&str; 4] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench", "kubelith-robustness"];
 
 /// What is wrong with the edges of this `cargo metadata --no-deps` document.
 fn violations(metadata: &Value) -> Vec<String> {

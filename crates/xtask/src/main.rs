@@ -16,6 +16,7 @@ mod layers;
 #[cfg(test)]
 mod monitoring;
 mod profile;
+mod robustness;
 mod run;
 mod test;
 mod tools;
@@ -32,6 +33,7 @@ cargo xtask <command>
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
   tools                                  get kubectl, Helm, etcd and the Python client into target/tools
   bench [arguments]                      measure the server under load (release build)
+  robustness [options]                   clients under faults, with every answer checked; --help shows the options
   dist [options]                         build and pack all that is handed out; dist --help shows the options
   envtest [--binaries F] [--url URL]     pack what controller-runtime's envtest starts, and the index for setup-envtest
   profile [FILE]                         make that profile: what the server does under load
@@ -64,6 +66,7 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "cel-facts" => cel_facts::replay(rest),
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
+        "robustness" => robustness::run_with(rest),
         "tools" => tools::install(),
         "dist" => dist::dist(rest),
         "envtest" => envtest::pack_with(rest),

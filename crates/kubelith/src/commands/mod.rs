@@ -84,9 +84,9 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "store",
-        summary: "check, measure, back up and restore the embedded store",
+        summary: "check, measure, back up, restore, export and import the embedded store",
         help: store_command::HELP,
-        words: &["check", "stats", "backup", "restore"],
+        words: &["check", "stats", "backup", "restore", "export", "import"],
         flags: &[
             flag("--data-dir", Takes::Folder),
             flag("--skip-revisions", Takes::Text),

@@ -2,6 +2,7 @@
 
 use crate::flags::Flags;
 use kubelith_kube::bootstrap::LeadershipTimes;
+use kubelith_meta::Quantity;
 use kubelith_meta::time::Duration;
 use regex::Regex;
 use std::time::Duration as Span;
@@ -16,6 +17,8 @@ pub struct GenericOptions {
     pub max_writes_in_flight: usize,
     /// Instead of plain limits.
     pub priority_and_fairness: bool,
+    /// Bytes that the process may use before it refuses requests.
+    pub memory_budget: Option<u64>,
     /// Budgets of classes of users.
     pub service_quality: bool,
     pub min_request_timeout: Span,
@@ -111,6 +114,7 @@ impl GenericOptions {
             max_reads_in_flight,
             max_writes_in_flight,
             priority_and_fairness,
+            memory_budget: memory_budget(&flags.text("memory-budget"), errors),
             service_quality: flags.bool("enable-service-quality"),
             min_request_timeout: Span::from_secs(min_request_timeout),
             request_timeout,
@@ -125,6 +129,18 @@ impl GenericOptions {
             },
         }
     }
+}
+
+/// `--memory-budget`, or what the system lets the process have; 0 is none.
+fn memory_budget(text: &str, errors: &mut Vec<String>) -> Option<u64> {
+    if text.is_empty() {
+        return crate::limits::memory();
+    }
+    let bytes = text.parse::<Quantity>().ok().and_then(|quantity| u64::try_from(quantity.value()).ok());
+    if bytes.is_none() {
+        errors.push(format!("--memory-budget: {text:?} is no amount of bytes, as 512Mi"));
+    }
+    bytes.filter(|bytes| *bytes > 0)
 }
 
 /// `None` if it is negative.

@@ -287,6 +287,7 @@ fn server_config(
             },
             tracer: None,
             audit,
+            memory_budget: flow_control.memory_budget(options),
             service_quality: flow_control.service_quality(),
             flow_control: flow_control.layer(options),
             faults,

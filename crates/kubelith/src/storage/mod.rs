@@ -131,8 +131,8 @@ impl Storage {
             }
             StorageBackend::Memory | StorageBackend::Etcd3 => None,
         };
-        let memory =
-            begin.store.unwrap_or_else(|| MemoryStore::with_clock(HistoryLimits::default(), begin.clock.clone()));
+        let history = history_limits(options.generic.memory_budget);
+        let memory = begin.store.unwrap_or_else(|| MemoryStore::with_clock(history, begin.clock.clone()));
         let kept = match (&embedded, storage.backend) {
             _ if !storage.etcd_overrides.is_empty() => None,
             (Some((_, store)), _) => Some(Kept::Embedded(store.clone())),
@@ -267,6 +267,13 @@ async fn load_encryption(
     let Some(path) = &options.encryption_config else { return Ok(None) };
     let mode = if options.encryption_reload { ReloadMode::OnChange } else { ReloadMode::Once };
     Encryption::load_observed(path, mode, observer).await.map(Some)
+}
+
+/// The past that a store in memory keeps may take an eighth of what the process may use.
+fn history_limits(memory_budget: Option<u64>) -> HistoryLimits {
+    const PART: u64 = 8;
+    let usual = HistoryLimits::default();
+    HistoryLimits { bytes: memory_budget.map_or(usual.bytes, |budget| usual.bytes.min(budget / PART)), ..usual }
 }
 
 async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(PathBuf, EmbeddedStore), Failure> {

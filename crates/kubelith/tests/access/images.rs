@@ -71,6 +71,13 @@ fn another_server_judges_images() {
         }
         assert_eq!(stub.asked.load(Ordering::SeqCst) - before, asked, "{image}");
     }
+    // CVE-2023-2727: containers that are added to a pod later are judged, too.
+    assert_eq!(send(&closed, None, "POST", "/api/v1/namespaces/default/pods", &of("good")).0, 201);
+    let (_, mut added) = send(&closed, None, "GET", "/api/v1/namespaces/default/pods/p", &Value::Null);
+    added["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "bad"}]);
+    let path = "/api/v1/namespaces/default/pods/p/ephemeralcontainers";
+    let (code, answer) = send(&closed, None, "PUT", path, &added);
+    assert_eq!(code, 403, "{answer}");
     let annotated = json!({"metadata": {"annotations": {"x.image-policy.k8s.io/a": "b", "other": "c"}}});
     send(&closed, None, "POST", PODS, &merged(of("good"), &annotated));
     let sent: Value = serde_json::from_str(stub.bodies.lock().unwrap().last().unwrap()).unwrap();

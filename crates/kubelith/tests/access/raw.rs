@@ -65,6 +65,27 @@ pub fn served(address: SocketAddr) -> Vec<u8> {
     stream.conn.peer_certificates().map(|chain| chain[0].to_vec()).unwrap_or_default()
 }
 
+/// Sends bytes on a connection of its own, and says all that came back. The server closes after a request it cannot read;
+/// where it does not, it has so long.
+pub fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = connect(address, None);
+    stream.sock.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let _ = stream.write_all(bytes);
+    let _ = stream.flush();
+    let mut heard = Vec::new();
+    let _ = stream.read_to_end(&mut heard);
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+/// A connection on which one of these protocols is spoken.
+pub fn connect_with(address: SocketAddr, protocols: &[&[u8]]) -> StreamOwned<ClientConnection, TcpStream> {
+    let tcp = TcpStream::connect(address).unwrap();
+    let mut config = tls_config();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let name = ServerName::try_from("localhost").unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), tcp)
+}
+
 fn connect(address: SocketAddr, identity: Option<&Identity>) -> StreamOwned<ClientConnection, TcpStream> {
     let tcp = TcpStream::connect(address).unwrap();
     tcp.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

@@ -16,6 +16,7 @@ pub mod instrument;
 pub mod latency;
 pub mod logging;
 pub mod max_in_flight;
+pub mod memory_budget;
 pub mod panic;
 pub mod priority_and_fairness;
 pub mod request_info;

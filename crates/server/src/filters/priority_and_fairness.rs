@@ -73,9 +73,14 @@ impl Inner {
                 response.map(|body| body.with_guard(watching))
             });
         }
-        self.next
-            .handle(request)
-            .map(|response| with_ids(response, permit.schema()).map(|body| body.with_guard(permit)))
+        let is_exempt = permit.schema().is_exempt();
+        self.next.handle(request).map(move |response| {
+            with_ids(response, permit.schema()).map(|body| {
+                let body = body.with_guard(permit);
+                // Long answers of those who have limits make room for the others; those who have none go first.
+                if is_exempt { body } else { body.taking_turns() }
+            })
+        })
     }
 
     fn refuse(&self, request: &Request, schema: &Schema) -> Response {

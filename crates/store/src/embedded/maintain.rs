@@ -254,24 +254,24 @@ fn fill(snapshot: &Snapshot, to: &Path) -> Result<()> {
     txn.commit().map_err(failure)
 }
 
-fn unfinished(path: &Path) -> PathBuf {
+pub(super) fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
     name.into()
 }
 
-fn unavailable(what: &str, path: &Path, error: io::Error) -> StoreError {
+pub(super) fn unavailable(what: &str, path: &Path, error: io::Error) -> StoreError {
     StoreError::Unavailable(format!("{what} {}: {error}", path.display()))
 }
 
 /// A folder opened without writing to its data file.
-struct Reader {
-    engine: Engine,
+pub(super) struct Reader {
+    pub(super) engine: Engine,
     disk: Untouched,
 }
 
 impl Reader {
-    fn open(folder: &Path) -> Result<Reader> {
+    pub(super) fn open(folder: &Path) -> Result<Reader> {
         if !FolderDisk::data_file(folder).exists() {
             return Err(StoreError::Invalid(format!("{} holds no data", folder.display())));
         }

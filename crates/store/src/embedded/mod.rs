@@ -13,6 +13,7 @@ pub mod fault;
 mod maintain;
 mod marks;
 mod overlay;
+mod portable;
 mod queue;
 mod schema;
 mod snapshot;
@@ -21,6 +22,7 @@ mod writer;
 pub use disk::Disk;
 pub use engine::LoadProgress;
 pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, restore, stats};
+pub use portable::{Entry, export, import};
 
 use crate::error::{Result, StoreError};
 use crate::hub::{History, HistoryChunk, Hub};

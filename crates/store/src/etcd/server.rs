@@ -71,6 +71,11 @@ impl Cluster {
         self.members.iter().map(|member| member.client_url.clone()).collect()
     }
 
+    /// The process of a member that runs.
+    pub fn pid(&self, index: usize) -> Option<u32> {
+        self.members[index].process.as_ref().map(Child::id)
+    }
+
     /// Kills a member as a crash would.
     pub fn kill(&mut self, index: usize) {
         if let Some(mut process) = self.members[index].process.take() {

@@ -50,6 +50,14 @@ pub const FLAGS: &[Flag] = &[
          AlwaysAllow it is system:masters.",
     ),
     flag(
+        "memory-budget",
+        Text,
+        "",
+        "Memory that the process may use, as 512Mi. When most of it is used, lists are refused with 429, then all but \
+         administrators, deletions, leases and health; histories and concurrent requests are held to shares of it. If not \
+         given, the limit of the cgroup, if there is one; 0 for none.",
+    ),
+    flag(
         "random-seed",
         Text,
         "",

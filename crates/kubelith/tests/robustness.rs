@@ -1,0 +1,56 @@
+//! Clients, faults and the checker of histories, for some seconds on each store. The long runs are made by
+//! `cargo xtask robustness`; a seed that it prints repeats the plan of a run here, as `KUBELITH_ROBUSTNESS_SEED`.
+
+use kubelith_robustness::fuzz;
+use kubelith_robustness::plan::{Plan, Store};
+use kubelith_robustness::run::run;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Some faults on each store; the machine runs other tests meanwhile.
+const DURATION: Duration = Duration::from_secs(8);
+const SEED: &str = "KUBELITH_ROBUSTNESS_SEED";
+
+fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
+    let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let mut plan = Plan::new(PathBuf::from(env!("CARGO_BIN_EXE_kubelith")), store, given.unwrap_or(now.into()));
+    plan.duration = DURATION;
+    change(&mut plan);
+    println!("{SEED}={}", plan.seed);
+    let verdict = run(&plan).unwrap();
+    println!("{}", verdict.text());
+    assert!(verdict.is_good());
+    assert!(verdict.report.counts["acknowledged writes"] > 0);
+}
+
+/// Requests grown from the recorded exchanges; `cargo xtask robustness fuzz` throws more.
+#[test]
+fn grown_requests_do_no_harm() {
+    let found = fuzz::run(&fuzz::Options {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
+        corpus: fuzz::default_corpus(),
+        seed: std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(7),
+        clients: 2,
+        duration: DURATION,
+        requests: usize::MAX,
+    });
+    let found = found.unwrap();
+    println!("{}", found.text());
+    assert!(found.problems.is_empty() && found.errors.is_empty() && found.requests > 100, "{}", found.text());
+}
+
+#[test]
+fn a_store_in_memory_keeps_its_promises() {
+    holds(Store::Memory, |plan| plan.duration = DURATION / 2);
+}
+
+#[test]
+fn an_embedded_store_keeps_its_promises_under_faults() {
+    holds(Store::Embedded, |_| {});
+}
+
+#[test]
+fn two_servers_on_three_members_keep_their_promises_under_faults() {
+    holds(Store::Etcd, |_| {});
+}

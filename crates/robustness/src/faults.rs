@@ -1,0 +1,300 @@
+//! What is done to servers and etcd while clients work.
+
+use crate::load::Shared;
+use crate::plan::{Plan, Store};
+use crate::proxy::Way;
+use crate::random::Random;
+use crate::site::{Site, signal};
+use rustix::process::{Resource, Signal};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// kill -9 of a server, which is started again.
+    KillServer,
+    /// Killed again while it starts, a few times.
+    RestartLoop,
+    /// SIGTERM and a start.
+    RestartServer,
+    /// SIGSTOP for a while.
+    PauseServer,
+    /// No file may grow: writes of the store fail.
+    DiskFull,
+    /// No more file descriptors.
+    Descriptors,
+    /// etcd's history goes, all but a few revisions.
+    Compact,
+    /// The same while a server is down: it comes back to a store without the history that its clients ask for.
+    CompactWhileDown,
+    KillMember,
+    KillLeader,
+    PauseMember,
+    /// Connections between a server and members of etcd break.
+    Cut,
+    /// Nothing passes between them.
+    Silence,
+    Delay,
+}
+
+impl Kind {
+    const ALL: [(&'static str, Kind); 14] = [
+        ("kill", Kind::KillServer),
+        ("restart-loop", Kind::RestartLoop),
+        ("restart", Kind::RestartServer),
+        ("pause", Kind::PauseServer),
+        ("disk-full", Kind::DiskFull),
+        ("descriptors", Kind::Descriptors),
+        ("compact", Kind::Compact),
+        ("compact-while-down", Kind::CompactWhileDown),
+        ("kill-member", Kind::KillMember),
+        ("kill-leader", Kind::KillLeader),
+        ("pause-member", Kind::PauseMember),
+        ("cut", Kind::Cut),
+        ("silence", Kind::Silence),
+        ("delay", Kind::Delay),
+    ];
+
+    pub fn parse(text: &str) -> Result<Kind, String> {
+        let found = Kind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
+        let names = || Kind::ALL.map(|(name, _)| name).join(", ");
+        found.ok_or_else(|| format!("unknown fault {text:?}: {}", names()))
+    }
+
+    pub fn name(self) -> &'static str {
+        Kind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// Those that a store survives: what is in memory is lost by a kill, and that is no fault.
+    pub fn of(store: Store) -> Vec<Kind> {
+        let kinds = match store {
+            Store::Memory => &[Kind::PauseServer, Kind::Descriptors][..],
+            Store::Embedded => &[
+                Kind::KillServer,
+                Kind::KillServer,
+                Kind::KillServer,
+                Kind::RestartLoop,
+                Kind::RestartServer,
+                Kind::PauseServer,
+                Kind::DiskFull,
+                Kind::Descriptors,
+            ],
+            Store::Etcd => &[
+                Kind::KillServer,
+                Kind::KillServer,
+                Kind::RestartServer,
+                Kind::PauseServer,
+                Kind::Compact,
+                Kind::CompactWhileDown,
+                Kind::KillMember,
+                Kind::KillLeader,
+                Kind::KillLeader,
+                Kind::PauseMember,
+                Kind::Cut,
+                Kind::Silence,
+                Kind::Delay,
+            ],
+        };
+        kinds.to_vec()
+    }
+}
+
+/// How long something is kept away.
+const SHORT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1500));
+/// A server that is killed while it starts gets so long before.
+const STARTING: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(300));
+const LOOP: usize = 4;
+/// Revisions that a compaction leaves.
+const KEPT: usize = 30;
+const MEMBERS: usize = 3;
+
+/// What was done, and how often; and what should not have been.
+#[derive(Debug, Default)]
+pub struct Injected {
+    pub counts: BTreeMap<&'static str, usize>,
+    pub problems: Vec<String>,
+}
+
+impl Injected {
+    fn note(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// Kills of servers and of members.
+    pub fn kills(&self) -> usize {
+        ["kill -9 of a server", "kill -9 of a member"].iter().filter_map(|what| self.counts.get(what)).sum()
+    }
+}
+
+pub struct Injector<'a> {
+    plan: &'a Plan,
+    random: Random,
+    site: &'a mut Site,
+    shared: &'a Shared,
+    injected: Injected,
+}
+
+impl<'a> Injector<'a> {
+    pub fn new(plan: &'a Plan, site: &'a mut Site, shared: &'a Shared) -> Injector<'a> {
+        Injector { plan, random: Random::new(plan.seed, u64::MAX), site, shared, injected: Injected::default() }
+    }
+
+    /// Injects until the time is over or enough was killed; everything is whole again then.
+    pub fn run(mut self) -> Result<Injected, String> {
+        let end = Instant::now() + self.plan.duration;
+        let enough = |injected: &Injected| self.plan.kills.is_some_and(|kills| injected.kills() >= kills);
+        while Instant::now() < end && !enough(&self.injected) {
+            let quiet = self.random.between(self.plan.quiet.0, self.plan.quiet.1);
+            std::thread::sleep(quiet.min(end.saturating_duration_since(Instant::now())));
+            self.revive()?;
+            if self.plan.faults.is_empty() || Instant::now() >= end {
+                continue;
+            }
+            let kind = self.random.pick(&self.plan.faults);
+            self.inject(kind)?;
+            self.wait_for_work();
+        }
+        self.revive()?;
+        Ok(self.injected)
+    }
+
+    /// A fault upon a server that has done nothing since the last one proves little.
+    fn wait_for_work(&self) {
+        let (before, end) = (self.done(), Instant::now() + Duration::from_secs(5));
+        while self.done() < before + self.plan.writers as u64 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn done(&self) -> u64 {
+        self.shared.done.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Starts servers that have ended by themselves: those whose store failed.
+    fn revive(&mut self) -> Result<(), String> {
+        for index in 0..self.site.servers.len() {
+            let server = &mut self.site.servers[index];
+            if server.has_ended() {
+                self.injected.note("ends of servers by themselves");
+                server.kill();
+                server.launch()?;
+                server.wait_ready()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inject(&mut self, kind: Kind) -> Result<(), String> {
+        let index = self.random.below(self.site.servers.len());
+        let pause = self.random.between(SHORT.0, SHORT.1);
+        match kind {
+            Kind::KillServer => self.kill(index)?,
+            Kind::RestartLoop => {
+                for _ in 0..1 + self.random.below(LOOP) {
+                    self.site.servers[index].kill();
+                    self.injected.note("kill -9 of a server");
+                    self.site.servers[index].launch()?;
+                    std::thread::sleep(self.random.between(STARTING.0, STARTING.1));
+                }
+                self.kill(index)?;
+            }
+            Kind::RestartServer => {
+                if let Err(problem) = self.site.servers[index].stop() {
+                    self.injected.problems.push(problem);
+                }
+                self.site.servers[index].launch()?;
+                self.site.servers[index].wait_ready()?;
+                self.injected.note("orderly restarts");
+            }
+            Kind::PauseServer => {
+                let pid = self.site.servers[index].pid();
+                signal(pid, Signal::STOP);
+                std::thread::sleep(pause);
+                signal(pid, Signal::CONT);
+                self.injected.note("pauses of a server");
+            }
+            Kind::DiskFull => {
+                let server = &self.site.servers[index];
+                server.limit(Resource::Fsize, Some(server.data_size()));
+                std::thread::sleep(pause);
+                server.limit(Resource::Fsize, None);
+                self.injected.note("full disks");
+            }
+            Kind::Descriptors => {
+                let server = &self.site.servers[index];
+                server.limit(Resource::Nofile, server.open_files().map(|open| open + 1));
+                std::thread::sleep(pause);
+                server.limit(Resource::Nofile, None);
+                self.injected.note("exhausted file descriptors");
+            }
+            Kind::Compact => self.compact(),
+            Kind::CompactWhileDown => {
+                self.site.servers[index].kill();
+                self.injected.note("kill -9 of a server");
+                std::thread::sleep(pause);
+                self.compact();
+                self.site.servers[index].launch()?;
+                self.site.servers[index].wait_ready()?;
+            }
+            Kind::KillMember | Kind::KillLeader | Kind::PauseMember => self.member(kind, pause),
+            Kind::Cut | Kind::Silence | Kind::Delay => self.network(kind, index, pause),
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, index: usize) -> Result<(), String> {
+        self.site.servers[index].kill();
+        self.injected.note("kill -9 of a server");
+        self.site.servers[index].launch()?;
+        self.site.servers[index].wait_ready()
+    }
+
+    fn compact(&mut self) {
+        let keep = self.random.below(KEPT) as i64;
+        if self.site.compact(keep) {
+            self.injected.note("compactions");
+        }
+    }
+
+    fn member(&mut self, kind: Kind, pause: Duration) {
+        let any = self.random.below(MEMBERS);
+        let index = match kind {
+            Kind::KillLeader => match self.site.leader() {
+                Some(leader) => leader,
+                None => return,
+            },
+            _ => any,
+        };
+        let Some(etcd) = self.site.etcd() else { return };
+        if kind == Kind::PauseMember {
+            let pid = etcd.pid(index);
+            signal(pid, Signal::STOP);
+            std::thread::sleep(pause);
+            signal(pid, Signal::CONT);
+            self.injected.note("pauses of a member");
+            return;
+        }
+        etcd.kill(index);
+        std::thread::sleep(pause);
+        etcd.restart(index);
+        self.injected.note("kill -9 of a member");
+        if kind == Kind::KillLeader {
+            self.injected.note("of these, leaders");
+        }
+    }
+
+    fn network(&mut self, kind: Kind, index: usize, pause: Duration) {
+        let (way, what) = match kind {
+            Kind::Cut => (Way::Cut, "cuts of the network"),
+            Kind::Silence => (Way::Silent, "silences of the network"),
+            _ => (Way::Slow(pause / 10), "delays of the network"),
+        };
+        // To one member, or to all.
+        let only = self.random.below(MEMBERS + 1);
+        let server = &self.site.servers[index];
+        server.ways(|member| if only == MEMBERS || only == member { way } else { Way::Open });
+        std::thread::sleep(pause);
+        server.ways(|_| Way::Open);
+        self.injected.note(what);
+    }
+}

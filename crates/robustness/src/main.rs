@@ -1,0 +1,179 @@
+//! `robustness`: runs clients and faults against servers that it starts, and says whether all that is promised held.
+
+use kubelith_robustness::faults::Kind;
+use kubelith_robustness::plan::{Plan, Store};
+use kubelith_robustness::run::run;
+use kubelith_robustness::{fuzz, overload};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const HELP: &str = "\
+robustness [options]
+robustness fuzz [options]
+robustness overload [options]
+
+  Without a word: clients and faults, and every answer is checked.
+  --program FILE     the server (default: kubelith beside this program)
+  --stores LIST      memory, embedded, etcd (default: all, one after another)
+  --servers N        on one etcd (2)
+  --duration S       seconds for each store (60)
+  --kills N          ends before that time, after so many kills of servers and members
+  --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
+                     kill-leader, pause-member, cut, silence, delay, or none (default: those that fit the store)
+  --quiet MS         between two faults, at most (1200)
+  --writers N        (6)
+  --seed N           repeats the plan of a run: its operations and its faults
+
+  fuzz: requests grown from the recorded exchanges; no panics, no hangs, no growth without bound.
+  --program, --duration, --seed as above
+  --requests N       ends before that time
+  --clients N        (4)
+
+  overload: a storm of lists, and what others notice of it, with priority and fairness and without.
+  --program, --duration as above
+  --clients N        (400)
+  --objects N        that a list has (300)
+  --bytes N          of each (4000)
+  --flag FLAG        of the server, as --flag=--memory-budget=256Mi
+";
+
+struct Options {
+    plan: Plan,
+    stores: Vec<Store>,
+    servers: usize,
+    faults: Option<Vec<Kind>>,
+    requests: usize,
+    clients: Option<usize>,
+    objects: usize,
+    bytes: usize,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let what = arguments.next_if(|word| !word.starts_with('-')).unwrap_or_default();
+    let outcome = match what.as_str() {
+        "storm" => storm(arguments),
+        _ => parse(arguments).and_then(|options| match (what.as_str(), options) {
+            (_, None) => Ok(true),
+            ("", Some(options)) => all(&options),
+            ("fuzz", Some(options)) => throw(&options),
+            ("overload", Some(options)) => overloaded(&options),
+            (other, _) => Err(format!("unknown word {other:?}\n\n{HELP}")),
+        }),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("robustness: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    let beside = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("kubelith");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let mut plan = Plan::new(beside, Store::Embedded, now % 1_000_000_000);
+    plan.duration = Duration::from_secs(60);
+    let mut options = Options {
+        plan,
+        stores: vec![Store::Memory, Store::Embedded, Store::Etcd],
+        servers: 2,
+        faults: None,
+        requests: usize::MAX,
+        clients: None,
+        objects: 300,
+        bytes: 4000,
+    };
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text:?} is no number"));
+        match argument.as_str() {
+            "-h" | "--help" => {
+                print!("{HELP}");
+                return Ok(None);
+            }
+            "--program" => options.plan.program = value()?.into(),
+            "--stores" => options.stores = value()?.split(',').map(Store::parse).collect::<Result<_, _>>()?,
+            "--servers" => options.servers = number(value()?)?.max(1) as usize,
+            "--duration" => options.plan.duration = Duration::from_secs(number(value()?)?),
+            "--kills" => options.plan.kills = Some(number(value()?)? as usize),
+            "--faults" => {
+                let names = value()?;
+                let named = names.split(',').filter(|name| *name != "none").map(Kind::parse);
+                options.faults = Some(named.collect::<Result<_, _>>()?);
+            }
+            "--quiet" => {
+                let most = Duration::from_millis(number(value()?)?);
+                options.plan.quiet = (options.plan.quiet.0.min(most), most);
+            }
+            "--writers" => options.plan.writers = number(value()?)? as usize,
+            "--requests" => options.requests = number(value()?)? as usize,
+            "--clients" => options.clients = Some(number(value()?)? as usize),
+            "--objects" => options.objects = number(value()?)? as usize,
+            "--bytes" => options.bytes = number(value()?)? as usize,
+            "--flag" => options.plan.flags.push(value()?),
+            flag if flag.starts_with("--flag=") => options.plan.flags.push(flag["--flag=".len()..].to_owned()),
+            "--seed" => options.plan.seed = number(value()?)?,
+            other => return Err(format!("unknown option {other:?}\n\n{HELP}")),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// Whether all of them were good.
+fn all(options: &Options) -> Result<bool, String> {
+    let mut good = true;
+    for store in &options.stores {
+        let servers = if *store == Store::Etcd { options.servers } else { 1 };
+        let faults = options.faults.clone().unwrap_or_else(|| Kind::of(*store));
+        let plan = Plan { store: *store, servers, faults, ..options.plan.clone() };
+        println!("== {store:?}, {servers} servers, seed {}", plan.seed);
+        let verdict = run(&plan)?;
+        print!("{}", verdict.text());
+        good &= verdict.is_good();
+    }
+    Ok(good)
+}
+
+fn throw(options: &Options) -> Result<bool, String> {
+    let plan = &options.plan;
+    println!("seed {}", plan.seed);
+    let found = fuzz::run(&fuzz::Options {
+        program: plan.program.clone(),
+        corpus: fuzz::default_corpus(),
+        seed: plan.seed,
+        clients: options.clients.unwrap_or(4),
+        duration: plan.duration,
+        requests: options.requests,
+    })?;
+    print!("{}", found.text());
+    Ok(found.problems.is_empty() && found.errors.is_empty())
+}
+
+fn overloaded(options: &Options) -> Result<bool, String> {
+    for fairness in ["true", "false"] {
+        let mut flags = options.plan.flags.clone();
+        flags.push(format!("--enable-priority-and-fairness={fairness}"));
+        let (idle, stormy) = overload::run(&overload::Options {
+            program: options.plan.program.clone(),
+            clients: options.clients.unwrap_or(400),
+            duration: options.plan.duration,
+            objects: options.objects,
+            bytes: options.bytes,
+            flags,
+        })?;
+        println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());
+    }
+    Ok(true)
+}
+
+/// `storm PORT CLIENTS SECONDS`: started by `overload`.
+fn storm(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
+    let numbers: Vec<u64> = arguments.filter_map(|text| text.parse().ok()).collect();
+    let [port, clients, seconds] = numbers[..] else { return Err("storm PORT CLIENTS SECONDS".to_owned()) };
+    let port = u16::try_from(port).map_err(|error| error.to_string())?;
+    println!("{}", overload::storm(port, clients as usize, Duration::from_secs(seconds)));
+    Ok(true)
+}

@@ -1,0 +1,202 @@
+//! Ten times what the machine can do, by clients that misbehave: what those who behave notice of it, with priority and
+//! fairness and without, and how much memory the server takes.
+
+use crate::plan::{Plan, Store};
+use crate::site::Site;
+use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, request_as};
+use kubelith_conformance::http::Client;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+/// Between two requests of those who behave.
+const PACE: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub program: PathBuf,
+    pub clients: usize,
+    pub duration: Duration,
+    /// That a list has, and the bytes of each.
+    pub objects: usize,
+    pub bytes: usize,
+    pub flags: Vec<String>,
+}
+
+/// How long requests took.
+#[derive(Debug, Clone, Default)]
+pub struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    pub fn percentile(&self, percent: usize) -> Duration {
+        let place = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
+        self.0.get(place).copied().unwrap_or_default()
+    }
+
+    fn sorted(mut self) -> Latencies {
+        self.0.sort_unstable();
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Measured {
+    pub administrator: Latencies,
+    pub leader: Latencies,
+    /// Answers that those who behave got, by code.
+    pub codes: BTreeMap<u16, usize>,
+    pub most_memory: u64,
+    /// What the storm says of itself.
+    pub storm: String,
+}
+
+impl Measured {
+    pub fn text(&self) -> String {
+        let row = |who: &str, l: &Latencies| {
+            format!("  {who:<14} p50 {:>8.1?}  p99 {:>8.1?}  of {}\n", l.percentile(50), l.percentile(99), l.0.len())
+        };
+        let Measured { administrator, leader, codes, most_memory, storm } = self;
+        let rows = row("administrator", administrator) + &row("leader's lease", leader);
+        format!("{rows}  codes {codes:?}, at most {} MB, storm: {}\n", most_memory >> 20, storm.trim())
+    }
+}
+
+/// Idle, then in a storm of lists.
+pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
+    let mut plan = Plan::new(options.program.clone(), Store::Memory, 1);
+    plan.flags.clone_from(&options.flags);
+    let site = Site::start(&plan)?;
+    prepare(&site, options)?;
+    let idle = measure(&site, options, 0)?;
+    let stormy = measure(&site, options, options.clients)?;
+    let mut site = site;
+    site.servers[0].stop()?;
+    Ok((idle, stormy))
+}
+
+fn prepare(site: &Site, options: &Options) -> Result<(), String> {
+    let mut api = Api::new(site.servers[0].port);
+    let mut make = |path: &str, body: &serde_json::Value| match api.send("POST", path, "application/json", Some(body)) {
+        Some((201, _)) => Ok(()),
+        other => Err(format!("{path}: {other:?}")),
+    };
+    let binding = json!({"metadata": {"name": "storm"}, "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "storm"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
+    make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding)?;
+    make(LEASES, &json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "one"}}))?;
+    for i in 0..options.objects {
+        make(OBJECTS, &json!({"metadata": {"name": format!("o{i}")}, "data": {"k": "x".repeat(options.bytes)}}))?;
+    }
+    Ok(())
+}
+
+/// A storm of so many clients, in a process of its own with little priority: it stands for machines elsewhere.
+fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, String> {
+    let port = site.servers[0].port;
+    let seconds = options.duration.as_secs().to_string();
+    let storm = (clients > 0).then(|| {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        Command::new("nice")
+            .args(["-n", "15"])
+            .arg(own)
+            .args(["storm", &port.to_string(), &clients.to_string(), &seconds])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())
+    });
+    let storm = storm.transpose()?;
+    if storm.is_some() {
+        // Until it blows.
+        std::thread::sleep(options.duration / 5);
+    }
+    let (stop, codes) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
+    let mut most_memory = 0;
+    let (administrator, leader) = std::thread::scope(|scope| {
+        let administrator = scope
+            .spawn(|| repeat(port, &stop, &codes, |_| request_as(TOKEN, "GET", &format!("{OBJECTS}/o0"), "", None)));
+        let leader = scope.spawn(|| {
+            let path = format!("{LEASES}/leader");
+            // What was answered is written again, with one more transition.
+            repeat(port, &stop, &codes, |last| {
+                let mut lease: serde_json::Value = serde_json::from_slice(last).unwrap_or_default();
+                if lease["kind"] != "Lease" {
+                    return request_as(LEADER_TOKEN, "GET", &path, "", None);
+                }
+                let count = lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0);
+                lease["spec"]["leaseTransitions"] = (count + 1).into();
+                request_as(LEADER_TOKEN, "PUT", &path, "application/json", Some(&lease))
+            })
+        });
+        let end = Instant::now() + options.duration * 3 / 5;
+        while Instant::now() < end {
+            most_memory = most_memory.max(site.servers[0].pid().and_then(crate::fuzz::resident).unwrap_or(0));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stop.store(true, Ordering::Relaxed);
+        (administrator.join().unwrap_or_default(), leader.join().unwrap_or_default())
+    });
+    let storm = match storm {
+        Some(storm) => storm.wait_with_output().map_err(|error| error.to_string())?.stdout,
+        None => b"none".to_vec(),
+    };
+    Ok(Measured {
+        administrator: administrator.sorted(),
+        leader: leader.sorted(),
+        codes: codes.into_inner().map_err(|_| "a client panicked".to_owned())?,
+        most_memory,
+        storm: String::from_utf8_lossy(&storm).into_owned(),
+    })
+}
+
+fn repeat(
+    port: u16,
+    stop: &AtomicBool,
+    codes: &Mutex<BTreeMap<u16, usize>>,
+    request: impl Fn(&[u8]) -> kubelith_conformance::http::Request,
+) -> Latencies {
+    let mut client = Client::new(address(port));
+    let (mut latencies, mut last) = (Vec::new(), Vec::new());
+    while !stop.load(Ordering::Relaxed) {
+        let request = request(&last);
+        let begin = Instant::now();
+        let answer = client.send_once(&request);
+        latencies.push(begin.elapsed());
+        let code = answer.as_ref().map_or(0, |answer| answer.status);
+        last = answer.map_or_else(|_| Vec::new(), |answer| answer.body);
+        if let Ok(mut codes) = codes.lock() {
+            *codes.entry(code).or_default() += 1;
+        }
+        std::thread::sleep(PACE);
+    }
+    Latencies(latencies)
+}
+
+/// The process of the storm: lists, one after another, by each client.
+pub fn storm(port: u16, clients: usize, duration: Duration) -> String {
+    let end = Instant::now() + duration;
+    let codes: Mutex<BTreeMap<u16, usize>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..clients {
+            scope.spawn(|| {
+                let mut client = Client::new(address(port)).with_timeout(Duration::from_secs(60));
+                while Instant::now() < end {
+                    let answer = client.send_once(&request_as(STORM_TOKEN, "GET", OBJECTS, "", None));
+                    let code = answer.map_or(0, |answer| answer.status);
+                    if let Ok(mut codes) = codes.lock() {
+                        *codes.entry(code).or_default() += 1;
+                    }
+                    if code != 200 {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            });
+        }
+    });
+    codes.into_inner().map_or_else(|_| String::new(), |codes| format!("{codes:?}"))
+}

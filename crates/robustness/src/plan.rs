@@ -1,0 +1,62 @@
+//! What is run.
+
+use crate::faults::Kind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    Memory,
+    Embedded,
+    /// Three members of etcd.
+    Etcd,
+}
+
+impl Store {
+    pub fn parse(text: &str) -> Result<Store, String> {
+        match text {
+            "memory" => Ok(Store::Memory),
+            "embedded" => Ok(Store::Embedded),
+            "etcd" => Ok(Store::Etcd),
+            other => Err(format!("unknown store {other:?}: memory, embedded or etcd")),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub seed: u64,
+    pub program: PathBuf,
+    pub store: Store,
+    /// More than one only on etcd.
+    pub servers: usize,
+    pub writers: usize,
+    /// Watchers that begin anywhere, for each resource; there is one more for each that follows everything.
+    pub roamers: usize,
+    pub duration: Duration,
+    /// Ends the run before its time when so many kills were done.
+    pub kills: Option<usize>,
+    /// Between two faults, at least and at most.
+    pub quiet: (Duration, Duration),
+    pub faults: Vec<Kind>,
+    /// More of the servers'.
+    pub flags: Vec<String>,
+}
+
+impl Plan {
+    pub fn new(program: PathBuf, store: Store, seed: u64) -> Plan {
+        Plan {
+            seed,
+            program,
+            store,
+            servers: if store == Store::Etcd { 2 } else { 1 },
+            writers: 6,
+            roamers: 2,
+            duration: Duration::from_secs(20),
+            kills: None,
+            quiet: (Duration::from_millis(100), Duration::from_millis(1200)),
+            faults: Kind::of(store),
+            flags: Vec::new(),
+        }
+    }
+}

@@ -14,6 +14,7 @@ mod estimate;
 mod follow;
 mod in_flight;
 mod level;
+mod look;
 mod metrics;
 
 use arc_swap::ArcSwap;
@@ -27,6 +28,7 @@ use kubelith_auth::User;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
 use kubelith_http::{Request, RequestInfo};
+pub use look::{LevelNow, RequestNow};
 pub use level::{Clock, Permit, Started, Turn};
 use metrics::FlowMetrics;
 use prometheus::Registry;

@@ -1,6 +1,7 @@
 //! The watch cache: what reads are served from.
 
 mod feed;
+mod history;
 mod hub;
 mod inheritance;
 mod load;
@@ -13,6 +14,7 @@ mod resource;
 mod tests;
 mod watcher;
 
+pub use history::Version;
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, ReadBy, Renderer};
 pub use inheritance::Inheritance;
 pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};

@@ -114,8 +114,8 @@ pub struct ResourceCache {
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct State {
-    objects: Objects,
-    events: VecDeque<(Instant, Arc<Event>)>,
+    pub(super) objects: Objects,
+    pub(super) events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
     bytes: usize,

@@ -39,7 +39,7 @@ export class Tab {
       if (!["error", "warn"].includes(line.type())) return;
       // Answers that are refused are part of the tests; the browser reports each.
       const text = line.text();
-      if (!/Failed to load resource: the server responded with a status of (401|403|404|409|410|422)/.test(text)) tab.problems.push(`console: ${text}`);
+      if (!/Failed to load resource: the server responded with a status of (400|401|403|404|409|410|422)/.test(text)) tab.problems.push(`console: ${text}`);
     });
     if (assets) await page.setRequestInterception(true);
     page.on("request", (request) => {
@@ -79,8 +79,8 @@ export class Tab {
   async saysNot(text, selector = "body") {
     await this.page.waitForFunction((s, t) => ![...document.querySelectorAll(s)].some((e) => e.innerText.includes(t)), {}, selector, text);
   }
-  async press(name) {
-    const found = await this.page.waitForSelector(`::-p-aria([name="${name}"])`);
+  async press(name, role = "button") {
+    const found = await this.page.waitForSelector(`::-p-aria([name="${name}"][role="${role}"])`);
     await found.click();
   }
 

@@ -10,6 +10,7 @@ import { CHECKS } from "./checks.mjs";
 import { furnish } from "./fixtures.mjs";
 import { Server } from "./server.mjs";
 
+const AT_ONCE = 3;
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { binary: { type: "string" }, shots: { type: "string" }, assets: { type: "string" } } });
 mkdirSync(values.shots, { recursive: true });
 const began = Date.now();
@@ -22,8 +23,9 @@ try {
     open: (options) => Tab.open(browser, server, { assets: values.assets, ...options }),
     shot: (tab, name) => tab.page.screenshot({ path: join(values.shots, `${name}.png`) }),
   };
-  for (const [name, check] of CHECKS) {
-    if (positionals.length && !positionals.some((part) => name.includes(part))) continue;
+  const wanted = CHECKS.filter(([name]) => !positionals.length || positionals.some((part) => name.includes(part)));
+  const next = async () => {
+    const [name, check] = wanted.shift();
     const start = Date.now();
     const tabs = [];
     const open = async (options) => { const tab = await context.open(options); tabs.push(tab); return tab; };
@@ -38,7 +40,9 @@ try {
       for (const tab of tabs) await context.shot(tab, `failed-${name.replaceAll(/\W+/g, "-")}`).catch(() => {});
     }
     for (const tab of tabs) await tab.close().catch(() => {});
-  }
+  };
+  // Much of a check is waiting.
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => { while (wanted.length) await next(); }));
 } finally {
   await browser.close();
   await server.stop();

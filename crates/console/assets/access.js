@@ -1,6 +1,6 @@
 // Who may do what, which rule says so, and who was turned away.
 
-import { age, command, count, h, problem, replace, section, table, tag, word } from "./dom.js";
+import { age, command, count, h, problem, replace, section, table, tag, typed, word } from "./dom.js";
 import { discover, get, post, typeOf } from "./api.js";
 import { covers, role, ruleText, whoCan } from "./rbac.js";
 
@@ -83,10 +83,10 @@ async function who(holders, q, signal) {
     const found = await whoCan(q, signal);
     const what = q.path || `${q.resource}${q.group ? `.${q.group}` : ""}`;
     replace(holders, section([`Who may ${q.verb} ${what}`, `${count(found.length)} grants by RBAC; system:masters may do everything`], table("Who may", [
-      { name: "Who", cell: (g) => (g.subject.namespace ? `${g.subject.namespace}/${g.subject.name}` : g.subject.name) },
+      { name: "Who", class: "name", cell: (g) => (g.subject.namespace ? `${g.subject.namespace}/${g.subject.name}` : g.subject.name) },
       { name: "Kind", tight: true, cell: (g) => tag(g.subject.kind) },
       { name: "Where", cell: (g) => g.namespace || "everywhere" },
-      { name: "By", cell: (g) => `${g.binding} → ${g.role.name}` },
+      { name: "By", cell: (g) => (g.binding === g.role.name ? g.binding : `${g.binding} → ${g.role.name}`) },
       { name: "Rule", cell: (g) => h("code", {}, ruleText(g.rule)) },
     ], found, "No binding gives this right."), command("kubectl get clusterrolebindings,rolebindings -A -o wide")));
   } catch (error) {
@@ -103,8 +103,8 @@ async function denials(denied, f, signal) {
       f.user.form.requestSubmit();
       document.getElementById("main").scrollTop = 0;
     } }, "Explain");
-    replace(denied, table("Turned away", [{ name: "Who", cell: (d) => d.user }, { name: "Verb", tight: true, cell: (d) => d.verb }, { name: "What", cell: what },
-      { name: "Where", cell: (d) => [d.namespace, d.name].filter(Boolean).join("/") }, { name: "Why", cell: (d) => d.reason || "no rule" }, { name: "Times", num: true, cell: (d) => count(d.count) },
+    replace(denied, table("Turned away", [{ name: "Who", class: "name long", cell: (d) => d.user }, { name: "Verb", tight: true, cell: (d) => d.verb }, { name: "What", cell: (d) => (d.resource ? typed(d) : d.path) },
+      { name: "Where", class: "name long", cell: (d) => [d.namespace, d.name].filter(Boolean).join("/") }, { name: "Why", class: "long", cell: (d) => d.reason || "no rule" }, { name: "Times", num: true, cell: (d) => count(d.count) },
       { name: "Last", tight: true, cell: (d) => `${age((Date.now() - d.last) / 1000)} ago` }, { name: "", cell: ask }], items, "Nobody, since the server started."), command("kubectl get --raw /kubelith/v1/denials"));
   } catch (error) {
     if (!signal.aborted) replace(denied, problem(error));

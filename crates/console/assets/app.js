@@ -19,11 +19,13 @@ let leaving = new AbortController();
 
 function header(current) {
   const link = ([path, name]) => h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, name);
-  replace(document.getElementById("top"),
+  const top = document.getElementById("top");
+  if (!user) return void replace(top);
+  replace(top,
     h("a", { class: "brand", href: "#/explore" }, h("img", { src: "./icon.svg", alt: "" }), "Kubelith"),
-    user ? h("nav", { class: "views", "aria-label": "Views" }, VIEWS.map(link)) : "",
-    user ? h("div", { class: "who" }, h("b", { title: (user.groups || []).join(", ") }, user.username),
-      h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out")) : "");
+    h("nav", { class: "views", "aria-label": "Views" }, VIEWS.map(link)),
+    h("div", { class: "who" }, h("b", { title: (user.groups || []).join(", ") }, user.username),
+      h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out")));
 }
 
 async function signOut() {
@@ -73,7 +75,7 @@ async function show() {
 }
 
 addEventListener("hashchange", show);
-addEventListener("signedout", () => { user = undefined; signIn({ kind: "none" }); show(); });
+addEventListener("signedout", () => { if (!user) return; user = undefined; signIn({ kind: "none" }); show(); });
 // Where to go without a mouse: g and a letter (x for extensions), / for the first field.
 let g = false;
 addEventListener("keydown", (e) => {

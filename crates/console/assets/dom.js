@@ -67,7 +67,7 @@ export function table(label, columns, items, empty = "Nothing.") {
   if (!items.length) return h("div", { class: "empty" }, empty);
   const kind = (c) => [c.num ? "num" : "", c.tight ? "tight" : "", c.class || ""].join(" ").trim() || undefined;
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-    h("table", {}, h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", class: kind(c) }, c.name)))),
+    h("table", {}, h("thead", {}, h("tr", {}, columns.map((c) => (c.name ? h("th", { scope: "col", class: kind(c) }, c.name) : h("td", {}))))),
       h("tbody", {}, items.map((item) => h("tr", {}, columns.map((c) => h("td", { class: kind(c) }, c.cell(item))))))));
 }
 
@@ -75,6 +75,9 @@ export function section(title, ...children) {
   const [text, note] = Array.isArray(title) ? title : [title];
   return h("section", {}, h("h2", {}, text, note ? h("small", {}, note) : null), ...children);
 }
+
+/** A resource with its group, which may begin a line of its own. */
+export const typed = (r) => [r.resource, r.subresource ? `/${r.subresource}` : "", r.group ? h("span", { class: "muted" }, h("wbr"), `.${r.group}`) : ""];
 
 export const bar = (part, hot) => h("div", { class: "bar", "aria-hidden": "true" }, h("i", { "width%": part * 100, class: hot ? "hot" : undefined }));
 export const figure = (value, label) => h("div", { class: "figure" }, h("b", {}, value), h("span", {}, label));

@@ -4,6 +4,9 @@ import { age, command, count, h, problem, replace, say, word } from "./dom.js";
 import { ApiError, discover, get, list, pathOf, typeOf, wait, watch } from "./api.js";
 
 const PAGE = 250;
+/** Words that tell how an object does, in the tables that the server prints. */
+const STATES = { Running: "good", Active: "good", Ready: "good", Bound: "good", Available: "good", Complete: "good", Completed: "good", True: "good", Pending: "warn", Terminating: "warn", ContainerCreating: "warn", Released: "warn",
+  Failed: "bad", Error: "bad", CrashLoopBackOff: "bad", ImagePullBackOff: "bad", ErrImagePull: "bad", Lost: "bad", NotReady: "bad", Evicted: "bad", Warning: "warn" };
 const USUAL = ["pods", "deployments", "services", "configmaps", "secrets", "namespaces", "nodes", "events"];
 
 const route = (params) => `#/explore?${new URLSearchParams(Object.entries(params).filter(([, v]) => v))}`;
@@ -28,9 +31,12 @@ export async function show(main, params, { signal }) {
 function kinds(all, resource, chosen) {
   const shown = all.filter((r) => r.preferred);
   const groups = [...new Set(shown.map((r) => r.group))].sort((a, b) => (a === "" ? -1 : b === "" ? 1 : a < b ? -1 : 1));
-  const link = (r) => h("a", { href: route({ g: r.group, r: r.resource, ns: r.namespaced ? chosen.ns : "" }), "aria-current": r === resource ? "true" : null, title: `${r.kind} ${r.short.join(" ")}` }, r.resource);
-  const part = (title, of) => h("div", { "data-part": "" }, h("h3", {}, title), h("ul", {}, of.map((r) => h("li", { "data-words": `${r.resource} ${r.kind} ${r.group} ${r.short.join(" ")}`.toLowerCase() }, link(r)))));
+  const link = (r) => h("a", { href: route({ g: r.group, r: r.resource, ns: r.namespaced ? chosen.ns : "" }), "aria-current": r === resource && !(marked && usual.includes(r)) ? "true" : null, title: `${r.kind} ${r.short.join(" ")}` }, r.resource);
   const usual = USUAL.map((name) => shown.find((r) => r.resource === name && (r.group === "" || r.group === "apps"))).filter(Boolean);
+  let marked = false;
+  const part = (title, of) => h("div", { "data-part": "" }, h("h3", {}, title), h("ul", {}, of.map((r) => h("li", { "data-words": `${r.resource} ${r.kind} ${r.group} ${r.short.join(" ")}`.toLowerCase() }, link(r)))));
+  const often = part("Usual", usual);
+  marked = true;
   const find = h("input", { type: "search", placeholder: "Find a resource", "aria-label": "Find a resource", oninput: () => {
     const words = find.value.toLowerCase().trim();
     for (const li of nav.querySelectorAll("li")) li.hidden = words && !li.dataset.words.includes(words);
@@ -40,7 +46,7 @@ function kinds(all, resource, chosen) {
     if (e.key === "Enter") { const first = [...nav.querySelectorAll("li")].find((li) => !li.hidden); if (first) location.hash = first.firstChild.hash; }
   });
   const nav = h("nav", { class: "kinds", "aria-label": "Resources" }, h("div", { class: "find" }, find),
-    part("Usual", usual), groups.map((group) => part(group || "core", shown.filter((r) => r.group === group).sort((a, b) => (a.resource < b.resource ? -1 : 1)))));
+    often, groups.map((group) => part(group || "core", shown.filter((r) => r.group === group).sort((a, b) => (a.resource < b.resource ? -1 : 1)))));
   return nav;
 }
 
@@ -174,10 +180,11 @@ class Listing {
     const key = this.key(row);
     const meta = row.object.metadata;
     const cell = ([c, i], n) => {
-      if (n === 0) return h("td", {}, h("a", { href: linkTo(this.resource, meta.namespace, meta.name) }, String(row.cells[i] ?? "")));
+      if (n === 0) return h("td", { class: "name" }, h("a", { href: linkTo(this.resource, meta.namespace, meta.name) }, String(row.cells[i] ?? "")));
       if (c.name === "Age" && meta.creationTimestamp) return h("td", { class: "tight", "data-born": Date.parse(meta.creationTimestamp) }, age((Date.now() - Date.parse(meta.creationTimestamp)) / 1000));
       const value = row.cells[i];
-      return h("td", { class: typeof value === "number" ? "num" : undefined }, value === null || value === undefined ? "" : String(value));
+      const state = Object.hasOwn(STATES, value) && /^(Status|Phase|Type|Available|Ready)$/.test(c.name) ? STATES[value] : undefined;
+      return h("td", {}, state ? h("span", { class: `state ${state}` }, value) : value === null || value === undefined ? "" : String(value));
     };
     const tr = h("tr", { class: changed ? "changed" : undefined }, this.withSpace ? h("td", { class: "name" }, meta.namespace) : null, this.shown.map(cell));
     const old = this.rows.get(key);

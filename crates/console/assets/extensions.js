@@ -47,7 +47,7 @@ export async function show(main, params, { signal }) {
 
 function failures(stats) {
   if (!stats.failures.length) return "";
-  return section(["Failures of webhooks", "newest first"], table("Failures", [{ name: "Webhook", cell: (f) => f.webhook }, { name: "What it said", cell: (f) => f.why }, { name: "Times", num: true, cell: (f) => count(f.count) },
+  return section(["Failures of webhooks", "newest first"], table("Failures", [{ name: "Webhook", class: "name", cell: (f) => f.webhook }, { name: "What it said", class: "long", cell: (f) => f.why }, { name: "Times", num: true, cell: (f) => count(f.count) },
     { name: "Last", tight: true, cell: (f) => `${age((Date.now() - f.last) / 1000)} ago` }], stats.failures));
 }
 
@@ -55,7 +55,7 @@ function hooks(mutating, validating, stats) {
   const rows = (of, type, kind) => of.items.flatMap((c) => (c.webhooks || []).map((hook) => ({ c, of, hook, kind, s: stats.webhooks.find((s) => s.name === hook.name && s.type === type) })));
   const list = [...rows(mutating, "admit", "mutating"), ...rows(validating, "validating", "validating")];
   const target = (hook) => (hook.clientConfig?.service ? `${hook.clientConfig.service.namespace}/${hook.clientConfig.service.name}` : hook.clientConfig?.url || "");
-  return section("Webhooks", mutating.error ? problem(mutating.error) : table("Webhooks", [{ name: "Webhook", cell: (x) => [h("div", {}, x.hook.name), h("div", { class: "muted" }, link(x.of, x.c))] }, { name: "Kind", tight: true, cell: (x) => tag(x.kind) },
+  return section("Webhooks", mutating.error ? problem(mutating.error) : table("Webhooks", [{ name: "Webhook", class: "name", cell: (x) => [h("div", {}, x.hook.name), h("div", { class: "muted" }, link(x.of, x.c))] }, { name: "Kind", tight: true, cell: (x) => tag(x.kind) },
     { name: "At", cell: (x) => target(x.hook) }, { name: "On failure", tight: true, cell: (x) => x.hook.failurePolicy || "Fail" }, ...times,
     { name: "Refused", num: true, cell: (x) => count(x.s?.rejected || 0) }, { name: "Failed", num: true, cell: (x) => bad(x.s?.failed) }, { name: "Passed over", num: true, cell: (x) => bad(x.s?.failedOpen) }], list, "None."));
 }
@@ -64,21 +64,21 @@ function rules(policies, changing, stats) {
   const rows = (of, type) => of.items.map((p) => ({ p, of, type, s: merged(stats.policies.filter((s) => s.policy === p.metadata.name && s.type === type)) }));
   const list = [...rows(changing, "Mutating"), ...rows(policies, "Validating")];
   const warnings = (p) => (p.status?.typeChecking?.expressionWarnings || []).map((w) => `${w.fieldRef}: ${w.warning}`).join(" ");
-  return section("Policies", policies.error ? problem(policies.error) : table("Policies", [{ name: "Policy", cell: (x) => link(x.of, x.p) }, { name: "Kind", tight: true, cell: (x) => tag(x.type.toLowerCase()) },
+  return section("Policies", policies.error ? problem(policies.error) : table("Policies", [{ name: "Policy", class: "name", cell: (x) => link(x.of, x.p) }, { name: "Kind", tight: true, cell: (x) => tag(x.type.toLowerCase()) },
     { name: "Expressions", num: true, cell: (x) => count((x.p.spec.validations || x.p.spec.mutations || []).length) }, ...times, { name: "Denied", num: true, cell: (x) => count(x.s?.denied || 0) },
-    { name: "Errors", num: true, cell: (x) => bad(x.s?.errors) }, { name: "Type check", cell: (x) => warnings(x.p) || (x.p.status?.typeChecking ? tag("fine", "good") : "–") }], list, "None."));
+    { name: "Over budget", num: true, cell: (x) => bad(x.s?.overBudget) }, { name: "Errors", num: true, cell: (x) => bad(x.s?.errors) }, { name: "Type check", cell: (x) => warnings(x.p) || (x.p.status?.typeChecking ? tag("fine", "good") : "–") }], list, "None."));
 }
 
-const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.calls, 0), p50: Math.max(...list.map((s) => s.p50)), p99: Math.max(...list.map((s) => s.p99)), denied: list.reduce((n, s) => n + s.denied, 0), errors: list.reduce((n, s) => n + s.errors, 0) } : undefined);
+const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.calls, 0), p50: Math.max(...list.map((s) => s.p50)), p99: Math.max(...list.map((s) => s.p99)), denied: list.reduce((n, s) => n + s.denied, 0), errors: list.reduce((n, s) => n + s.errors, 0), overBudget: list.reduce((n, s) => n + s.overBudget, 0) } : undefined);
 
 function definitions(crds, stats) {
   const rows = crds.items.map((c) => ({ c, s: stats.conversions.find((s) => s.definition === c.metadata.name) }));
-  return section("Definitions of resources", crds.error ? problem(crds.error) : table("Definitions", [{ name: "Definition", cell: (x) => link(crds, x.c) }, { name: "State", cell: (x) => [sign(x.c, "Established"), " ", why(x.c, "NamesAccepted", "Established")] },
+  return section("Definitions of resources", crds.error ? problem(crds.error) : table("Definitions", [{ name: "Definition", class: "name", cell: (x) => link(crds, x.c) }, { name: "State", cell: (x) => [sign(x.c, "Established"), " ", why(x.c, "NamesAccepted", "Established")] },
     { name: "Versions", cell: (x) => x.c.spec.versions.filter((v) => v.served).map((v) => v.name).join(", ") }, { name: "Conversion", cell: (x) => (x.c.spec.conversion?.strategy === "Webhook" ? `webhook, ${ms(x.s?.p99 || 0)}${x.s?.failed ? `, ${count(x.s.failed)} failed` : ""}` : "–") }], rows, "None."));
 }
 
 function servers(services) {
   const others = services.items.filter((s) => s.spec.service);
-  return section(["API servers behind this one", `${count(services.items.length - others.length)} group versions are served here`], services.error ? problem(services.error) : table("API services", [{ name: "Group version", cell: (s) => link(services, s) },
+  return section(["API servers behind this one", `${count(services.items.length - others.length)} group versions are served here`], services.error ? problem(services.error) : table("API services", [{ name: "Group version", class: "name", cell: (s) => link(services, s) },
     { name: "State", cell: (s) => [sign(s, "Available"), " ", why(s, "Available")] }, { name: "At", cell: (s) => `${s.spec.service.namespace}/${s.spec.service.name}` }], others, "None."));
 }

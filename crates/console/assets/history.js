@@ -92,7 +92,7 @@ export async function show(main, params, { signal }) {
     section([`Deleted ${typeOf(resource)}`, "that are still gone, newest first"], gone), raw(resource, ns, "")));
   try {
     const { items } = await past(resource, ns, "", signal);
-    replace(gone, table("Deleted", [{ name: "Object", cell: (x) => h("a", { href: `${linkTo(resource, x.namespace, x.name)}&tab=History` }, [x.namespace, x.name].filter(Boolean).join("/")) },
+    replace(gone, table("Deleted", [{ name: "Object", class: "name", cell: (x) => h("a", { href: `${linkTo(resource, x.namespace, x.name)}&tab=History` }, [x.namespace, x.name].filter(Boolean).join("/")) },
       { name: "Revision", num: true, cell: (x) => count(Number(x.revision)) }, { name: "When", tight: true, cell: (x) => `${age(x.ageSeconds)} ago` }], items, "None."));
   } catch (error) {
     if (!signal.aborted) replace(gone, problem(error, error.code === 403 ? command("kubectl create clusterrole console --verb=get --non-resource-url='/kubelith/v1/*'") : undefined));

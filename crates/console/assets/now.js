@@ -1,6 +1,6 @@
 // What the server does at this moment. The server tells counts that only grow; rates are made of two looks at them.
 
-import { age, bar, bytes, command, count, figure, h, ms, problem, replace, section, table, tag } from "./dom.js";
+import { age, bar, bytes, command, count, figure, h, ms, problem, replace, section, table, tag, typed } from "./dom.js";
 import { get, poll } from "./api.js";
 import { Chart } from "./chart.js";
 
@@ -8,6 +8,7 @@ const EVERY = 2000;
 const READS = ["GET", "LIST"];
 const rate = (n) => (n >= 100 ? count(n) : n >= 10 ? n.toFixed(1) : n > 0 ? n.toFixed(2) : "0");
 const what = (r) => (r.resource ? `${r.resource}${r.subresource ? `/${r.subresource}` : ""}${r.group ? `.${r.group}` : ""}` : r.path);
+const asked = (r) => (r.resource ? typed(r) : r.path || "other paths");
 const where = (r) => [r.namespace, r.name].filter(Boolean).join("/");
 const PHASES = { authentication: 0, authorization: 1, queue: 2, admission: 3, webhooks: 4, expressions: 5, store: 6 };
 
@@ -21,7 +22,7 @@ export async function show(main, params, { signal }) {
   const live = h("span", { class: "live" }, "loading");
   const page = h("div", { class: "page" },
     h("div", { class: "title" }, h("h1", {}, "Now"), live),
-    parts.figures, h("div", { class: "grid" }, charts.rate.element, charts.latency.element, charts.busy.element, section(["Where the time goes", "of the last look"], parts.phases)),
+    parts.figures, h("div", { class: "grid" }, charts.rate.element, charts.latency.element, charts.busy.element, section(["Where the time goes", "all requests together, between two looks"], parts.phases)),
     section(["Being served and waiting", "by priority level; administrators are exempt"], parts.running),
     h("div", { class: "grid" }, section("Priority levels", parts.levels), section(["Busiest", "requests a second, by verb, resource and answer"], parts.sorts)),
     h("div", { class: "grid" }, section(["Slow", "the last that took 100 ms or more, with where the time went"], parts.slow), section(["Refused", "429, the last ones"], parts.refused)),
@@ -78,9 +79,9 @@ function draw(charts, parts, now, before) {
   replace(parts.running, running(now.running));
   replace(parts.sorts, sorts(now, before, seconds));
   replace(parts.slow, slow(now.slow));
-  replace(parts.refused, table("Refused", [{ name: "Who", cell: (r) => r.user }, { name: "Verb", cell: (r) => r.verb }, { name: "What", cell: what },
+  replace(parts.refused, table("Refused", [{ name: "Who", class: "name long", cell: (r) => r.user }, { name: "Verb", cell: (r) => r.verb }, { name: "What", cell: asked },
     { name: "Times", num: true, cell: (r) => count(r.count) }, { name: "Last", tight: true, cell: (r) => `${age((Date.now() - r.last) / 1000)} ago` }], now.refused, "Nobody was sent away."));
-  replace(parts.open, table("Open watches", [{ name: "Resource", cell: (r) => what(r) || "–" }, { name: "Verb", cell: (r) => r.verb.toLowerCase() }, { name: "Open", num: true, cell: (r) => count(r.count) }],
+  replace(parts.open, table("Open watches", [{ name: "Resource", cell: asked }, { name: "Verb", cell: (r) => r.verb.toLowerCase() }, { name: "Open", num: true, cell: (r) => count(r.count) }],
     now.longRunning.sort((a, b) => b.count - a.count).slice(0, 30), "None."));
 }
 
@@ -131,9 +132,9 @@ function levels(all) {
 
 function running(all) {
   return table("Requests", [
-    { name: "Who", cell: (r) => r.user },
+    { name: "Who", class: "name long", cell: (r) => r.user },
     { name: "Verb", tight: true, cell: (r) => r.verb },
-    { name: "What", cell: what }, { name: "Where", cell: where },
+    { name: "What", cell: asked }, { name: "Where", class: "name long", cell: where },
     { name: "Level", cell: (r) => r.level },
     { name: "Seats", num: true, cell: (r) => r.seats },
     { name: "State", tight: true, cell: (r) => (r.waiting ? tag("waiting", "warn") : tag("served", "good")) },
@@ -146,13 +147,13 @@ function sorts(now, before, seconds) {
   const old = new Map((before?.requests || []).map((r) => [`${r.verb} ${r.group} ${r.resource} ${r.code}`, r.count]));
   const all = now.requests.map((r) => ({ ...r, rate: seconds > 0 ? (r.count - (old.get(`${r.verb} ${r.group} ${r.resource} ${r.code}`) || 0)) / seconds : 0 }));
   all.sort((a, b) => b.rate - a.rate || b.count - a.count);
-  return table("Busiest", [{ name: "What", cell: (r) => what(r) || "other paths" }, { name: "Verb", tight: true, cell: (r) => r.verb.toLowerCase() },
+  return table("Busiest", [{ name: "What", cell: asked }, { name: "Verb", tight: true, cell: (r) => r.verb.toLowerCase() },
     { name: "Answer", tight: true, cell: (r) => tag(r.code, r.code >= "500" ? "bad" : r.code >= "400" ? "warn" : "") },
     { name: "A second", num: true, cell: (r) => rate(r.rate) }, { name: "In all", num: true, cell: (r) => count(r.count) }], all.slice(0, 12));
 }
 
 function slow(all) {
   const parts = (r) => Object.entries(r.parts).sort((a, b) => b[1] - a[1]).map(([name, spent]) => `${name.replaceAll("_", " ")} ${ms(spent)}`).join(", ");
-  return table("Slow requests", [{ name: "Who", cell: (r) => r.user }, { name: "Request", cell: (r) => `${r.verb} ${what(r)} ${where(r)}` }, { name: "Took", num: true, cell: (r) => ms(r.tookMs) },
+  return table("Slow requests", [{ name: "Who", class: "name long", cell: (r) => r.user }, { name: "Request", class: "long", cell: (r) => `${r.verb} ${what(r)} ${where(r)}` }, { name: "Took", num: true, cell: (r) => ms(r.tookMs) },
     { name: "Of which", cell: parts }, { name: "Answer", cell: (r) => r.code }, { name: "When", tight: true, cell: (r) => `${age((Date.now() - r.time) / 1000)} ago` }], all.slice(0, 20), "None.");
 }

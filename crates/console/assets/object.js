@@ -98,11 +98,17 @@ export function yaml(panel, it) {
     managed.length ? h("button", { type: "button", class: "plain", onclick: () => { all = !all; before = undefined; draw(); } }, all ? "Hide managedFields" : "Show managedFields") : h("span", { class: "muted" }, "No field has an owner."));
     const rows = lines(shown, managed);
     const texts = new Set(rows.map(textOf));
+    let last = "";
     replace(box, rows.flatMap((line) => {
       const dim = chosen >= 0 && !line.owners.includes(chosen) ? "dim" : "";
       const fresh = before && !before.has(textOf(line)) ? "changed" : "";
-      return [h("div", { class: `l ${dim} ${fresh}` }, "  ".repeat(line.indent), line.parts.map(([kind, text]) => h("span", { class: kind || undefined }, text))),
-        h("div", { class: `o ${dim}` }, line.owners.map((i) => h("span", { title: managed[i].manager }, h("span", { class: `dot c${i % 8}` }))), line.owners.length === 1 ? managed[line.owners[0]].manager : line.owners.length ? count(line.owners.length) + " owners" : "")];
+      const names = line.owners.map((i) => managed[i].manager).join(", ");
+      // A name stands where it begins to hold; the bar goes on.
+      const said = names !== last ? names : "";
+      last = names;
+      return [h("div", { class: `w ${dim}`, title: names }, line.owners.map((i) => h("i", { class: `c${i % 8}` }))),
+        h("div", { class: `l ${dim} ${fresh}` }, "  ".repeat(line.indent), line.parts.map(([kind, text]) => h("span", { class: kind || undefined }, text))),
+        h("div", { class: `o ${dim}` }, said)];
     }));
     before = texts;
   };
@@ -122,7 +128,7 @@ async function events(panel, it) {
     replace(panel, h("div", { class: "stack" }, table("Events", [
       { name: "Reason", cell: (e) => e.reason || "" },
       { name: "Type", tight: true, cell: (e) => tag(e.type || "", e.type === "Warning" ? "warn" : "") },
-      { name: "Message", cell: (e) => e.message || e.note || "" },
+      { name: "Message", class: "long", cell: (e) => e.message || e.note || "" },
       { name: "From", cell: (e) => e.reportingComponent || e.source?.component || "" },
       { name: "Count", num: true, cell: (e) => count(e.series?.count || e.count || 1) },
       { name: "Last", tight: true, cell: (e) => `${age((Date.now() - Date.parse(when(e))) / 1000)} ago` },

@@ -1,10 +1,8 @@
 // What the store holds, and a copy of it.
 
-import { bar, bytes, command, count, figure, h, problem, replace, say, section, table } from "./dom.js";
+import { bar, bytes, command, count, figure, h, problem, replace, say, section, table, typed } from "./dom.js";
 import { find, get, send } from "./api.js";
 import { linkTo } from "./explorer.js";
-
-const type = (r) => (r.group ? `${r.resource}.${r.group}` : r.resource);
 
 export async function show(main, params, { signal }) {
   const page = h("div", { class: "page" }, h("div", { class: "title" }, h("h1", {}, "Store")), h("div", { class: "muted" }, "Counting…"));
@@ -27,14 +25,14 @@ export async function show(main, params, { signal }) {
     h("div", { class: "figures" }, figure(count(objects), "objects"), figure(bytes(cached), "of objects as JSON"), figure(s.size ? bytes(s.size) : "–", "the store takes"), figure(s.size ? bytes(s.sizeInUse) : "–", "of it in use"),
       figure(count(s.revision), "revision"), figure(count(Math.max(0, s.revision - s.compacted)), "revisions kept"), figure(bytes(window), "of changes for watches"), figure(bytes(s.residentBytes), "memory of the server")),
     h("div", { class: "grid" },
-      section("By resource", table("By resource", [{ name: "Resource", cell: (r) => h("a", { href: `#/explore?${new URLSearchParams({ g: r.group, r: r.resource })}` }, type(r)) }, { name: "Objects", num: true, cell: (r) => count(r.objects) },
+      section("By resource", table("By resource", [{ name: "Resource", cell: (r) => h("a", { href: `#/explore?${new URLSearchParams({ g: r.group, r: r.resource })}` }, typed(r)) }, { name: "Objects", num: true, cell: (r) => count(r.objects) },
         { name: "Size", num: true, tight: true, cell: (r) => bytes(r.bytes) }, { name: "", cell: (r) => bar(r.bytes / most) }, { name: "Changes kept", num: true, cell: (r) => count(r.events) }], all)),
       section(["Largest objects", "as JSON"], largest)),
     section(["Compaction", s.backend === "etcd" ? "by etcd" : "by the server itself"], h("p", {}, `Revisions up to ${count(s.compacted)} are gone. Changes of the last five minutes, and the last hundred of each resource, are kept: watches go on from there, and the History view shows them.`)),
     section("Backup", backup(s, signal)), command("kubectl get --raw /kubelith/v1/store"));
   const links = await Promise.all(s.largest.map((o) => find(o.group, o.resource)));
-  replace(largest, table("Largest objects", [{ name: "Object", cell: (o) => { const r = links[s.largest.indexOf(o)]; const name = [o.namespace, o.name].filter(Boolean).join("/"); return r ? h("a", { href: linkTo(r, o.namespace, o.name) }, name) : name; } },
-    { name: "Resource", cell: type }, { name: "Size", num: true, tight: true, cell: (o) => bytes(o.bytes) }], s.largest));
+  replace(largest, table("Largest objects", [{ name: "Object", class: "name", cell: (o) => { const r = links[s.largest.indexOf(o)]; const name = [o.namespace, o.name].filter(Boolean).join("/"); return r ? h("a", { href: linkTo(r, o.namespace, o.name) }, name) : name; } },
+    { name: "Resource", cell: typed }, { name: "Size", num: true, tight: true, cell: (o) => bytes(o.bytes) }], s.largest));
 }
 
 function backup(s, signal) {

@@ -228,7 +228,10 @@ mod tests {
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::try_from(*value).unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::try_from(*value).unwrap()))
+            .collect()
     }
 
     fn pair(opened: &Opened) -> String {

@@ -3,8 +3,8 @@
 use crate::flow_control::FlowControl;
 use crate::options::{Options, StorageBackend};
 use crate::storage::Storage;
-use kubelith_auth::user::{GROUP_AUTHENTICATED, GROUP_MASTERS, User};
 use kubelith_auth::Authenticator;
+use kubelith_auth::user::{GROUP_AUTHENTICATED, GROUP_MASTERS, User};
 use kubelith_console::{Backup, SessionAuthenticator, Sessions, Sources};
 use kubelith_observe::metrics::Metrics;
 use kubelith_tls::Pki;

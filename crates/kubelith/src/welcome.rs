@@ -15,20 +15,17 @@ pub enum Start {
 
 /// A few lines for people. `kubeconfig` is the administrator's, where there is one of ours; `console` a link that signs in to the
 /// console, where it is served.
-pub fn text(
-    options: &Options,
-    url: &str,
-    kubeconfig: Option<&Path>,
-    console: Option<&str>,
-    start: Start,
-) -> String {
+pub fn text(options: &Options, url: &str, kubeconfig: Option<&Path>, console: Option<&str>, start: Start) -> String {
     let release = version::info().binary_version();
     let mut out = format!("\nKubelith {} serves Kubernetes v{release} on {url}\n\n", version::KUBELITH);
     let _ = writeln!(out, "  objects     {}", objects(options));
     let Some(kubeconfig) = kubeconfig else { return out };
     let _ = writeln!(out, "  kubeconfig  {}", kubeconfig.display());
     if let Some(link) = console {
-        let _ = writeln!(out, "  console     {link}\n              (good once, for 15 minutes; the browser does not know the certificate)");
+        let _ = writeln!(
+            out,
+            "  console     {link}\n              (good once, for 15 minutes; the browser does not know the certificate)"
+        );
     }
     let export = format!("export KUBECONFIG={}", quoted(kubeconfig));
     if start == Start::Later {

@@ -75,7 +75,10 @@ fn the_page_is_for_everybody_and_nothing_else_is() {
         assert_eq!(send(&server, "GET", &path, &[], None).status, 403, "{path}");
     }
     assert_eq!(send(&server, "POST", "/kubelith/v1/links", &[], None).status, 403);
-    assert!(!String::from_utf8(server.get("/").unwrap().body).unwrap().contains("console"), "the index is kube-apiserver's");
+    assert!(
+        !String::from_utf8(server.get("/").unwrap().body).unwrap().contains("console"),
+        "the index is kube-apiserver's"
+    );
 }
 
 #[test]
@@ -90,7 +93,8 @@ fn a_session_needs_its_cookie_and_its_key() {
     let site = ("Sec-Fetch-Site", "cross-site");
     assert_eq!(get(&[("Cookie", &cookie), ("X-Kubelith-Console", &key), site]), 403);
     // Writes, too, and as who the session belongs to.
-    let both = [("Cookie", cookie.as_str()), ("X-Kubelith-Console", key.as_str()), ("Content-Type", "application/json")];
+    let both =
+        [("Cookie", cookie.as_str()), ("X-Kubelith-Console", key.as_str()), ("Content-Type", "application/json")];
     let review = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let me = json(&send(&server, "POST", path, &both, Some(review)));
@@ -116,7 +120,8 @@ fn the_paths_tell_what_they_are_for() {
     let parent = json(&server.post(path, &map("parent", "one")).unwrap());
     let uid = parent["metadata"]["uid"].as_str().unwrap();
     let mut child: Value = serde_json::from_str(&map("child", "x")).unwrap();
-    child["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": uid}]);
+    child["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": uid}]);
     assert_eq!(server.post(path, &child.to_string()).unwrap().status, 201);
     assert_eq!(server.put(&format!("{path}/parent"), &map("parent", "two")).unwrap().status, 200);
 
@@ -124,7 +129,8 @@ fn the_paths_tell_what_they_are_for() {
     let found = get(&format!("dependents?uid={uid}"));
     assert_eq!((found["items"][0]["name"].as_str(), found["items"].as_array().unwrap().len()), (Some("child"), 1));
     let past = get("history?resource=configmaps&namespace=default&name=parent");
-    let told: Vec<_> = past["items"].as_array().unwrap().iter().map(|v| (&v["type"], &v["object"]["data"]["a"])).collect();
+    let told: Vec<_> =
+        past["items"].as_array().unwrap().iter().map(|v| (&v["type"], &v["object"]["data"]["a"])).collect();
     assert_eq!(told, [(&json!("MODIFIED"), &json!("two")), (&json!("ADDED"), &json!("one"))]);
     server.delete(&format!("{path}/parent")).unwrap();
     let gone = get("history?resource=configmaps&namespace=default");
@@ -136,7 +142,8 @@ fn the_paths_tell_what_they_are_for() {
     assert!(maps["objects"].as_u64() >= Some(1) && maps["bytes"].as_u64() > Some(100), "{maps}");
     assert!(stored["largest"].as_array().unwrap().len() > 5);
     let now = get("now");
-    let mine = now["running"].as_array().unwrap().iter().any(|r| r["path"] == "/kubelith/v1/now" && r["user"] == "admin");
+    let mine =
+        now["running"].as_array().unwrap().iter().any(|r| r["path"] == "/kubelith/v1/now" && r["user"] == "admin");
     assert!(mine, "who asks is being served: {}", now["running"]);
     assert!(now["requests"].as_array().unwrap().iter().any(|r| r["resource"] == "configmaps" && r["verb"] == "PUT"));
     assert_eq!(server.get("/kubelith/v1/backup").unwrap().status, 400, "nothing is on disk");
@@ -145,7 +152,10 @@ fn the_paths_tell_what_they_are_for() {
     send(&server, "GET", "/api/v1/nodes", &[], None);
     let denied = get("denials");
     let first = &denied["items"][0];
-    assert_eq!((&first["user"], &first["resource"], &first["count"]), (&json!("system:anonymous"), &json!("nodes"), &json!(1)));
+    assert_eq!(
+        (&first["user"], &first["resource"], &first["count"]),
+        (&json!("system:anonymous"), &json!("nodes"), &json!(1))
+    );
 }
 
 #[test]

@@ -96,7 +96,12 @@ fn chain(
         cbor: false,
         service_quality: None,
         tracer: None,
-        authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None, remove_also: None },
+        authentication: AuthenticationOptions {
+            authenticator,
+            audiences: vec!["api".into()],
+            proxy_headers: None,
+            remove_also: None,
+        },
         impersonation: kubelith_auth::impersonation::Modes::All,
         authorizer,
         audit,

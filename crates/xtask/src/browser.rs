@@ -56,7 +56,8 @@ pub fn tests(words: &[String]) -> Result<Command, String> {
     let sources = root().join(TESTS);
     let entries = fs::read_dir(&sources).map_err(|error| format!("{TESTS}: {error}"))?;
     // Modules are found beside those who import them.
-    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "mjs")) {
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "mjs"))
+    {
         copy(&path, &folder().join(path.file_name().unwrap_or_default()))?;
     }
     let mut tests = node();

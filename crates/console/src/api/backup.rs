@@ -50,7 +50,9 @@ impl Backup {
 
 pub async fn serve(sources: &Arc<Sources>) -> Outcome {
     let Some(backup) = &sources.backup else {
-        return Err(Status::bad_request("only the embedded store is copied by this server; etcd has `etcdctl snapshot save`"));
+        return Err(Status::bad_request(
+            "only the embedded store is copied by this server; etcd has `etcdctl snapshot save`",
+        ));
     };
     let (file, revision) = backup.write().await.map_err(Status::internal_error)?;
     let size = file.metadata().await.map_err(|why| Status::internal_error(why.to_string()))?.len();

@@ -36,6 +36,7 @@ struct Webhook {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Policy {
     policy: String,
     binding: String,
@@ -43,6 +44,9 @@ struct Policy {
     #[serde(flatten)]
     times: Times,
     denied: f64,
+    /// Expressions that cost more than they may.
+    over_budget: f64,
+    /// Other failures than an object that breaks the policy.
     errors: f64,
 }
 
@@ -127,11 +131,8 @@ fn webhooks(figures: &Figures) -> Vec<Webhook> {
 }
 
 fn policies(figures: &Figures, kind: &str, name: &'static str) -> Vec<Policy> {
-    let times = by(
-        figures,
-        &format!("apiserver_{kind}_admission_policy_check_duration_seconds"),
-        ["policy", "policy_binding"],
-    );
+    let times =
+        by(figures, &format!("apiserver_{kind}_admission_policy_check_duration_seconds"), ["policy", "policy_binding"]);
     let total = format!("apiserver_{kind}_admission_policy_check_total");
     let shown = times.iter().map(|([policy, binding], times)| {
         let is_it = |s: &Metric| label(s, "policy") == *policy && label(s, "policy_binding") == *binding;
@@ -141,7 +142,8 @@ fn policies(figures: &Figures, kind: &str, name: &'static str) -> Vec<Policy> {
             r#type: name,
             times: times.into(),
             denied: count(figures, &total, |s| is_it(s) && label(s, "enforcement_action") == "deny"),
-            errors: count(figures, &total, |s| is_it(s) && label(s, "error_type") != "no_error"),
+            over_budget: count(figures, &total, |s| is_it(s) && label(s, "error_type") == "out_of_budget"),
+            errors: count(figures, &total, |s| is_it(s) && label(s, "error_type") == "compile_error"),
         }
     });
     shown.collect()

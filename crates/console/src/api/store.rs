@@ -50,7 +50,8 @@ struct Large {
 }
 
 pub async fn serve(sources: &Arc<Sources>) -> Outcome {
-    let hub = sources.hubs.first().and_then(Weak::upgrade).ok_or_else(|| Status::internal_error("the server is gone"))?;
+    let hub =
+        sources.hubs.first().and_then(Weak::upgrade).ok_or_else(|| Status::internal_error("the server is gone"))?;
     let stats = hub.store().stats().await.map_err(|why| Status::internal_error(why.to_string()))?;
     let caches = sources.caches();
     // There may be a million objects.

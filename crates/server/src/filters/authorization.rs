@@ -24,9 +24,7 @@ struct Authorization {
 }
 
 pub fn layer(authorizer: Arc<dyn Authorizer>, metrics: Arc<AuthMetrics>, recent: Arc<Recent>) -> Layer {
-    Layer::new("authorization", |next| Link {
-        inner: Arc::new(Authorization { authorizer, metrics, recent, next }),
-    })
+    Layer::new("authorization", |next| Link { inner: Arc::new(Authorization { authorizer, metrics, recent, next }) })
 }
 
 struct Link {

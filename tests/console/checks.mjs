@@ -82,6 +82,8 @@ async function administrator({ open, shot }) {
     await tab.view(path === "explore" ? "#/explore?r=pods&ns=dev" : `#/${path}`);
     await tab.says(...DONE[path]);
     await tab.says("kubectl", ".cmd");
+    // A rate needs two looks, a line two rates.
+    if (path === "now") await tab.page.waitForSelector(".chart path.s1");
     assert.equal(await tab.page.$eval("nav.views [aria-current]", (e) => e.innerText), name);
     await tab.axe(name);
     await shot(tab, `admin-${path}`);

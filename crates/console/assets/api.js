@@ -145,9 +145,9 @@ export function wait(milliseconds, signal) {
 }
 
 /** Calls `look` now and then, until `signal` or until it answers false. Not while nobody sees the page. */
-export async function poll(every, signal, look) {
-  while (!signal.aborted) {
+export async function poll(every, signal, look, first = every) {
+  for (let pause = first; !signal.aborted; pause = every) {
     if (!document.hidden && (await look()) === false) return;
-    await wait(every, signal);
+    await wait(pause, signal);
   }
 }

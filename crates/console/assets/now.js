@@ -45,7 +45,8 @@ export async function show(main, params, { signal }) {
     live.textContent = "live";
     draw(charts, parts, now, before);
     before = now;
-  });
+    // The second look comes soon: rates show only then.
+  }, EVERY / 3);
 }
 
 function forbidden(page, error) {
@@ -71,8 +72,8 @@ function draw(charts, parts, now, before) {
   }
   charts.busy.add([served, waiting, watches]);
   const cpu = per((n) => n.process.cpuSeconds) * 100;
-  replace(parts.figures, h("div", { class: "figures" }, figure(rate(reads + writes), "requests a second"), figure(ms(most), "99 of 100 answered within"),
-    figure(count(served), "being served"), figure(count(waiting), "waiting"), figure(count(watches), "watches and streams"), figure(`${cpu.toFixed(1)} %`, "of a processor"),
+  replace(parts.figures, h("div", { class: "figures" }, figure(before ? rate(reads + writes) : "–", "requests a second"), figure(ms(most), "99 of 100 answered within"),
+    figure(count(served), "being served"), figure(count(waiting), "waiting"), figure(count(watches), "watches and streams"), figure(before ? `${cpu.toFixed(1)} %` : "–", "of a processor"),
     figure(bytes(now.process.residentBytes), "memory"), figure(age(now.time / 1000 - now.process.started), "up")));
   replace(parts.phases, phases(now, before));
   replace(parts.levels, levels(now.levels));

@@ -27,7 +27,6 @@ pub fn served(flags: &Flags, backend: StorageBackend) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::flags;
     use crate::options::Options;
 

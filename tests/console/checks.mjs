@@ -287,6 +287,26 @@ async function keyboard({ open }) {
   await cell(tab, "first");
 }
 
-export const CHECKS = [["signed out", signedOut], ["sign in by link", byLink], ["session fixation", fixation], ["sign in by token", byToken], ["administrator, every view", administrator],
+async function files({ server }) {
+  const strangers = {};
+  const page = await server.call("GET", "/console/", undefined, strangers);
+  for (const [name, value] of [["x-frame-options", "DENY"], ["x-content-type-options", "nosniff"], ["referrer-policy", "no-referrer"]]) assert.equal(page.headers[name], value);
+  assert.match(page.headers["content-security-policy"], /default-src 'none'.*frame-ancestors 'none'.*trusted-types 'none'/);
+  let size = 0, sent = 0;
+  const names = ["", ...page.text.matchAll(/(?:href|src)="\.\/([^"]+)"/g)].map((m) => m[1] ?? "");
+  for (let i = 0; i < names.length; i += 1) {
+    const plain = await server.call("GET", `/console/${names[i]}`, undefined, strangers);
+    const packed = await server.call("GET", `/console/${names[i]}`, undefined, { "accept-encoding": "gzip, br" });
+    assert.deepEqual([plain.status, packed.headers["content-encoding"], packed.headers.etag], [200, "gzip", plain.headers.etag], names[i]);
+    assert.equal((await server.call("GET", `/console/${names[i]}`, undefined, { "if-none-match": plain.headers.etag })).status, 304);
+    size += plain.bytes.length;
+    sent += packed.bytes.length;
+    for (const [, name] of plain.text.matchAll(/from "\.\/([\w.]+)"/g)) if (!names.includes(name)) names.push(name);
+  }
+  console.log(`     ${names.length} files, ${size} bytes, ${sent} on the wire`);
+  assert.ok(size < 200_000);
+}
+
+export const CHECKS = [["files", files], ["signed out", signedOut], ["sign in by link", byLink], ["session fixation", fixation], ["sign in by token", byToken], ["administrator, every view", administrator],
   ["dark, and on a phone", appearances], ["restricted user, every view", restricted], ["live updates", live], ["paging", paging], ["object, edit", object], ["deletion and undelete", deletion],
   ["hostile texts", hostile], ["access explained", access], ["extensions", extensions], ["backup", backup], ["keyboard", keyboard]];

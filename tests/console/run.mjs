@@ -1,6 +1,6 @@
 // The console in a real browser: `cargo xtask console`. Needs a server to start and a folder for screenshots.
 //
-//   node run.mjs --binary target/debug/kubelith --shots target/console [--assets crates/console/assets] [part of a name]
+//   node run.mjs --binary target/debug/kubelith --shots target/console [--assets crates/console/assets] [--many PODS] [part of a name]
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -8,22 +8,24 @@ import { parseArgs } from "node:util";
 import { launch, Tab } from "./browser.mjs";
 import { CHECKS } from "./checks.mjs";
 import { furnish } from "./fixtures.mjs";
+import { many } from "./many.mjs";
 import { Server } from "./server.mjs";
 
 const AT_ONCE = 3;
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { binary: { type: "string" }, shots: { type: "string" }, assets: { type: "string" } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { binary: { type: "string" }, shots: { type: "string" }, assets: { type: "string" }, many: { type: "string" } } });
 mkdirSync(values.shots, { recursive: true });
 const began = Date.now();
 const [server, browser] = await Promise.all([Server.start(values.binary), launch()]);
 let passed = 0, failed = 0;
 try {
-  await furnish(server);
+  if (values.many) await many(server, () => Tab.open(browser, server, { assets: values.assets }), Number(values.many));
+  else await furnish(server);
   const context = {
     server,
     open: (options) => Tab.open(browser, server, { assets: values.assets, ...options }),
     shot: (tab, name) => tab.page.screenshot({ path: join(values.shots, `${name}.png`) }),
   };
-  const wanted = CHECKS.filter(([name]) => !positionals.length || positionals.some((part) => name.includes(part)));
+  const wanted = CHECKS.filter(([name]) => !values.many && (!positionals.length || positionals.some((part) => name.includes(part))));
   const next = async () => {
     const [name, check] = wanted.shift();
     const start = Date.now();

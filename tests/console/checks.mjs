@@ -262,6 +262,9 @@ async function extensions({ open }) {
   await tab.says("failed to call webhook", "main table");
   await tab.says("widgets.checks.example.com", "main table");
   await tab.says("not Available", "main table");
+  await tab.press("Costs of widgets.example.com", "link");
+  await tab.says("self.size < 100", "main table");
+  await tab.says("10,000,000", "main table");
 }
 
 async function backup({ open }) {

@@ -42,7 +42,7 @@ async function extensions(server, make) {
   await make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: { name: `widgets.${group}` },
     spec: { group, scope: "Namespaced", names: { plural: "widgets", singular: "widget", kind: "Widget", shortNames: ["wd"] },
       versions: [{ name: "v1", served: true, storage: true, additionalPrinterColumns: [{ name: "Motto", type: "string", jsonPath: ".spec.motto" }],
-        schema: { openAPIV3Schema: { type: "object", properties: { spec: { type: "object", properties: { size: { type: "integer" }, motto: { type: "string" } } } } } } }] } });
+        schema: { openAPIV3Schema: { type: "object", properties: { spec: { type: "object", "x-kubernetes-validations": [{ rule: "self.size < 100", message: "too large" }], properties: { size: { type: "integer" }, motto: { type: "string" } } } } } } }] } });
   for (let tries = 0; (await server.call("POST", `/apis/${group}/v1/namespaces/dev/widgets`, { apiVersion: `${group}/v1`, kind: "Widget", metadata: { name: "first" }, spec: { size: 3, motto: XSS } })).status !== 201; tries += 1) {
     if (tries > 200) throw new Error("the definition is not established");
     await new Promise((done) => setTimeout(done, 20));

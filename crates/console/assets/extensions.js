@@ -25,6 +25,7 @@ const sign = (object, type) => {
 const why = (object, ...types) => types.map((type) => condition(object, type)).filter((c) => c && c.status !== "True" && c.message).map((c) => c.message).join(" ");
 const link = (of, object) => h("a", { href: linkTo(of.r, object.metadata.namespace, object.metadata.name) }, object.metadata.name);
 const times = [{ name: "Calls", num: true, cell: (x) => count(x.s?.calls || 0) }, { name: "Median", num: true, tight: true, cell: (x) => ms(x.s?.p50 || 0) }, { name: "99 of 100", num: true, tight: true, cell: (x) => ms(x.s?.p99 || 0) }];
+const price = (of, object) => h("a", { href: `${linkTo(of.r, "", object.metadata.name)}&tab=Costs`, "aria-label": `Costs of ${object.metadata.name}` }, "costs");
 const bad = (n) => (n ? tag(count(n), "bad") : "0");
 
 export async function show(main, params, { signal }) {
@@ -66,7 +67,7 @@ function rules(policies, changing, stats) {
   const warnings = (p) => (p.status?.typeChecking?.expressionWarnings || []).map((w) => `${w.fieldRef}: ${w.warning}`).join(" ");
   return section("Policies", policies.error ? problem(policies.error) : table("Policies", [{ name: "Policy", class: "name", cell: (x) => link(x.of, x.p) }, { name: "Kind", tight: true, cell: (x) => tag(x.type.toLowerCase()) },
     { name: "Expressions", num: true, cell: (x) => count((x.p.spec.validations || x.p.spec.mutations || []).length) }, ...times, { name: "Denied", num: true, cell: (x) => count(x.s?.denied || 0) },
-    { name: "Over budget", num: true, cell: (x) => bad(x.s?.overBudget) }, { name: "Errors", num: true, cell: (x) => bad(x.s?.errors) }, { name: "Type check", cell: (x) => warnings(x.p) || (x.p.status?.typeChecking ? tag("fine", "good") : "–") }], list, "None."));
+    { name: "Over budget", num: true, cell: (x) => bad(x.s?.overBudget) }, { name: "Errors", num: true, cell: (x) => bad(x.s?.errors) }, { name: "Budget", tight: true, cell: (x) => price(x.of, x.p) }, { name: "Type check", cell: (x) => warnings(x.p) || (x.p.status?.typeChecking ? tag("fine", "good") : "–") }], list, "None."));
 }
 
 const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.calls, 0), p50: Math.max(...list.map((s) => s.p50)), p99: Math.max(...list.map((s) => s.p99)), denied: list.reduce((n, s) => n + s.denied, 0), errors: list.reduce((n, s) => n + s.errors, 0), overBudget: list.reduce((n, s) => n + s.overBudget, 0) } : undefined);
@@ -74,7 +75,7 @@ const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.cal
 function definitions(crds, stats) {
   const rows = crds.items.map((c) => ({ c, s: stats.conversions.find((s) => s.definition === c.metadata.name) }));
   return section("Definitions of resources", crds.error ? problem(crds.error) : table("Definitions", [{ name: "Definition", class: "name", cell: (x) => link(crds, x.c) }, { name: "State", cell: (x) => [sign(x.c, "Established"), " ", why(x.c, "NamesAccepted", "Established")] },
-    { name: "Versions", cell: (x) => x.c.spec.versions.filter((v) => v.served).map((v) => v.name).join(", ") }, { name: "Conversion", cell: (x) => (x.c.spec.conversion?.strategy === "Webhook" ? `webhook, ${ms(x.s?.p99 || 0)}${x.s?.failed ? `, ${count(x.s.failed)} failed` : ""}` : "–") }], rows, "None."));
+    { name: "Versions", cell: (x) => x.c.spec.versions.filter((v) => v.served).map((v) => v.name).join(", ") }, { name: "Conversion", cell: (x) => (x.c.spec.conversion?.strategy === "Webhook" ? `webhook, ${ms(x.s?.p99 || 0)}${x.s?.failed ? `, ${count(x.s.failed)} failed` : ""}` : "–") }, { name: "Budget", tight: true, cell: (x) => price(crds, x.c) }], rows, "None."));
 }
 
 function servers(services) {

@@ -1,12 +1,15 @@
 // One object: as YAML with who owns which field, what happened to it, what owns it and what it owns, how it came to be.
 
-import { age, command, count, h, problem, replace, since, table, tabs, tag, word } from "./dom.js";
+import { age, bar, command, count, h, problem, replace, since, table, tabs, tag, word } from "./dom.js";
 import { ApiError, find, get, pathOf, typeOf, wait, watch } from "./api.js";
 import { linkTo } from "./explorer.js";
 import { lines, textOf } from "./yaml.js";
 import { edit, remove } from "./edit.js";
 import { owners } from "./owners.js";
 import { versions } from "./history.js";
+
+/** What has expressions in CEL. */
+const PRICED = ["customresourcedefinitions", "validatingadmissionpolicies", "mutatingadmissionpolicies", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
 
 export async function show(main, params, { signal }) {
   const [group, plural, version] = [params.get("g") || "", params.get("r") || "", params.get("v") || ""];
@@ -39,6 +42,7 @@ export async function show(main, params, { signal }) {
   it.onchange = (tell) => follow.add(tell);
   const panel = (render) => (element) => { follow.clear(); render(element, it); };
   const entries = [["YAML", panel(yaml)], ["Events", panel(events)], ["Owners", panel(owners)], ["History", panel(versions)]];
+  if (PRICED.includes(resource.resource)) entries.push(["Costs", panel(costs)]);
   if (changeable) entries.push(["Edit", panel(edit)]);
   const sheets = tabs("About this object", entries, params.get("tab") || "YAML");
   page.append(sheets.list, sheets.panel);
@@ -133,6 +137,23 @@ async function events(panel, it) {
       { name: "Count", num: true, cell: (e) => count(e.series?.count || e.count || 1) },
       { name: "Last", tight: true, cell: (e) => `${age((Date.now() - Date.parse(when(e))) / 1000)} ago` },
     ], items, "No events. They are kept for an hour."), command(`kubectl events --for ${typeOf(it.resource)}/${word(it.name)}${it.namespace ? ` -n ${word(it.namespace)}` : ""}`)));
+  } catch (error) {
+    if (!it.signal.aborted) replace(panel, problem(error));
+  }
+}
+
+async function costs(panel, it) {
+  replace(panel, h("div", { class: "muted" }, "Pricing…"));
+  const query = new URLSearchParams({ group: it.resource.group, resource: it.resource.resource, name: it.name });
+  try {
+    const { items } = await get(`/kubelith/v1/costs?${query}`, { signal: it.signal });
+    const cost = (x) => (x.error ? tag("wrong", "bad") : x.cost === null ? "no bound" : count(x.cost));
+    replace(panel, h("div", { class: "stack" }, table("Costs", [
+      { name: "Expression", class: "long", cell: (x) => [h("code", {}, x.expression), h("div", { class: "muted" }, x.path), x.error ? h("div", {}, x.error) : ""] },
+      { name: "Costs at most", num: true, tight: true, cell: cost },
+      { name: "May cost", num: true, tight: true, cell: (x) => (x.limit === null ? "bounded as it runs" : count(x.limit)) },
+      { name: "", cell: (x) => (x.limit && x.cost !== null ? bar(x.cost / x.limit, x.cost > x.limit / 2) : "") },
+    ], items, "It has no expressions."), command(`kubectl get ${it.target} -o yaml | kubelith cel cost -`)));
   } catch (error) {
     if (!it.signal.aborted) replace(panel, problem(error));
   }

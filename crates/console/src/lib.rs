@@ -9,7 +9,7 @@ mod assets;
 mod gate;
 mod session;
 
-pub use api::{Backup, Sources};
+pub use api::{Backup, Cost, Sources};
 pub use session::{SessionAuthenticator, Sessions, remove_cookie};
 
 use kubelith_server::filters::Layer;

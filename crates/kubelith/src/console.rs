@@ -22,6 +22,7 @@ pub fn sources(options: &Options, storage: &Storage, flow_control: &FlowControl,
             StorageBackend::Memory => "memory",
             StorageBackend::Etcd3 => "etcd",
         },
+        price: crate::cel_command::price,
         backup: storage.embedded.clone().map(|(folder, store)| Backup::new(folder, store)),
         allows_always: options.authorization.allows_always(),
     }

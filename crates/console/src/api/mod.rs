@@ -3,6 +3,7 @@
 //! objects is told only to those who may read these objects, too.
 
 mod backup;
+mod costs;
 mod dependents;
 mod extensions;
 mod figures;
@@ -13,6 +14,7 @@ mod recent;
 mod store;
 
 pub use backup::Backup;
+pub use costs::Cost;
 
 use crate::session::Sessions;
 use futures::future::BoxFuture;
@@ -43,6 +45,8 @@ pub struct Sources {
     pub backend: &'static str,
     /// Copies the store, where it is one of our own on a disk.
     pub backup: Option<Backup>,
+    /// Prices the expressions of an object.
+    pub price: costs::Price,
     /// Authorization lets everybody do everything: then this is for administrators.
     pub allows_always: bool,
 }
@@ -50,13 +54,14 @@ pub struct Sources {
 type Outcome = Result<Response, Status>;
 type Serve = for<'a> fn(&'a Arc<Sources>, &'a Request) -> BoxFuture<'a, Outcome>;
 
-const PATHS: [(&str, Serve); 7] = [
+const PATHS: [(&str, Serve); 8] = [
     ("now", |sources, _| Box::pin(async move { now::serve(sources) })),
     ("extensions", |sources, _| Box::pin(async move { json(&extensions::look(sources)) })),
     ("denials", |sources, _| Box::pin(async move { json(&recent::denials(sources)) })),
     ("store", |sources, _| Box::pin(store::serve(sources))),
     ("history", |sources, request| Box::pin(history::serve(sources, request))),
     ("dependents", |sources, request| Box::pin(dependents::serve(sources, request))),
+    ("costs", |sources, request| Box::pin(costs::serve(sources, request))),
     ("backup", |sources, _| Box::pin(backup::serve(sources))),
 ];
 

@@ -66,6 +66,8 @@ pub struct HookCall<'a> {
     /// Of the answer, or of what stands for it.
     pub code: u16,
     pub time: Duration,
+    /// What went wrong, in words; empty if nothing did.
+    pub why: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use kubelith_observe::metrics::prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Opts, Registry};
 use kubelith_observe::metrics::{counters, histograms, register};
+use kubelith_observe::recent::Recent;
 use kubelith_registry::admission::Operation;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,6 +29,7 @@ pub struct AdmissionMetrics {
     webhooks: WebhookMetrics,
     policies: PolicyMetrics,
     manifests: ManifestMetrics,
+    recent: Arc<Recent>,
 }
 
 /// What is counted of policies.
@@ -212,7 +214,7 @@ const MAX_CODE: u16 = 600;
 
 impl AdmissionMetrics {
     /// `server_id` tells servers apart that share a store.
-    pub fn new(registry: &Registry, server_id: &str) -> AdmissionMetrics {
+    pub fn new(registry: &Registry, server_id: &str, recent: Arc<Recent>) -> AdmissionMetrics {
         let times = histograms(
             registry,
             STEP,
@@ -252,6 +254,7 @@ impl AdmissionMetrics {
             webhooks: WebhookMetrics::new(registry),
             policies: PolicyMetrics::new(registry),
             manifests: ManifestMetrics::new(registry, server_id),
+            recent,
         };
         // The usual ones are there from the start.
         for operation in ["create", "update"] {
@@ -310,6 +313,9 @@ impl Observer for AdmissionMetrics {
         self.webhooks.requests.with_label_values(&labels).inc();
         let labels = [call.name, kind, operation, rejected];
         self.webhooks.times.with_label_values(&labels).observe(call.time.as_secs_f64());
+        if !call.why.is_empty() {
+            self.recent.webhook_failed(call.name, call.why);
+        }
         let why = match call.failure {
             None => return,
             Some(HookFailure::Calling) => "calling_webhook_error",

@@ -47,6 +47,11 @@ impl FlowControl {
         Some(memory_budget::layer(bytes, memory_budget::anonymous_memory, self.metrics.requests.clone()))
     }
 
+    /// Who is served and who waits; `None` where plain limits apply.
+    pub fn fairness(&self) -> Option<Arc<Fairness>> {
+        self.fairness.clone()
+    }
+
     pub fn service_quality(&self) -> Option<Layer> {
         Some(service_quality::layer(self.quality.clone()?, self.metrics.requests.clone()))
     }

@@ -10,6 +10,7 @@ mod chain;
 pub mod command;
 mod commands;
 mod companion;
+mod console;
 mod failure;
 mod flags;
 mod flow_control;

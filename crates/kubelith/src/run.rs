@@ -2,12 +2,14 @@
 
 use crate::certificates::{Certificates, local_url, quoted};
 use crate::companion;
+use crate::console;
 use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
 use crate::plane::build::{Parts, build, dialect};
 use crate::version;
 use crate::welcome::{self, Start};
+use kubelith_console::Sessions;
 use kubelith_listen::{Listener, bind};
 use kubelith_observe::logging;
 use kubelith_outbound::egress::Route;
@@ -76,13 +78,18 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
 
     let socket = bind(&options.serving.bind).map_err(|e| Failure::of_listening(&options.serving.bind, &e))?;
     let listener = Listener::new(socket, Arc::new(tls), http);
-    announce(&certificates, &listener, &options)?;
+    announce(&certificates, &listener, &options, built.sessions.as_deref())?;
     built.server.run(listener, stop).await.map_err(|e| Failure::from(e.to_string()))
 }
 
 /// Writes the kubeconfig and says how to use it: in a few lines to people, in one to programs. Connections are accepted
 /// already: they wait in the socket.
-fn announce(certificates: &Certificates, listener: &Listener, options: &Options) -> Result<(), String> {
+fn announce(
+    certificates: &Certificates,
+    listener: &Listener,
+    options: &Options,
+    sessions: Option<&Sessions>,
+) -> Result<(), String> {
     let start = match certificates.kubeconfig_path() {
         Some(path) if path.exists() => Start::Later,
         _ => Start::First,
@@ -91,7 +98,10 @@ fn announce(certificates: &Certificates, listener: &Listener, options: &Options)
     let local = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!("Serving securely on {local}");
     if std::io::stdout().is_terminal() {
-        print!("{}", welcome::text(options, &local_url(options), kubeconfig.as_deref(), start));
+        // To people only: what programs print ends up in logs.
+        let url = local_url(options);
+        let console = sessions.filter(|_| kubeconfig.is_some()).map(|sessions| console::link(sessions, &url));
+        print!("{}", welcome::text(options, &url, kubeconfig.as_deref(), console.as_deref(), start));
     } else if let Some(path) = kubeconfig {
         println!("export KUBECONFIG={}", quoted(&path));
     }

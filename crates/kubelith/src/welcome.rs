@@ -13,13 +13,20 @@ pub enum Start {
     Later,
 }
 
-/// A few lines for people. `kubeconfig` is the administrator's, where there is one of ours.
-pub fn text(options: &Options, url: &str, kubeconfig: Option<&Path>, start: Start) -> String {
+/// A few lines for people. `kubeconfig` is the administrator's, where there is one of ours; `console` a link that signs in to the
+/// console, where it is served.
+pub fn text(options: &Options, url: &str, kubeconfig: Option<&Path>, console: Option<&str>, start: Start) -> String {
     let release = version::info().binary_version();
     let mut out = format!("\nKubelith {} serves Kubernetes v{release} on {url}\n\n", version::KUBELITH);
     let _ = writeln!(out, "  objects     {}", objects(options));
     let Some(kubeconfig) = kubeconfig else { return out };
     let _ = writeln!(out, "  kubeconfig  {}", kubeconfig.display());
+    if let Some(link) = console {
+        let _ = writeln!(
+            out,
+            "  console     {link}\n              (good once, for 15 minutes; the browser does not know the certificate)"
+        );
+    }
     let export = format!("export KUBECONFIG={}", quoted(kubeconfig));
     if start == Start::Later {
         let _ = writeln!(out, "\n  {export}");
@@ -64,20 +71,22 @@ mod tests {
             Options::from_flags(&flags::parse(&words).unwrap()).unwrap()
         };
         let (url, kubeconfig) = ("https://127.0.0.1:6443", Path::new("/d/admin.kubeconfig"));
-        let first = text(&options("--data-dir=/d"), url, Some(kubeconfig), Start::First);
+        let link = "https://127.0.0.1:6443/console/#code=x";
+        let first = text(&options("--data-dir=/d"), url, Some(kubeconfig), Some(link), Start::First);
         for words in [
             "serves Kubernetes v1.36.4 on https://127.0.0.1:6443\n",
             "  objects     /d/store\n",
+            "  console     https://127.0.0.1:6443/console/#code=x\n",
             "  export KUBECONFIG=/d/admin.kubeconfig\n  kubectl get namespaces\n",
             "`kubelith kubeconfig --merge --data-dir /d`",
         ] {
             assert!(first.contains(words), "{words}: {first}");
         }
-        let later = text(&options("--data-dir=/d"), url, Some(kubeconfig), Start::Later);
+        let later = text(&options("--data-dir=/d"), url, Some(kubeconfig), None, Start::Later);
         assert!(later.contains("export KUBECONFIG=") && !later.contains("Try it"), "{later}");
-        let memory = text(&options("--storage-backend=memory"), url, None, Start::First);
+        let memory = text(&options("--storage-backend=memory"), url, None, None, Start::First);
         assert!(memory.ends_with("  objects     in memory, gone at the end\n"), "{memory}");
-        let etcd = text(&options("--etcd-servers=http://127.0.0.1:2379"), url, None, Start::First);
+        let etcd = text(&options("--etcd-servers=http://127.0.0.1:2379"), url, None, None, Start::First);
         assert!(etcd.ends_with("  objects     in etcd, http://127.0.0.1:2379\n"), "{etcd}");
     }
 }

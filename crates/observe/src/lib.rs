@@ -3,4 +3,5 @@
 pub mod audit;
 pub mod logging;
 pub mod metrics;
+pub mod recent;
 pub mod spans;

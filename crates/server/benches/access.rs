@@ -92,11 +92,17 @@ fn chain(
     audit: Option<Arc<Audit>>,
 ) -> BoxHandler {
     let config = ChainConfig {
+        console: None,
         cbor: false,
         memory_budget: None,
         service_quality: None,
         tracer: None,
-        authentication: AuthenticationOptions { authenticator, audiences: vec!["api".into()], proxy_headers: None },
+        authentication: AuthenticationOptions {
+            authenticator,
+            audiences: vec!["api".into()],
+            proxy_headers: None,
+            remove_also: None,
+        },
         impersonation: kubelith_auth::impersonation::Modes::All,
         authorizer,
         audit,

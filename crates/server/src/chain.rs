@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// What the filters need to know.
 pub struct ChainConfig {
+    /// Pages for strangers, who sign in there.
+    pub console: Option<Layer>,
     pub authentication: AuthenticationOptions,
     pub authorizer: Arc<dyn Authorizer>,
     pub impersonation: Modes,
@@ -86,6 +88,8 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .then_if(c.cbor, cbor::answers)
         // Preflight requests carry no credentials.
         .maybe(cors::layer(c.cors_allowed_origins))
+        // Who opens the page is nobody yet.
+        .maybe(c.console)
         .then(authentication::layer(c.authentication, metrics.auth.clone(), failed))
         // From here on the user is known. Traces first, so that they cover all that follows; the audit log shows who
         // asked, then as whom.
@@ -96,7 +100,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         .maybe(c.memory_budget)
         .maybe(c.service_quality)
         .maybe(c.flow_control.or_else(limits))
-        .then(authorization::layer(c.authorizer, metrics.auth.clone()))
+        .then(authorization::layer(c.authorizer, metrics.auth.clone(), metrics.requests.recent.clone()))
         .then(instrument::layer(metrics.requests.clone()))
         // Last, so that what tests make of a request is authorized and counted as if the API had answered.
         .maybe(c.faults.map(faults::layer))

@@ -225,10 +225,12 @@ async fn send_on(stream: TlsStream<TcpStream>, request: http::Request<Full<Bytes
 fn test_config(pki: &Pki) -> ServerConfig {
     ServerConfig {
         chain: ChainConfig {
+            console: None,
             authentication: AuthenticationOptions {
                 authenticator: test_authenticator(&pki.ca_cert()),
                 audiences: Vec::new(),
                 proxy_headers: None,
+                remove_also: None,
             },
             impersonation: kubelith_auth::impersonation::Modes::All,
             authorizer: Arc::new(PrivilegedGroup),

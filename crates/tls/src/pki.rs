@@ -26,7 +26,6 @@ const RENEW_BEFORE: Duration = Duration::days(60);
 /// Certificates are valid from a little earlier, for clients whose clock is late.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
-const ADMIN_NAME: &str = "kubernetes-admin";
 const ADMIN_GROUP: &str = "system:masters";
 
 /// Signs for clients and for this server.
@@ -112,6 +111,8 @@ pub enum PkiError {
 }
 
 impl Pki {
+    /// The administrator whose certificate is made.
+    pub const ADMIN_NAME: &str = "kubernetes-admin";
     /// The common name in the front proxy's certificate.
     pub const FRONT_PROXY_NAME: &str = "front-proxy";
 
@@ -135,7 +136,7 @@ impl Pki {
         for part in &self.options.parts {
             let (needed, params) = match part {
                 Part::Serving => (self.options.names.clone(), self.options.names.params()?),
-                Part::Admin => (ServingNames::default(), client_params(ADMIN_NAME, Some(ADMIN_GROUP))),
+                Part::Admin => (ServingNames::default(), client_params(Pki::ADMIN_NAME, Some(ADMIN_GROUP))),
                 Part::FrontProxy => (ServingNames::default(), client_params(Pki::FRONT_PROXY_NAME, None)),
             };
             if self.is_stale(part.authority(), part.name(), &needed)? {

@@ -5,9 +5,10 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 31] = [
+const LAYERS: [&str; 32] = [
     "kubelith-testing",
     "kubelith",
+    "kubelith-console",
     "kubelith-controllers",
     "kubelith-aggregator",
     "kubelith-extensions",

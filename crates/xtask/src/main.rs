@@ -1,6 +1,7 @@
 //! `cargo xtask …`: everything that a contributor runs. Depends on next to nothing, so that it builds in seconds.
 
 mod bench;
+mod browser;
 mod cel_facts;
 mod conformance;
 #[cfg(test)]
@@ -27,11 +28,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test [stage|filter]...                 all that CI runs; stages: fmt clippy tools build unit conformance clients
+  test [stage|filter]...                 all that CI runs; stages: fmt clippy tools build unit conformance clients console
   conformance [options] [area|file]...   replay the recorded exchanges; --help shows the options
   cel-facts [folder]                     replay what kube-apiserver makes of expressions in CEL (default: tests/cel)
   clients [options] [name-part]...       drive kubectl, Helm, the Python client and kube-rs; --help shows the options
-  tools                                  get kubectl, Helm, etcd and the Python client into target/tools
+  console [name-part]...                 the console in a headless Chromium; screenshots go to target/console
+  tools                                  get kubectl, Helm, etcd, the Python client, Node and Chromium into target/tools
   bench [arguments]                      measure the server under load (release build)
   robustness [options]                   clients under faults, with every answer checked; --help shows the options
   dist [options]                         build and pack all that is handed out; dist --help shows the options
@@ -66,8 +68,9 @@ fn dispatch(command: &str, rest: &[String]) -> Result<(), String> {
         "cel-facts" => cel_facts::replay(rest),
         "conformance" => conformance::run_with(rest),
         "clients" => conformance::clients(rest),
+        "console" => browser::run_with(rest),
         "robustness" => robustness::run_with(rest),
-        "tools" => tools::install(),
+        "tools" => tools::install().and_then(|()| browser::install()),
         "dist" => dist::dist(rest),
         "envtest" => envtest::pack_with(rest),
         "profile" => profile::make(rest),

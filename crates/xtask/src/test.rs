@@ -2,7 +2,7 @@
 //! program that is missing is a failure.
 
 use crate::run::{binaries, cargo, command, follow, run};
-use crate::tools;
+use crate::{browser, tools};
 use std::process::Command;
 use std::time::Instant;
 
@@ -10,14 +10,15 @@ use std::time::Instant;
 type Stage = fn(&[String]) -> Tally;
 
 /// The stages in the order in which they run: what fails fastest comes first.
-const STAGES: [(&str, Stage); 7] = [
+const STAGES: [(&str, Stage); 8] = [
     ("fmt", fmt),
     ("clippy", clippy),
-    ("tools", |_| Tally::of(tools::install())),
+    ("tools", |_| Tally::of(tools::install().and_then(|()| browser::install()))),
     ("build", build),
     ("unit", unit),
     ("conformance", conformance),
     ("clients", clients),
+    ("console", console),
 ];
 
 /// What the stages of a run add up to.
@@ -123,6 +124,13 @@ fn conformance(_: &[String]) -> Tally {
 
 fn clients(_: &[String]) -> Tally {
     counted(command(binaries().join("clients")).arg("--tools").arg(tools::dir()))
+}
+
+fn console(_: &[String]) -> Tally {
+    match browser::tests(&[]) {
+        Ok(mut tests) => counted(&mut tests),
+        Err(message) => Tally::of(Err(message)),
+    }
 }
 
 /// Runs it and adds up the totals that it prints; a failure that no total tells of counts as one.

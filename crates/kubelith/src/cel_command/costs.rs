@@ -14,7 +14,12 @@ const NO_BOUND: u64 = 1_000_000_000_000_000_000;
 
 /// A cost as people read it.
 pub fn number(cost: u64) -> String {
-    if cost >= NO_BOUND { "no bound".to_owned() } else { cost.to_string() }
+    bounded(cost).map_or_else(|| "no bound".to_owned(), |cost| cost.to_string())
+}
+
+/// `None` where nothing bounds it.
+pub fn bounded(cost: u64) -> Option<u64> {
+    (cost < NO_BOUND).then_some(cost)
 }
 
 /// Every part with what it and all below it cost when it is evaluated once; what is in a loop is evaluated more often.

@@ -38,16 +38,20 @@ impl Expression {
 
 pub fn expressions_of(document: &Document) -> Result<Vec<Expression>, String> {
     let value = &document.value;
-    Ok(match value.str_at(&["kind"]) {
-        "CustomResourceDefinition" => {
-            if value.str_at(&["apiVersion"]) != "apiextensions.k8s.io/v1" {
-                return Err(format!("{}: only apiextensions.k8s.io/v1 can be read", document.title()));
-            }
-            inspect::expressions(value).into_iter().map(of_definition).collect()
-        }
+    let is_definition = value.str_at(&["kind"]) == "CustomResourceDefinition";
+    if is_definition && value.str_at(&["apiVersion"]) != "apiextensions.k8s.io/v1" {
+        return Err(format!("{}: only apiextensions.k8s.io/v1 can be read", document.title()));
+    }
+    Ok(of_object(value))
+}
+
+/// Definitions are read at v1.
+pub fn of_object(value: &Value) -> Vec<Expression> {
+    match value.str_at(&["kind"]) {
+        "CustomResourceDefinition" => inspect::expressions(value).into_iter().map(of_definition).collect(),
         "DeviceClass" | "ResourceClaim" | "ResourceClaimTemplate" => devices::expressions(value),
         _ => policies::expressions(value),
-    })
+    }
 }
 
 fn of_definition(found: inspect::Expression) -> Expression {

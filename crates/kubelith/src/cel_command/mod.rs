@@ -62,6 +62,18 @@ struct Command {
     params: Option<PathBuf>,
 }
 
+/// The expressions of an object with their costs, for the console.
+pub fn price(of: &Value) -> Vec<kubelith_console::Cost> {
+    let priced = |expression: &Expression| kubelith_console::Cost {
+        path: expression.path.clone(),
+        expression: expression.text.to_string(),
+        cost: costs::bounded(expression.max_cost()),
+        limit: expression.limit,
+        error: expression.compiled.as_ref().err().cloned(),
+    };
+    expressions::of_object(of).iter().map(priced).collect()
+}
+
 /// What is to be shown, and whether all is fine.
 struct Report {
     text: String,

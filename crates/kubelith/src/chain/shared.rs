@@ -112,7 +112,11 @@ impl<'a> Shared<'a> {
             hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
             reviewer: reviewer(),
             custom: custom_resources(frame.client.clone()),
-            observer: Arc::new(AdmissionMetrics::new(&frame.metrics.registry, &frame.identity.id)),
+            observer: Arc::new(AdmissionMetrics::new(
+                &frame.metrics.registry,
+                &frame.identity.id,
+                frame.metrics.requests.recent.clone(),
+            )),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
         };

@@ -16,7 +16,7 @@ pub use config_file::with_config_file;
 pub use help::help;
 pub use kind::Kind;
 pub use parse::{Flags, UsageError, parse};
-pub use table::{SECTIONS, find};
+pub use table::{OWN, SECTIONS, find};
 
 /// One flag.
 #[derive(Debug, Clone, Copy)]

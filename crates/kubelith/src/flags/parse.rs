@@ -136,6 +136,11 @@ impl Flags {
         self.given.contains_key(name)
     }
 
+    /// The names of the flags that were given.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        SECTIONS.iter().flat_map(|s| s.flags).map(|f| f.name).filter(|name| self.given.contains_key(name))
+    }
+
     /// What to say about deprecated flags that were given.
     pub fn deprecations(&self) -> impl Iterator<Item = String> {
         let given = |f: &&Flag| self.given.contains_key(f.name);

@@ -7,6 +7,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod compatibility;
+mod console;
 mod generic;
 mod kubelet;
 mod network;
@@ -74,6 +75,8 @@ pub struct Options {
     /// Where traces go, if they are wanted.
     pub tracing: Option<TracingConfig>,
     pub test_api: TestApiOptions,
+    /// A page is served that shows what the server knows.
+    pub console: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +122,7 @@ impl Options {
         let kubelet = kubelet::from_flags(flags, &egress.cluster, &mut errors);
         let controllers = controllers_of(flags, storage.backend, &admission.switches, &mut errors);
         let test_api = TestApiOptions::from_flags(flags, &mut errors);
+        let console = console::served(flags, storage.backend);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
         if !errors.is_empty() {
@@ -152,6 +156,7 @@ impl Options {
             metrics,
             tracing,
             test_api,
+            console,
         })
     }
 }

@@ -10,11 +10,12 @@ use crate::options::{ClockOptions, Options};
 use crate::storage::{Begin, Storage};
 use crate::test_api::TestApi;
 use crate::version;
-use crate::{audit, chain};
+use crate::{audit, chain, console};
 use kubelith_auth::impersonation::Modes;
 use kubelith_auth::service_account::KeySet;
 use kubelith_cel::device::Gates;
 use kubelith_cel::env::Libraries;
+use kubelith_console::Sessions;
 use kubelith_listen::HttpOptions;
 use kubelith_meta::Clock;
 use kubelith_meta::random::MadeUp;
@@ -153,6 +154,8 @@ pub struct Built {
     pub seed: Seed,
     /// Answers scripted by tests, if there may be any.
     pub faults: Option<Arc<Faults>>,
+    /// Of the console, if it is served.
+    pub sessions: Option<Arc<Sessions>>,
 }
 
 /// `None` if it was told to stop before its store came.
@@ -179,6 +182,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
     let flow_control = FlowControl::new(&options, &metrics);
     let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
+    let sessions = options.console.then(|| Sessions::new(clock.clone()));
     let seed = Seed {
         options: options.clone(),
         flags: flags.clone(),
@@ -190,7 +194,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         made_up: made_up.clone(),
     };
     let test_api = faults.clone().map(|faults| TestApi::new(seed.clone(), faults));
-    let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone());
+    let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());
     let builder = ServerBuilder::new(config, metrics.clone());
     let tasks = builder.tasks();
     let builder = builder
@@ -198,6 +202,12 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         .routes(|routes| flow_control.install(routes))
         .routes(|routes| setup.install(routes, &external_address(&options)))
         .routes(|routes| test_api.into_iter().for_each(|api| api.install(routes)))
+        .routes(|routes| {
+            if let Some(sessions) = sessions.clone() {
+                let sources = console::sources(&options, &storage, &flow_control, &metrics);
+                kubelith_console::install(routes, sources, sessions);
+            }
+        })
         .checks(|checks| storage.add_checks(checks))
         .at_end({
             let closing = storage.closing();
@@ -237,7 +247,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     });
     let builder = builder.delegate(chain);
     certificates.keep(&builder);
-    Ok(Some(Built { server: builder.build(), seed, faults }))
+    Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
 }
 
 fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
@@ -270,15 +280,18 @@ fn server_config(
     audit: Option<Arc<Audit>>,
     flow_control: &FlowControl,
     faults: Option<Arc<Faults>>,
+    sessions: Option<&Arc<Sessions>>,
 ) -> ServerConfig {
     let access = &setup.access;
     let generic = &options.generic;
     ServerConfig {
         chain: ChainConfig {
+            console: sessions.cloned().map(kubelith_console::layer),
             authentication: AuthenticationOptions {
-                authenticator: access.authenticator.clone(),
+                authenticator: console::authenticator(sessions, access.authenticator.clone()),
                 audiences: access.audiences.to_vec(),
                 proxy_headers: setup.proxy_headers(),
+                remove_also: sessions.map(|_| kubelith_console::remove_cookie as fn(&mut _)),
             },
             authorizer: access.authorizer.clone(),
             impersonation: match options.features.enabled("ConstrainedImpersonation") {

@@ -88,7 +88,7 @@ impl Plane {
     /// Begins to serve. Not all that a server does at a start is done then.
     pub(crate) async fn of(parts: Parts) -> Result<Plane, String> {
         let stop = CancellationToken::new();
-        let Built { server, seed, faults } = build(parts, &stop).await?.ok_or("the server was stopped")?;
+        let Built { server, seed, faults, .. } = build(parts, &stop).await?.ok_or("the server was stopped")?;
         let (handler, client, tasks) = (server.handler(), server.loopback(), server.tasks());
         let (doors, stop_listening) = (TaskTracker::new(), Stop::default());
         let serving = {

@@ -87,10 +87,14 @@ pub struct Storage {
     pub hub: Arc<Hub>,
     /// Where everything is kept, if it can be copied.
     pub kept: Option<Kept>,
+    /// The caches of all stores, the main one first.
+    pub hubs: Vec<Arc<Hub>>,
+    /// Whose object a key is.
+    pub layout: Arc<KeyLayout>,
     /// The main store, then those of `--etcd-servers-overrides`.
     stores: Vec<Arc<dyn Store>>,
     /// The main store, if it is embedded, and its folder.
-    embedded: Option<(PathBuf, EmbeddedStore)>,
+    pub embedded: Option<(PathBuf, EmbeddedStore)>,
     encryption: Option<Arc<Encryption>>,
     metrics: Arc<StorageMetrics>,
     health_timeout: Duration,
@@ -168,6 +172,8 @@ impl Storage {
         Ok(Storage {
             hub,
             kept,
+            hubs,
+            layout,
             stores,
             embedded,
             encryption,

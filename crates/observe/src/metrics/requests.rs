@@ -3,6 +3,7 @@
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{MAX_SERIES, counters, gauges, histograms};
+use crate::recent::Recent;
 use kubelith_http::labels::Labels;
 use kubelith_http::latency::Latency;
 use kubelith_http::{Request, RequestInfo};
@@ -48,6 +49,8 @@ pub struct RequestMetrics {
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
     reads: ReadMetrics,
+    /// What was out of the ordinary lately.
+    pub recent: Arc<Recent>,
     /// Resources that have series already.
     known: RwLock<HashSet<[Str; 4]>>,
     /// What is served. Names come from URLs: those that nobody serves have no series, so that no client makes any.
@@ -249,6 +252,7 @@ impl RequestMetrics {
                 &exponential_buckets(1024.0, 2.0, 8).expect("a valid series"),
                 &GVR,
             ),
+            recent: Arc::default(),
             reads: ReadMetrics::new(registry),
             known: RwLock::default(),
             served: OnceLock::new(),
@@ -338,6 +342,7 @@ impl RequestMetrics {
     /// A request that was refused because too many run.
     pub fn dropped(&self, request: &Request) {
         let labels = Labels::of(request);
+        self.recent.refused(request.user(), &labels.info);
         if self.is_countable(&labels.info) {
             let Labels { info, verb, scope, dry_run, .. } = &labels;
             let (group, version, resource, subresource) = route(info);

@@ -14,6 +14,7 @@ mod estimate;
 mod follow;
 mod in_flight;
 mod level;
+mod look;
 mod metrics;
 
 use arc_swap::ArcSwap;
@@ -28,6 +29,7 @@ use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
 use kubelith_http::{Request, RequestInfo};
 pub use level::{Clock, Permit, Started, Turn};
+pub use look::{LevelNow, RequestNow};
 use metrics::FlowMetrics;
 use prometheus::Registry;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};

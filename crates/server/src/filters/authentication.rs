@@ -3,7 +3,7 @@
 use super::Layer;
 use crate::loopback::LoopbackUser;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL};
-use http::{HeaderValue, Version};
+use http::{HeaderMap, HeaderValue, Version};
 use kubelith_auth::authn::bearer::extra_space_warning;
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_auth::authn::websocket;
@@ -23,6 +23,8 @@ pub struct AuthenticationOptions {
     pub audiences: Vec<Str>,
     /// Front proxy headers beside the standard ones that are removed once the user is known.
     pub proxy_headers: Option<RequestHeaderNames>,
+    /// Takes out of the headers what else the authenticator goes by, such as the cookie of a session.
+    pub remove_also: Option<fn(&mut HeaderMap)>,
 }
 
 struct Authentication {
@@ -134,6 +136,9 @@ impl Authentication {
         if let Some(names) = &self.options.proxy_headers {
             names.remove_from(headers);
         }
+        if let Some(remove) = self.options.remove_also {
+            remove(headers);
+        }
     }
 }
 
@@ -186,6 +191,7 @@ mod tests {
             authenticator: Arc::new(Anonymous::new([])),
             audiences: Vec::new(),
             proxy_headers: Some(names),
+            remove_also: None,
         };
         let behind: BoxHandler = Arc::new(|request: Request| -> Reply {
             let mut left: Vec<String> =

@@ -8,6 +8,7 @@ use kubelith_http::latency::{Part, track};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::{GroupResource, Status};
 use kubelith_observe::metrics::auth::AuthMetrics;
+use kubelith_observe::recent::Recent;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,11 +19,12 @@ const REASON: &str = "authorization.k8s.io/reason";
 struct Authorization {
     authorizer: Arc<dyn Authorizer>,
     metrics: Arc<AuthMetrics>,
+    recent: Arc<Recent>,
     next: BoxHandler,
 }
 
-pub fn layer(authorizer: Arc<dyn Authorizer>, metrics: Arc<AuthMetrics>) -> Layer {
-    Layer::new("authorization", |next| Link { inner: Arc::new(Authorization { authorizer, metrics, next }) })
+pub fn layer(authorizer: Arc<dyn Authorizer>, metrics: Arc<AuthMetrics>, recent: Arc<Recent>) -> Layer {
+    Layer::new("authorization", |next| Link { inner: Arc::new(Authorization { authorizer, metrics, recent, next }) })
 }
 
 struct Link {
@@ -73,7 +75,10 @@ impl Authorization {
                 tracing::error!(err = %why, "authorization failed");
                 respond::internal_error(&request.uri().to_string(), why)
             }
-            None => forbidden(&request, attributes, &decision.reason),
+            None => {
+                self.recent.denied(request.user(), request.info(), &decision.reason);
+                forbidden(&request, attributes, &decision.reason)
+            }
         };
         Reply::Ready(response)
     }

@@ -27,13 +27,18 @@ pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
             }
         }
         let info = request.info().clone();
+        let user = metrics.recent.is_kept().then(|| request.user().cloned()).flatten();
         let metrics = metrics.clone();
         next.handle(request).map(move |mut response| {
             let code = response.status().as_u16();
             let size = response.body().size_hint().exact();
             let is_routed = response.extensions_mut().remove::<NotRouted>().is_none();
             if is_routed {
-                metrics.answered(&labels, code, received.elapsed(), latency.as_ref(), size);
+                let took = received.elapsed();
+                metrics.answered(&labels, code, took, latency.as_ref(), size);
+                if let Some(latency) = &latency {
+                    metrics.recent.answered(&user, &info, took, code, latency);
+                }
             }
             if let Some(mode) = validation.filter(|_| is_routed) {
                 metrics.field_validation(&mode, received.elapsed());

@@ -2,6 +2,7 @@
 
 mod counted;
 mod feed;
+mod history;
 mod hub;
 mod index;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tests;
 mod watcher;
 
 pub use counted::CountedMap;
+pub use history::Version;
 pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, ReadBy, Renderer};
 pub use index::{Clause, Term};
 pub use inheritance::Inheritance;

@@ -102,10 +102,10 @@ pub struct ResourceCache {
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct State {
-    objects: Objects,
+    pub(super) objects: Objects,
     /// Their weight.
     object_bytes: usize,
-    events: VecDeque<(Instant, Arc<Event>)>,
+    pub(super) events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
     bytes: usize,

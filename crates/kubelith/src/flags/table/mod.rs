@@ -20,6 +20,9 @@ pub struct Section {
     pub flags: &'static [Flag],
 }
 
+/// Those that kube-apiserver does not have.
+pub const OWN: &[Flag] = own::FLAGS;
+
 /// In the order of the help; ours first.
 pub const SECTIONS: &[Section] = &[
     Section { title: "Kubelith flags", flags: own::FLAGS },

@@ -36,6 +36,13 @@ pub const FLAGS: &[Flag] = &[
          admin.kubeconfig.",
     ),
     flag(
+        "enable-console",
+        Bool,
+        "false",
+        "Serve a page at /console/ that shows what this server knows, and /kubelith/v1 for it. If not given, it is served with \
+         the embedded store, unless flags of kube-apiserver are given that say more than where to listen.",
+    ),
+    flag(
         "enable-service-quality",
         Bool,
         "false",

@@ -5,7 +5,7 @@ use kubelith_robustness::fuzz;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Some faults on each store; the machine runs other tests meanwhile.
 const DURATION: Duration = Duration::from_secs(8);
@@ -13,7 +13,7 @@ const SEED: &str = "KUBELITH_ROBUSTNESS_SEED";
 
 fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
     let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let now = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
     let mut plan = Plan::new(PathBuf::from(env!("CARGO_BIN_EXE_kubelith")), store, given.unwrap_or(now.into()));
     plan.duration = DURATION;
     change(&mut plan);

@@ -4,6 +4,7 @@
 use kubelith_auth::User;
 use kubelith_http::RequestInfo;
 use kubelith_http::latency::{Latency, PARTS};
+use kubelith_meta::time::wall_time;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -105,7 +106,7 @@ impl Recent {
         let parts = PARTS.map(|(part, name)| (name, l.of(part)));
         let parts = parts.into_iter().filter(|(_, spent)| !spent.is_zero()).collect();
         let asked = Asked { user: user.clone(), info: info.clone() };
-        let slow = SlowRequest { asked, at: SystemTime::now(), took, code, parts };
+        let slow = SlowRequest { asked, at: wall_time(), took, code, parts };
         push(&mut self.lock().slow, slow);
     }
 
@@ -116,7 +117,7 @@ impl Recent {
         let asked = Asked { user: user.cloned().unwrap_or_default(), info: info.clone() };
         let mut lists = self.lock();
         let count = 1 + take(&mut lists.refused, |r| r.asked.is_like(&asked)).map_or(0, |r| r.count);
-        push(&mut lists.refused, Refusal { asked, last: SystemTime::now(), count });
+        push(&mut lists.refused, Refusal { asked, last: wall_time(), count });
     }
 
     pub fn denied(&self, user: Option<&Arc<User>>, info: &Arc<RequestInfo>, reason: &str) {
@@ -126,7 +127,7 @@ impl Recent {
         let asked = Asked { user: user.cloned().unwrap_or_default(), info: info.clone() };
         let mut lists = self.lock();
         let count = 1 + take(&mut lists.denied, |d| d.asked.is_like(&asked)).map_or(0, |d| d.count);
-        push(&mut lists.denied, Denial { asked, reason: cut(reason), last: SystemTime::now(), count });
+        push(&mut lists.denied, Denial { asked, reason: cut(reason), last: wall_time(), count });
     }
 
     pub fn webhook_failed(&self, webhook: &str, why: &str) {
@@ -137,7 +138,7 @@ impl Recent {
         let mut lists = self.lock();
         let same = |problem: &HookProblem| problem.webhook == webhook && problem.why == why;
         let count = 1 + take(&mut lists.failures, same).map_or(0, |problem| problem.count);
-        let problem = HookProblem { webhook: webhook.to_owned(), why, last: SystemTime::now(), count };
+        let problem = HookProblem { webhook: webhook.to_owned(), why, last: wall_time(), count };
         push(&mut lists.failures, problem);
     }
 

@@ -5,7 +5,7 @@ use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
 use kubelith_robustness::{fuzz, overload};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 const HELP: &str = "\
 robustness [options]
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let beside = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("kubelith");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let now = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64);
     let mut plan = Plan::new(beside, Store::Embedded, now % 1_000_000_000);
     plan.duration = Duration::from_secs(60);
     let mut options = Options {

@@ -3,10 +3,10 @@
 
 use super::figures::{Distribution, Figures, label};
 use super::{Outcome, Sources, json, millis, recent};
+use kubelith_meta::time::wall_time;
 use kubelith_server::fairness::{LevelNow, RequestNow};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 /// Requests of a level that are told one by one.
 const MAX_REQUESTS: usize = 200;
@@ -94,7 +94,7 @@ pub fn serve(sources: &Sources) -> Outcome {
     let levels = sources.fairness.as_ref().map(|fairness| fairness.look(MAX_REQUESTS)).unwrap_or_default();
     let lists = sources.metrics.requests.recent.lists();
     json(&Now {
-        time: millis(SystemTime::now()),
+        time: millis(wall_time()),
         process: Process {
             started: figures.gauge("process_start_time_seconds"),
             cpu_seconds: figures.counter("process_cpu_seconds_total"),

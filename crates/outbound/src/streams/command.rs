@@ -64,7 +64,7 @@ pub struct Streams {
 pub fn serve(mut request: Request, transport: Arc<Transport>, target: Target, streams: Streams) -> Response {
     let accepted = match socket::accept(request.headers(), Some(PROTOCOL)) {
         Ok(accepted) => accepted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let Some(connection) = upgrade::on(&mut request) else {
         return socket::refuse(http::StatusCode::BAD_REQUEST, "not websocket protocol");
@@ -97,8 +97,8 @@ async fn run(socket: Socket, transport: &Transport, target: Target, streams: Str
             let session =
                 Session { streams, words, writer: Mutex::new(Writer::new(writer)), bandwidth: transport.bandwidth() };
             tokio::select! {
-                verdict = session.from_kubelet(Reader::new(reader), &mut to_client) => verdict,
-                () = session.from_client(&mut from_client) => return,
+                verdict = session.pass_output(Reader::new(reader), &mut to_client) => verdict,
+                () = session.pass_input(&mut from_client) => return,
                 () = session.keep_alive() => return,
             }
         }
@@ -209,7 +209,7 @@ struct Session<W> {
 
 impl<W: AsyncWrite + Unpin> Session<W> {
     /// Opens the streams, then passes on what comes, until all output has ended; then says how it ended.
-    async fn from_kubelet<R: AsyncRead + Unpin>(
+    async fn pass_output<R: AsyncRead + Unpin>(
         &self,
         mut reader: Reader<R>,
         to_client: &mut SplitSink<Socket, Message>,
@@ -294,7 +294,7 @@ impl<W: AsyncWrite + Unpin> Session<W> {
     }
 
     /// Passes on what the client sends, until it is gone.
-    async fn from_client(&self, from_client: &mut (impl StreamExt<Item = Received> + Unpin)) {
+    async fn pass_input(&self, from_client: &mut (impl StreamExt<Item = Received> + Unpin)) {
         let mut pace = Pace::new(self.bandwidth);
         let mut input = self.streams.id("stdin");
         while let Some(Ok(message)) = from_client.next().await {

@@ -30,13 +30,13 @@ pub fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// The answer that makes a WebSocket of the connection, or why there will be none.
-pub fn accept(headers: &HeaderMap, protocol: Option<&str>) -> Result<Response, Response> {
+pub fn accept(headers: &HeaderMap, protocol: Option<&str>) -> Result<Response, Box<Response>> {
     let is_version = headers.get(SEC_WEBSOCKET_VERSION).is_some_and(|v| v == VERSION);
     let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty());
     let (Some(key), true) = (key, is_version) else {
         let mut refusal = refuse(StatusCode::BAD_REQUEST, "missing or bad WebSocket Version or Key");
         refusal.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
-        return Err(refusal);
+        return Err(refusal.into());
     };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -80,7 +80,7 @@ mod tests {
         assert!(accept(&headers, None).is_err_and(|refusal| refusal.status() == StatusCode::BAD_REQUEST));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ=="));
-        let accepted = accept(&headers, Some("v5.channel.k8s.io")).unwrap_or_else(|refusal| refusal);
+        let accepted = accept(&headers, Some("v5.channel.k8s.io")).unwrap_or_else(|refusal| *refusal);
         assert_eq!(accepted.headers()[SEC_WEBSOCKET_ACCEPT], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(accepted.headers()[SEC_WEBSOCKET_PROTOCOL], "v5.channel.k8s.io");
         headers.insert(UPGRADE, HeaderValue::from_static("SPDY/3.1"));

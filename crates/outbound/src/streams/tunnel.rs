@@ -50,7 +50,7 @@ pub async fn serve(mut request: Request, transport: &Transport, target: Target) 
     let chosen = headers.get(STREAM_PROTOCOL).and_then(|p| p.to_str().ok()).map(|p| format!("{PREFIX}{}", p.trim()));
     let accepted = match socket::accept(request.headers(), chosen.as_deref()) {
         Ok(accepted) => accepted,
-        Err(refusal) => return Ok(refusal),
+        Err(refusal) => return Ok(*refusal),
     };
     let bandwidth = transport.bandwidth();
     tokio::spawn(async move {

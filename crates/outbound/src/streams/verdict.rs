@@ -71,7 +71,7 @@ fn ended_with(code: u8) -> Value {
         ("status", "Failure".into()),
         ("message", message.into()),
         ("reason", NON_ZERO.into()),
-        ("details", Value::from([("causes", Value::Array(vec![cause].into()))])),
+        ("details", Value::from([("causes", Value::Array(vec![cause]))])),
     ])
 }
 

@@ -96,10 +96,14 @@ async fn run(socket: Socket, transport: &Transport, target: Target, streams: Str
             let (reader, writer) = tokio::io::split(connection);
             let session =
                 Session { streams, words, writer: Mutex::new(Writer::new(writer)), bandwidth: transport.bandwidth() };
-            tokio::select! {
+            // Nothing is sent on a stream that is not open yet.
+            match session.open().await {
+                Err(e) => verdict::internal(&e.to_string()),
+                Ok(()) => tokio::select! {
                 verdict = session.pass_output(Reader::new(reader), &mut to_client) => verdict,
                 () = session.pass_input(&mut from_client) => return,
                 () = session.keep_alive() => return,
+                },
             }
         }
     };
@@ -208,17 +212,20 @@ struct Session<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Session<W> {
-    /// Opens the streams, then passes on what comes, until all output has ended; then says how it ended.
+    async fn open(&self) -> Result<(), Broken> {
+        let mut writer = self.writer.lock().await;
+        for (name, id) in self.streams.opened() {
+            writer.open(id, &[("streamtype", name)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what comes, until all output has ended; then says how it ended.
     async fn pass_output<R: AsyncRead + Unpin>(
         &self,
         mut reader: Reader<R>,
         to_client: &mut SplitSink<Socket, Message>,
     ) -> Value {
-        for (name, id) in self.streams.opened() {
-            if let Err(e) = self.writer.lock().await.open(id, &[("streamtype", name)]).await {
-                return verdict::internal(&e.to_string());
-            }
-        }
         let mut unanswered: Vec<u32> = self.streams.opened().map(|(_, id)| id).collect();
         let agree_by = tokio::time::Instant::now() + AGREE_WITHIN;
         let mut open: Vec<u32> =

@@ -206,6 +206,12 @@ async fn a_reset_puts_everything_back() {
     assert_eq!(names(&server.fork_of(&then).await.unwrap()).await, ["changed", "deleted", "kept"]);
 }
 
+/// How far the store is.
+async fn revision(server: &Kubelith) -> u64 {
+    let list = server.get(MAPS).await.unwrap().body;
+    list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
 #[tokio::test]
 async fn faults_are_made_counted_and_cleared() {
     let server =
@@ -234,6 +240,7 @@ async fn faults_are_made_counted_and_cleared() {
     server.clear_faults();
     assert_eq!(server.send_as(&alice, "GET", &path, "", "").await.unwrap().code, 200);
     assert!(server.faults().is_empty());
+    let before = revision(&server).await;
     // Done, though the client hears otherwise.
     server.fault(Fault::answer_after(504).verbs(["create"]).times(1)).unwrap();
     assert_eq!(server.post(MAPS, &map("done", "1")).await.unwrap().code, 504);
@@ -244,8 +251,9 @@ async fn faults_are_made_counted_and_cleared() {
     assert_eq!((failed.code, &failed.body["reason"]), (500, &json!("InternalError")));
     assert_eq!(failed.body["message"], "Internal error occurred: the webhook is down");
     assert_eq!(names(&server).await, ["a", "done"]);
-    // A list from before the last write.
-    server.fault(Fault::stale_list(2).resource("configmaps").times(1)).unwrap();
+    // A list from before the last write. The server writes as well, so it is told how far back that is, and one more.
+    let since = revision(&server).await - before;
+    server.fault(Fault::stale_list(since + 1).resource("configmaps").times(1)).unwrap();
     assert_eq!(names(&server).await, ["a"]);
     assert_eq!(names(&server).await, ["a", "done"]);
     let slow = server.fault(Fault::delay(Duration::from_millis(300)).verbs(["get"]).times(1)).unwrap();

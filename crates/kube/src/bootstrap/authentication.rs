@@ -9,6 +9,7 @@ use kubelith_server::controller::{Controller, Next};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::ResourceRef;
 use kubelith_tls::bundle;
+use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
         let Some(cache) = config.cache("", "configmaps") else { return Ok(()) };
         let key = format!("{KUBE_SYSTEM}/{NAME}");
         let watched = key.clone();
+        context.tasks.spawn_until_stopped("cluster-authentication-files", publish_changes(config.clone()));
         Controller::new("cluster-authentication-trust", move |_| {
             let config = config.clone();
             async move { sync(&config).await.map(|()| Next::Done) }
@@ -64,6 +66,19 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
         .start(&context.tasks);
         Ok(())
     })
+}
+
+/// Files that are replaced while the server runs are published as soon as they count.
+async fn publish_changes(config: Arc<Bootstrap>) {
+    let mut published = (config.authentication)();
+    loop {
+        tokio::time::sleep(RELOAD_INTERVAL).await;
+        let now = (config.authentication)();
+        // What fails is tried again the next time.
+        if now != published && sync(&config).await.is_ok() {
+            published = now;
+        }
+    }
 }
 
 async fn sync(config: &Bootstrap) -> Result<(), String> {

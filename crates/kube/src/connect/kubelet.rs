@@ -1,11 +1,11 @@
 //! Kubelets: where they are and how to speak to them.
 
+use super::ways::Ways;
 use kubelith_codec::json;
 use kubelith_meta::{GroupResource, Status, Value};
 use kubelith_outbound::egress::Route;
-use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_outbound::proxy::Transport;
 use kubelith_registry::Resource;
-use kubelith_tls::Trust;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,9 +31,7 @@ pub struct Kubelets {
     nodes: Arc<Resource>,
     address_types: Vec<String>,
     port: u16,
-    transport: Arc<Transport>,
-    /// For clients that take any certificate.
-    insecure: Arc<Transport>,
+    ways: Ways,
 }
 
 /// One kubelet.
@@ -50,34 +48,16 @@ const WEBSOCKETS: &str = "ExtendWebSocketsToKubelet";
 
 impl Kubelets {
     pub fn new(nodes: Arc<Resource>, options: &KubeletOptions) -> Result<Kubelets, String> {
-        let certificate = match &options.client_certificate {
-            Some((cert, key)) => ClientCertificate::load(cert.clone(), key.clone())?,
-            None => ClientCertificate::none(),
-        };
-        let trust = match &options.certificate_authority {
-            Some(file) => Trust::Authorities(std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?),
-            None => Trust::Anyone,
-        };
-        let transport = |trust| {
-            let tls = TlsClient { trust, server_name: None, certificate: certificate.clone() };
-            let transport = Transport::by(&options.route, Some(&tls)).map_err(|e| e.to_string())?;
-            Ok::<_, String>(Arc::new(transport.limited_to(options.bandwidth)))
-        };
-        Ok(Kubelets {
-            nodes,
-            address_types: options.address_types.clone(),
-            port: options.port,
-            transport: transport(trust)?,
-            insecure: transport(Trust::Anyone)?,
-        })
+        let address_types = options.address_types.clone();
+        Ok(Kubelets { nodes, address_types, port: options.port, ways: Ways::new(options)? })
     }
 
-    pub fn transport(&self) -> &Arc<Transport> {
-        &self.transport
+    pub fn transport(&self) -> Arc<Transport> {
+        self.ways.verifying()
     }
 
-    pub fn insecure(&self) -> &Arc<Transport> {
-        &self.insecure
+    pub fn insecure(&self) -> Arc<Transport> {
+        self.ways.insecure()
     }
 
     /// The kubelet of a node. A node that is not there is reported as the resource that was asked for, as in the

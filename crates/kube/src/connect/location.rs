@@ -154,7 +154,7 @@ impl Parts {
         }
         if id.port.is_empty() || id.port.parse() == Ok(kubelet.port) {
             let authority = authority(&kubelet.host, &kubelet.port.to_string());
-            return Ok(Location { transport: self.kubelets.transport().clone(), authority });
+            return Ok(Location { transport: self.kubelets.transport(), authority });
         }
         Ok(Location { transport: self.by_scheme(id.scheme), authority: authority(&kubelet.host, id.port) })
     }

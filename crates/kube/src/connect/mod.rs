@@ -6,6 +6,7 @@ mod kubelet;
 mod location;
 mod options;
 mod run;
+mod ways;
 
 pub use kubelet::KubeletOptions;
 

@@ -150,7 +150,7 @@ impl Parts {
         }
         let kubelet = self.kubelets.of_node(node, &asked.resource).await?;
         let location = Location {
-            transport: self.kubelets.transport().clone(),
+            transport: self.kubelets.transport(),
             authority: authority(&kubelet.host, &kubelet.port.to_string()),
         };
         let (namespace, name) = (asked.namespace, asked.id);
@@ -232,7 +232,7 @@ impl Parts {
         let url = format!("https://{}{}", target.authority, target.path_and_query);
         let how = Forward { user: None, redirects: Redirects::Pass, host: HostHeader::Server, origin: Origin::Server };
         let request = http::Request::new(RequestBody::Full(None)).into();
-        let answer = forward(transport, target, request, &how).await.map_err(|e| {
+        let answer = forward(&transport, target, request, &how).await.map_err(|e| {
             let why = match e {
                 ProxyError::Unreachable(why) => why,
                 other => other.to_string(),

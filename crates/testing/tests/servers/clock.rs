@@ -1,21 +1,12 @@
 //! A clock that tests turn: what expires, expires when they say so.
 
+use crate::support::until;
 use kubelith_meta::time::wall_time;
 use kubelith_testing::{Answer, Kubelith};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Looks again until it is so.
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Instant::now() + LIMIT;
-    while !is_so().await {
-        assert!(Instant::now() < end, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 async fn post(server: &Kubelith, path: &str, object: Value) -> Answer {
     let answer = server.post(path, &object).await.unwrap();

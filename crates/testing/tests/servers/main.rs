@@ -1,9 +1,10 @@
 //! Servers in the process of a test. One program, since each of them holds a whole server.
 
 mod clock;
-mod gone;
 mod http;
 mod isolation;
 #[cfg(feature = "kube")]
 mod operator;
 mod planes;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,6 +1,7 @@
 //! An operator, tested: its happy path, its finalizer, and what a cluster does to it only once in a while. This is the example of
 //! docs/guides/test-your-operator.md.
 
+use crate::support::until;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -14,10 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const FINALIZER: &str = "greetings.example.com/cleanup";
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A greeting becomes a config map with its text.
 #[derive(CustomResource, Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -101,14 +101,6 @@ async fn server() -> Kubelith {
 
 fn greeting(name: &str, text: &str) -> Greeting {
     Greeting::new(name, GreetingSpec { text: text.to_owned() })
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Instant::now() + LIMIT;
-    while !is_so().await {
-        assert!(Instant::now() < end, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 struct World {

@@ -1,12 +1,11 @@
 //! Servers in a process: many, forked, put back, gone.
 
+use crate::support::until;
 use kubelith_testing::{Controllers, Fault, Kubelith};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 
 async fn start() -> Kubelith {
     Kubelith::builder().controllers(Controllers::Off).start().await.unwrap()
@@ -27,15 +26,6 @@ async fn names(server: &Kubelith) -> Vec<String> {
     let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
     let all = listed["items"].as_array().unwrap().iter().map(name);
     all.filter(|name| name != "kube-root-ca.crt").collect()
-}
-
-/// Looks again until it is so.
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Instant::now() + LIMIT;
-    while !is_so().await {
-        assert!(Instant::now() < end, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 #[tokio::test]

@@ -1,22 +1,13 @@
 //! A server that is dropped leaves nothing behind. The only test of its program: it counts threads and memory.
 
+mod support;
+
 use kubelith_testing::Kubelith;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use support::until;
 use tokio::net::TcpStream;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Looks again until it is so.
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Instant::now() + LIMIT;
-    while !is_so().await {
-        assert!(Instant::now() < end, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
 
 /// Those of servers.
 fn threads() -> usize {

@@ -1,27 +1,9 @@
 //! What is run.
 
 use crate::faults::Kind;
+pub use kubelith_conformance::harness::Store;
 use std::path::PathBuf;
 use std::time::Duration;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Store {
-    Memory,
-    Embedded,
-    /// Three members of etcd.
-    Etcd,
-}
-
-impl Store {
-    pub fn parse(text: &str) -> Result<Store, String> {
-        match text {
-            "memory" => Ok(Store::Memory),
-            "embedded" => Ok(Store::Embedded),
-            "etcd" => Ok(Store::Etcd),
-            other => Err(format!("unknown store {other:?}: memory, embedded or etcd")),
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub struct Plan {

@@ -42,6 +42,8 @@ const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
 
 const PING_EVERY: Duration = Duration::from_secs(5);
+/// For the kubelet to be reached and to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// For the kubelet to agree to all streams.
 const AGREE_WITHIN: Duration = Duration::from_secs(30);
 /// For the client to take the last word.
@@ -138,8 +140,11 @@ async fn kubelet(
     }
     let url = format!("{}://{}{}", transport.scheme(), target.authority, target.path_and_query);
     let head = Head { method: Method::POST, headers, protocol: Some(SPDY) };
-    let opened = open_upgraded(transport, target, head, RequestBody::Full(None)).await;
-    match opened.map_err(|e| format!("error sending request: Post {url:?}: {}", e.why()))? {
+    let failed = |why: &str| format!("error sending request: Post {url:?}: {why}");
+    // Nobody listens to the client meanwhile, so a kubelet that says nothing must not be waited for without end.
+    let opened = open_upgraded(transport, target, head, RequestBody::Full(None));
+    let opened = tokio::time::timeout(ANSWER_WITHIN, opened).await.map_err(|_| failed("context deadline exceeded"))?;
+    match opened.map_err(|e| failed(&e.why()))? {
         Opened::Upgraded { headers, connection } if is_spdy(&headers) => {
             let words = match headers.get(STREAM_PROTOCOL).and_then(|p| p.to_str().ok()) {
                 Some("v5.channel.k8s.io" | "v4.channel.k8s.io") => Words::Status,
@@ -151,7 +156,7 @@ async fn kubelet(
         Opened::Refused(answer) => {
             let is_redirect = answer.status().is_redirection();
             if is_redirect && answer.headers().contains_key(http::header::LOCATION) {
-                return Err(format!("error sending request: Post {url:?}: redirect not allowed"));
+                return Err(failed("redirect not allowed"));
             }
             Err(format!("unable to upgrade connection: {}", refusal(answer).await))
         }

@@ -5,16 +5,13 @@
 
 use bytes::Bytes;
 use futures::{SinkExt, Stream, StreamExt};
-use http::header::{
-    CONNECTION, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
-};
+use http::header::{CONNECTION, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use kubelith_codec::negotiate::Format;
 use kubelith_http::upgrade::{self, OnUpgrade, Upgraded};
-use kubelith_http::{Body, BoxError, Request, Response};
+use kubelith_http::{Body, BoxError, Request, Response, websocket};
 use std::pin::pin;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 const VERSION: &str = "13";
@@ -61,18 +58,7 @@ fn handshake(headers: &HeaderMap) -> Result<Response, Box<Response>> {
     if protocol.contains(',') {
         return Err(refuse(StatusCode::BAD_REQUEST, "").into());
     }
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let answer = response.headers_mut();
-    answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
-        answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    if let (false, Ok(protocol)) = (protocol.is_empty(), HeaderValue::from_str(protocol)) {
-        answer.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-    }
-    Ok(response)
+    Ok(websocket::accepted(key.as_bytes(), Some(protocol).filter(|protocol| !protocol.is_empty())))
 }
 
 /// An absolute URL or path, as Go's parser of request targets takes it.
@@ -142,6 +128,7 @@ fn message(format: Format, frame: Bytes) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::SEC_WEBSOCKET_ACCEPT;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs.iter().map(|(k, v)| (HeaderName::from_static(k), HeaderValue::from_static(v))).collect()

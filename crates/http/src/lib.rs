@@ -15,6 +15,7 @@ pub mod respond;
 pub mod upgrade;
 pub mod upload;
 pub mod warnings;
+pub mod websocket;
 
 pub use message::{Body, BoxError, BoxHandler, Handler, Reply, Request, RequestBody, Response};
 pub use request_info::RequestInfo;

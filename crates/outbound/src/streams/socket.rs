@@ -1,13 +1,10 @@
 //! The client's side: a connection that becomes a WebSocket.
 
-use http::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
-};
+use http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use kubelith_http::upgrade::Upgraded;
-use kubelith_http::{Body, Response};
+use kubelith_http::{Body, Response, websocket};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 const VERSION: &str = "13";
@@ -38,18 +35,7 @@ pub fn accept(headers: &HeaderMap, protocol: Option<&str>) -> Result<Response, B
         refusal.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
         return Err(refusal.into());
     };
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let answer = response.headers_mut();
-    answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
-        answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    if let Some(Ok(protocol)) = protocol.map(HeaderValue::from_str) {
-        answer.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-    }
-    Ok(response)
+    Ok(websocket::accepted(key.as_bytes(), protocol))
 }
 
 pub fn refuse(code: StatusCode, why: &'static str) -> Response {
@@ -66,6 +52,7 @@ pub async fn open(connection: Upgraded) -> Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::SEC_WEBSOCKET_ACCEPT;
 
     #[test]
     fn who_asks_for_what() {

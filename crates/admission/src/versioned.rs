@@ -4,7 +4,7 @@ use kubelith_catalog::builtin;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::{json, typed};
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::Working;
+use kubelith_registry::WorkingVersion;
 use kubelith_registry::admission::Request;
 use kubelith_schema::{Empties, canonicalize};
 
@@ -59,7 +59,7 @@ pub fn decode(
 }
 
 fn is_custom(request: Request<'_>) -> bool {
-    request.resource.is_some_and(|resource| resource.working == Working::Request)
+    request.resource.is_some_and(|resource| resource.working == WorkingVersion::Request)
         && request.call.kind.group == request.call.resource.group
 }
 

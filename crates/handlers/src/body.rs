@@ -7,10 +7,10 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::negotiate::{self, Format};
-use kubelith_codec::typed::Form;
 use kubelith_http::RequestBody;
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::Warnings;
+use kubelith_registry::{Warnings, Working};
+use kubelith_schema::Form;
 
 /// Turns bodies into objects of one kind. Built-in kinds are decoded by their types; custom resources are
 /// taken as they are and then pruned by their schema.
@@ -81,7 +81,7 @@ impl Context {
     }
 
     /// Decodes a body of the endpoint's own kind and reports unknown fields as the client wishes.
-    pub fn decode(&self, body: &[u8], validation: FieldValidation) -> Result<(Value, Form), Status> {
+    pub fn decode(&self, body: &[u8], validation: FieldValidation) -> Result<Working, Status> {
         let format = self.input_format()?;
         let strictness = match validation {
             FieldValidation::Ignore => Strictness::Lenient,
@@ -95,7 +95,7 @@ impl Context {
             report_strict(&self.warnings, kind, &decoded.strict, validation)?;
         }
         self.endpoint.decoder.check(&decoded.object)?;
-        Ok((decoded.object, decoded.form))
+        Ok(Working::new(decoded.object, decoded.form))
     }
 }
 

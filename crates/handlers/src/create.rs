@@ -6,12 +6,10 @@ use super::fields::Ownership;
 use super::options::{Write, WriteOptions};
 use super::output;
 use http::StatusCode;
-use kubelith_codec::typed::Form;
 use kubelith_http::{RequestBody, Response};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::Operation;
 use kubelith_registry::{Call, Created, Wanted};
-use kubelith_schema::canonical::Ambiguous;
 use std::sync::Arc;
 
 /// Objects that may be too much for the store together with their managedFields (etcd takes 1.5 MiB) come in bodies
@@ -22,18 +20,14 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Create)?;
-    let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
+    let mut object = cx.decode(&bytes, options.field_validation)?;
     let is_large = bytes.len() > LARGE;
     drop(bytes);
     let mut call = cx.call(options.mode);
-    call.name = Str::from(object.str_at(&["metadata", "name"]));
-    cx.default_object(&mut object);
-    let ambiguous = match form {
-        Form::Canonical => Ambiguous::No,
-        Form::Sent => cx.canonicalize_sent(&mut object),
-    };
-    cx.audit_request(&object);
-    check_metadata(&cx, &call, &mut object)?;
+    call.name = Str::from(object.value.str_at(&["metadata", "name"]));
+    cx.complete(&mut object);
+    cx.audit_request(&object.value);
+    check_metadata(&cx, &call, &mut object.value)?;
 
     let wanted = if output::wants_cached_json(&cx, &negotiated) { Wanted::Json } else { Wanted::Object };
 
@@ -41,11 +35,11 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
     let task = {
         let cx = cx.clone();
         async move {
-            let mut object = cx.track(None, object, &options, ambiguous);
-            // What nobody changes from here on has its defaults, and the form in which it is stored.
-            if ambiguous == Ambiguous::No && cx.endpoint.resource.is_typed() {
-                object.share();
+            let mut object = cx.track(None, object, &options);
+            if cx.endpoint.is_as_stored() {
+                object.seal();
             }
+            let object = object.value;
             let spare = is_large.then(|| object.clone());
             let created = match (create_object(&cx, &call, object, &options.object, wanted).await, spare) {
                 (Err(status), Some(mut object)) if Ownership::is_too_much(&status) => {

@@ -9,7 +9,7 @@ use kubelith_merge::apply::Force;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::Resource;
-use kubelith_schema::{Column, TypedSchema, Version};
+use kubelith_schema::{Column, Encoding, TypedSchema, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +107,12 @@ impl Endpoint {
     /// Columns of a table of what is sent here.
     pub fn columns(&self) -> &[Column] {
         self.view.as_ref().map_or(&self.version().columns, |view| view.columns())
+    }
+
+    /// Whether objects are sent and received here as they are stored: by their types, and in the same version.
+    pub fn is_as_stored(&self) -> bool {
+        let stored = &self.resource.descriptor.storage;
+        stored.encoding == Encoding::Protobuf && stored.kind == self.kind
     }
 
     /// The kind of the stored object, at the version in the URL.

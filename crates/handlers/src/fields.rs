@@ -8,32 +8,26 @@ use kubelith_merge::fieldset::{Filter, Set};
 use kubelith_merge::managers::{ApplyError, FieldManager};
 use kubelith_merge::typed::Type;
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
-use kubelith_registry::{Part, Strategy};
-use kubelith_schema::canonical::Ambiguous;
-use kubelith_schema::{Descriptor, Encoding, TypedSchema};
+use kubelith_registry::{Part, Strategy, Working};
+use kubelith_schema::{Descriptor, Encoding, Form, TypedSchema};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Context {
     /// Notes what changed between `live`, if there is one, and `object`, both at the request's version.
-    pub(super) fn track(
-        &self,
-        live: Option<&Value>,
-        mut object: Value,
-        options: &WriteOptions,
-        ambiguous: Ambiguous,
-    ) -> Value {
+    pub(super) fn track(&self, live: Option<&Value>, mut object: Working, options: &WriteOptions) -> Working {
         let Some(fields) = &self.endpoint.fields else { return object };
         let manager = self.manager(&options.field_manager);
         let by = self.by(&manager);
-        if ambiguous == Ambiguous::No {
-            return fields.update(&by, live, object);
+        if object.form() == Form::Canonical {
+            object.value = fields.update(&by, live, object.value);
+            return object;
         }
         // Nobody owns what is not printed, but rules look at it.
-        let mut printed = object.clone();
+        let mut printed = object.value.clone();
         self.canonicalize_owned(&mut printed);
         let tracked = fields.update(&by, live, printed);
-        object.copy_at(&["metadata", "managedFields"], &tracked);
+        object.value.copy_at(&["metadata", "managedFields"], &tracked);
         object
     }
 

@@ -39,7 +39,8 @@ use kubelith_auth::Answer;
 use kubelith_http::context::StaleBy;
 use kubelith_http::{Request, Response};
 use kubelith_meta::{Status, Value};
-use kubelith_schema::canonical::{Ambiguous, Empties};
+use kubelith_registry::Working;
+use kubelith_schema::canonical::Empties;
 use std::sync::Arc;
 
 /// What answers a request, or fails in the attempt.
@@ -82,10 +83,11 @@ pub fn read_one(cx: Arc<Context>) -> Answering {
 }
 
 impl Context {
-    /// Brings what a client sent into canonical form, but for empty lists and maps that it has: rules see them.
-    pub(crate) fn canonicalize_sent(&self, object: &mut Value) -> Ambiguous {
-        let empties = self.endpoint.resource.empties_in_rules();
-        self.canonicalize_to(object, empties)
+    /// Fills in defaults and brings what a client sent into canonical form, but for empty lists and maps that it has: rules
+    /// see them.
+    pub(crate) fn complete(&self, object: &mut Working) {
+        self.default_object(&mut object.value);
+        object.canonicalize(self.endpoint.schema(), self.endpoint.resource.empties_in_rules());
     }
 
     /// Brings what a client sent into the form by which its fields are owned. An empty list of managedFields stays for as
@@ -102,13 +104,9 @@ impl Context {
 
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
-    pub fn canonicalize(&self, object: &mut Value) -> Ambiguous {
-        self.canonicalize_to(object, Empties::Distinct)
-    }
-
-    fn canonicalize_to(&self, object: &mut Value, empties: Empties) -> Ambiguous {
+    pub fn canonicalize(&self, object: &mut Value) {
         let schema = self.endpoint.schema();
-        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, empties)
+        kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
     }
 
     /// The stored object, at the version in the URL.

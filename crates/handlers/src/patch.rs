@@ -1,7 +1,7 @@
 //! PATCH in its four kinds. The patch is applied to the stored object as the client's version shows it; the
 //! result is decoded like any body.
 
-use super::body;
+use super::body::{self, Decoded};
 use super::context::Context;
 use super::create::{Owners, dedup_owners};
 use super::endpoint::Endpoint;
@@ -22,10 +22,8 @@ use kubelith_merge::{PatchError, merge_patch, strategic};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::json_kind;
-use kubelith_meta::{GroupKind, GroupResource, Status, Str, Value};
-use kubelith_registry::{Call, Change, IfAbsent, Judged};
-use kubelith_schema::Encoding;
-use kubelith_schema::canonical::Ambiguous;
+use kubelith_meta::{GroupKind, GroupResource, Status, Value};
+use kubelith_registry::{Call, Change, IfAbsent, Judged, Working};
 use std::sync::Arc;
 
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -169,14 +167,13 @@ impl Patch<'_> {
     /// JSON patch and merge patch. The result is decoded like a body; only if that finds something wrong, it is decoded
     /// as text, which errors speak of.
     fn generic(&self, live: &Value) -> Result<Value, Status> {
-        let Patched { object: mut patched, strict, has_raw_numbers } = self.patched(live, None)?;
+        let Patched { object: patched, strict, has_raw_numbers } = self.patched(live, None)?;
         let same = |key: &str| patched.get(key) == live.get(key);
         if strict.is_empty() && !has_raw_numbers && same("apiVersion") && same("kind") {
-            let aside = self.set_aside(&mut patched, live);
             if let Ok(taken) = self.cx.endpoint.decoder.take_exact(patched, self.strictness())
                 && taken.strict.is_empty()
             {
-                return self.finish(live, taken.object, aside);
+                return Ok(self.finish(live, taken));
             }
         }
         // Custom resources have no order of Go's.
@@ -187,23 +184,9 @@ impl Patch<'_> {
         let decoded = self.cx.endpoint.decoder.decode_patched(&text, self.strictness());
         let shown = || String::from_utf8_lossy(&text).into_owned();
         let decoded = decoded.map_err(|why| invalid_patch(&shown(), why))?;
-        strict.extend(decoded.strict);
+        strict.extend(decoded.strict.iter().cloned());
         self.report(&strict, shown)?;
-        self.finish(live, decoded.object, Vec::new())
-    }
-
-    /// Takes out of a patched object what is as it was, if that needs no decoding. Built-in kinds are read from the store by
-    /// their types; in another version than the stored one they come from conversion.
-    fn set_aside(&self, patched: &mut Value, live: &Value) -> Vec<(Str, Value)> {
-        match (patched, live) {
-            (Value::Object(patched), Value::Object(live)) if self.is_as_stored() => patched.take_same(live),
-            _ => Vec::new(),
-        }
-    }
-
-    fn is_as_stored(&self) -> bool {
-        let stored = &self.cx.endpoint.resource.descriptor.storage;
-        stored.encoding == Encoding::Protobuf && stored.kind == self.cx.endpoint.kind
+        Ok(self.finish(live, decoded))
     }
 
     fn patched(&self, live: &Value, reached: Option<&mut Reached>) -> Result<Patched, Status> {
@@ -265,37 +248,29 @@ impl Patch<'_> {
         let shown = decoded.value.clone();
         let shown = || kubelith_merge::go_value(&shown);
         strategic::apply(&mut patched, decoded.value, self.cx.endpoint.schema()).map_err(patch_status)?;
-        let aside = self.set_aside(&mut patched, live);
         let taken = self.cx.endpoint.decoder.take(patched, self.strictness());
-        let taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
+        let mut taken = taken.map_err(|why| invalid_patch(&shown(), why))?;
         // They are told in the order of their paths.
-        let mut unknown = taken.strict;
+        let mut unknown = std::mem::take(&mut taken.strict);
         unknown.sort();
         strict.extend(unknown);
         self.report(&strict, shown)?;
-        self.finish(live, taken.object, aside)
+        Ok(self.finish(live, taken))
     }
 
-    /// Defaults, canonical form and field ownership of a patched object, most of which may have been set aside.
-    fn finish(&self, live: &Value, mut object: Value, aside: Vec<(Str, Value)>) -> Result<Value, Status> {
-        let ambiguous = self.complete(&mut object, aside);
-        Ok(self.cx.track(Some(live), object, self.options, ambiguous))
+    /// Defaults, canonical form and field ownership of a patched object. What the patch did not reach is sealed and costs
+    /// nothing.
+    fn finish(&self, live: &Value, patched: Decoded) -> Value {
+        let mut object = Working::new(patched.object, patched.form);
+        self.complete(&mut object);
+        self.cx.track(Some(live), object, self.options).value
     }
 
-    /// Defaults and canonical form. What was set aside has its form and comes back.
-    fn complete(&self, object: &mut Value, aside: Vec<(Str, Value)>) -> Ambiguous {
-        let names: Vec<Str> = aside.iter().map(|(name, _)| name.clone()).collect();
-        object.make_object().put_back(aside);
-        self.cx.default_object(object);
-        let take_out = |name: Str| object.make_object().remove(&name).map(|value| (name, value));
-        let aside = names.into_iter().filter_map(take_out).collect();
-        let ambiguous = self.cx.canonicalize_sent(object);
-        object.make_object().put_back(aside);
-        if self.is_as_stored() {
-            // So it need not be seen to again.
-            object.share_full();
+    fn complete(&self, object: &mut Working) {
+        self.cx.complete(object);
+        if self.cx.endpoint.is_as_stored() {
+            object.seal();
         }
-        ambiguous
     }
 
     fn report(&self, problems: &[String], shown: impl FnOnce() -> String) -> Result<(), Status> {
@@ -334,19 +309,16 @@ impl Patch<'_> {
         };
         let force = if self.options.force == Some(true) { Force::Yes } else { Force::No };
         let by = self.cx.by(&self.options.field_manager);
-        let mut merged = fields.apply(&by, live, &patch, force)?;
-        let aside = live.map(|live| self.set_aside(&mut merged, live)).unwrap_or_default();
+        let merged = fields.apply(&by, live, &patch, force)?;
         // The merged object is decoded like any body, or nearly so: types are checked.
         let taken = self.cx.endpoint.decoder.take_applied(merged);
-        let mut object = taken
-            .map_err(|why| {
-                let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
-                Status::unknown(format!(
-                    "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
+        let taken = taken.map_err(|why| {
+            let (name, kind) = (kubelith_merge::managers::describe(&patch), &self.cx.endpoint.kind);
+            Status::unknown(format!(
+                "failed to convert new object ({name}) to proper version: unable to convert unstructured object to \
                      {kind}: {why}"
-                ))
-            })?
-            .object;
+            ))
+        })?;
         if let Some(problem) = strict {
             match self.options.field_validation {
                 FieldValidation::Ignore => {}
@@ -358,8 +330,9 @@ impl Patch<'_> {
                 }
             }
         }
-        self.complete(&mut object, aside);
-        Ok(object)
+        let mut object = Working::new(taken.object, taken.form);
+        self.complete(&mut object);
+        Ok(object.value)
     }
 
     /// A patch cannot turn an object into another one.

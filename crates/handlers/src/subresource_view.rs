@@ -4,7 +4,7 @@
 use super::context::Context;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::admission::Operation;
-use kubelith_registry::{Call, Judged, Working};
+use kubelith_registry::{Call, Judged, WorkingVersion};
 use kubelith_schema::{Column, TypedSchema};
 use std::borrow::Cow;
 
@@ -71,8 +71,8 @@ impl Context {
         }
         let mut object = match resource.working {
             // It is in the version of the request, or says that it is something else: validation judges that.
-            Working::Request => object,
-            Working::One(_) => resource.convert(object, &working).await?,
+            WorkingVersion::Request => object,
+            WorkingVersion::One(_) => resource.convert(object, &working).await?,
         };
         let request = resource.asks(call, operation, existing, Some(options));
         resource.admission.admit(request, &mut object).await?;

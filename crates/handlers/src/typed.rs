@@ -4,10 +4,10 @@ use super::body::{Decoded, Decoder, summarize};
 use super::versions::{self, INTERNAL};
 use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
-use kubelith_codec::typed::{self, Form};
+use kubelith_codec::typed;
 use kubelith_codec::{proto, yaml};
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_schema::TypedSchema;
+use kubelith_schema::{Form, TypedSchema};
 
 /// Decodes bodies of one built-in kind.
 pub struct TypedDecoder {

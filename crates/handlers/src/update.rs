@@ -8,33 +8,27 @@ use super::options::{Write, WriteOptions};
 use super::output;
 use futures::future::BoxFuture;
 use http::StatusCode;
-use kubelith_codec::typed::Form;
 use kubelith_http::{RequestBody, Response};
 use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions};
-use kubelith_schema::canonical::Ambiguous;
+use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions, Working};
 use std::sync::Arc;
 
 pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Update)?;
-    let (mut object, form) = cx.decode(&bytes, options.field_validation)?;
+    let mut object = cx.decode(&bytes, options.field_validation)?;
     let call = cx.call(options.mode);
-    cx.endpoint.resource.ensure_namespace(&call, &mut object)?;
-    check_name(&call, &object)?;
-    cx.default_object(&mut object);
-    let ambiguous = match form {
-        Form::Canonical => Ambiguous::No,
-        Form::Sent => cx.canonicalize_sent(&mut object),
-    };
-    cx.audit_request(&object);
+    cx.endpoint.resource.ensure_namespace(&call, &mut object.value)?;
+    check_name(&call, &object.value)?;
+    cx.complete(&mut object);
+    cx.audit_request(&object.value);
 
     let task = {
         let cx = cx.clone();
         async move {
             let ownership = Ownership::Kept;
-            let mut change = Replace { cx: &cx, call: &call, object, ambiguous, options: &options, ownership };
+            let mut change = Replace { cx: &cx, call: &call, object, options: &options, ownership };
             let resource = &cx.endpoint.resource;
             let mut done = resource.update(&call, &mut change, IfAbsent::Strategy, Some(&options.object)).await;
             if done.as_ref().is_err_and(Ownership::is_too_much) {
@@ -78,28 +72,27 @@ struct Replace<'a> {
     cx: &'a Context,
     call: &'a Call,
     /// At the request's version, as the client sent it.
-    object: Value,
-    ambiguous: Ambiguous,
+    object: Working,
     options: &'a WriteOptions,
     ownership: Ownership,
 }
 
 impl Change for Replace<'_> {
     fn preconditions(&self) -> Preconditions {
-        let uid = self.object.str_at(&["metadata", "uid"]);
+        let uid = self.object.value.str_at(&["metadata", "uid"]);
         Preconditions { uid: (!uid.is_empty()).then(|| Str::from(uid)), resource_version: None }
     }
 
     fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let mut object = self.object.clone();
-            dedup_owners(self.cx, &mut object, Owners::AsSent);
+            dedup_owners(self.cx, &mut object.value, Owners::AsSent);
             let target = match existing {
                 Some(existing) => Some(self.cx.write_target(existing).await?),
                 None => None,
             };
             let live = target.as_ref().map(|target| &*target.live);
-            let mut object = self.cx.track(live, object, self.options, self.ambiguous);
+            let mut object = self.cx.track(live, object, self.options).value;
             self.ownership.settle(&mut object);
             let mut object = self.cx.admit(self.call, object, existing, target, &self.options.object).await?;
             dedup_owners(self.cx, &mut object, Owners::AsAdmitted);

@@ -4,9 +4,8 @@
 use super::body::Decoded;
 use super::typed::internal_package;
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::typed::Form;
 use kubelith_meta::{GroupVersionKind, Value};
-use kubelith_schema::TypedSchema;
+use kubelith_schema::{Form, TypedSchema};
 
 /// The version that the reference works with and no client should name.
 pub const INTERNAL: &str = "__internal";

@@ -159,7 +159,7 @@ pub fn labels_from_template(object: &mut Map) {
     let template = object_mut(object, "spec").and_then(|spec| spec.get_mut("template"));
     let labels = template.and_then(|template| template.at_mut(&LABELS)).and_then(Value::as_object_mut);
     if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
-        labels.share_entries();
+        labels.seal();
         let labels = labels.clone();
         object.entry_or_null("metadata").make_object().insert("labels", labels);
     }

@@ -24,7 +24,7 @@ use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status
 use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_openapi::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
 use kubelith_registry::admission::{Admission, AdmitAll};
-use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Turns, TypedCodec, Working};
+use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Turns, TypedCodec, WorkingVersion};
 use kubelith_rules::Env;
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
@@ -223,7 +223,7 @@ async fn resource(
         cache,
         clock: config.clock.clone(),
         made_up: config.made_up.clone(),
-        working: Working::One(working),
+        working: WorkingVersion::One(working),
         served: on.iter().map(|index| descriptor.versions[*index].name.clone()).collect(),
         garbage_collection: config.garbage_collection,
         turns: Turns::default(),
@@ -307,6 +307,6 @@ impl Conversion for BuiltinConversion {
 fn convert(mut object: Value, to: &GroupVersionKind) -> Result<Value, kubelith_catalog::ConvertError> {
     let from = object.gvk();
     // What holds of the parts of one version need not hold of another.
-    object.unshare();
+    object.unseal();
     kubelith_catalog::convert(object, &from, to)
 }

@@ -7,10 +7,10 @@ use crate::keys::{self, Head, Key};
 use std::fmt;
 use std::sync::Arc;
 
-/// How deep objects are shared. Deeper down there is little to be won.
-const SHARED_DEPTH: usize = 8;
-/// Smaller objects are copied faster than shared.
-const SHARED_SIZE: usize = 8;
+/// How deep objects are sealed. Deeper down there is little to be won.
+const SEALED_DEPTH: usize = 8;
+/// Smaller objects are copied faster than they are sealed.
+const SEALED_SIZE: usize = 8;
 
 /// A string that needs no allocation up to 24 bytes: nearly every key and most values of API objects.
 pub type Str = compact_str::CompactString;
@@ -32,9 +32,9 @@ pub enum Value {
     Raw(Arc<str>),
 }
 
-/// Which objects come to be shared.
+/// Which objects are sealed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sharing {
+enum Seal {
     All,
     /// Those with nothing empty in them: no null, no empty list or object.
     Full,
@@ -42,7 +42,18 @@ enum Sharing {
 
 /// A JSON object: entries sorted by key, each key once.
 ///
-/// Objects can share their entries, see [`Value::share`]. Who changes one of them gets entries of its own.
+/// # The seal
+///
+/// An object can be sealed. That means two things, and every pass over objects may rely on both:
+///
+/// - **It is finished where it stands.** It was decoded by its type, has its defaults and is in canonical form: it came from the
+///   store, or is what the store will hold. Decoding, defaults and canonical form pass over it.
+/// - **Its entries do not change.** Copies share them, which costs nothing, and two objects with the very same entries
+///   ([`Map::shares_with`]) need not be compared.
+///
+/// Whoever changes a sealed object breaks its seal and those of the objects around it, since it reaches them through
+/// `&mut`. A part that goes to another place, where another type holds, must be [unsealed](Value::unseal) first. Only
+/// [`Value::seal`] and its siblings set seals; debug builds compare what passes skipped with what they would have done.
 #[derive(Clone)]
 pub struct Map {
     entries: Entries,
@@ -173,68 +184,62 @@ impl Value {
         }
     }
 
-    /// Makes the larger objects inside of this one share their entries with copies that are made of it from now on. Such
-    /// copies cost little, and as long as an object in them is not changed it [is known](Map::shares_with) to be the same.
-    ///
-    /// Only objects that lack no defaults and are in canonical form are made so, as those are that come from the store and
-    /// were decoded by their types. So what [is shared](Map::is_shared) is complete and canonical, at least where it stands:
-    /// [`Value::unshare`] it before it goes elsewhere.
-    pub fn share(&mut self) {
-        self.share_parts(Sharing::All);
+    /// [Seals](Map) the larger objects inside of this one, which is finished.
+    pub fn seal(&mut self) {
+        self.seal_parts(Seal::All);
     }
 
-    /// As [`Value::share`], but for objects with something empty in them, whose canonical form the store decides.
-    pub fn share_full(&mut self) {
-        self.share_parts(Sharing::Full);
+    /// As [`Value::seal`], but for objects with something empty in them, whose canonical form the store decides.
+    pub fn seal_full(&mut self) {
+        self.seal_parts(Seal::Full);
     }
 
-    fn share_parts(&mut self, sharing: Sharing) {
+    fn seal_parts(&mut self, which: Seal) {
         if let Value::Object(map) = self {
             for (_, member) in map.own() {
-                member.share_below(sharing, SHARED_DEPTH);
+                member.seal_below(which, SEALED_DEPTH);
             }
         }
     }
 
     /// How many values there are in this one and, up to a depth, below it. `None` if there are empty ones and that counts.
-    fn share_below(&mut self, sharing: Sharing, depth: usize) -> Option<usize> {
+    fn seal_below(&mut self, which: Seal, depth: usize) -> Option<usize> {
         match self {
-            Value::Object(map) if map.is_shared() => Some(SHARED_SIZE),
+            Value::Object(map) if map.is_sealed() => Some(SEALED_SIZE),
             Value::Object(map) if depth > 0 && !map.is_empty() => {
-                let members = map.own().iter_mut().map(|(_, v)| v.share_below(sharing, depth - 1));
+                let members = map.own().iter_mut().map(|(_, v)| v.seal_below(which, depth - 1));
                 let size = whole(members)?;
-                if size >= SHARED_SIZE {
-                    map.share_entries();
+                if size >= SEALED_SIZE {
+                    map.seal();
                 }
                 Some(size)
             }
             Value::Array(list) if depth > 0 && !list.is_empty() => {
-                whole(list.iter_mut().map(|v| v.share_element(sharing, depth - 1)))
+                whole(list.iter_mut().map(|v| v.seal_element(which, depth - 1)))
             }
-            _ if sharing == Sharing::All => Some(1),
+            _ if which == Seal::All => Some(1),
             Value::Object(_) | Value::Array(_) | Value::Null => None,
             _ => Some(1),
         }
     }
 
-    /// As `share_below`, for an element of a list. A large one, as containers are, mostly stays as it is or changes in most
+    /// As `seal_below`, for an element of a list. A large one, as containers are, mostly stays as it is or changes in most
     /// of its parts, so these are not looked at.
-    fn share_element(&mut self, sharing: Sharing, depth: usize) -> Option<usize> {
+    fn seal_element(&mut self, which: Seal, depth: usize) -> Option<usize> {
         match self {
-            Value::Object(map) if sharing == Sharing::All && map.len() >= SHARED_SIZE && !map.is_shared() => {
-                map.share_entries();
-                Some(SHARED_SIZE)
+            Value::Object(map) if which == Seal::All && map.len() >= SEALED_SIZE && !map.is_sealed() => {
+                map.seal();
+                Some(SEALED_SIZE)
             }
-            other => other.share_below(sharing, depth),
+            other => other.seal_below(which, depth),
         }
     }
 
-    /// Gives every object inside of this one entries of its own: what is known of shared ones need not hold where parts of
-    /// this value go.
-    pub fn unshare(&mut self) {
+    /// Breaks every seal inside of this one: what holds of sealed objects need not hold where parts of this value go.
+    pub fn unseal(&mut self) {
         match self {
-            Value::Object(map) => map.own().iter_mut().for_each(|(_, member)| member.unshare()),
-            Value::Array(list) => list.iter_mut().for_each(Value::unshare),
+            Value::Object(map) => map.own().iter_mut().for_each(|(_, member)| member.unseal()),
+            Value::Array(list) => list.iter_mut().for_each(Value::unseal),
             _ => {}
         }
     }
@@ -287,11 +292,11 @@ impl Map {
         }
     }
 
-    /// The entries to be changed, which are not shared any more.
+    /// The entries to be changed: breaks the seal.
     #[inline]
     fn own(&mut self) -> &mut Vec<(Key, Value)> {
         if let Entries::Shared(_) = self.entries {
-            self.unshare();
+            self.unseal();
         }
         match &mut self.entries {
             Entries::Own(entries) => entries,
@@ -299,23 +304,22 @@ impl Map {
         }
     }
 
-    /// Makes this object share its entries with copies that are made of it from now on. What [`Value::share`] says of such
-    /// objects must hold of it.
-    pub fn share_entries(&mut self) {
+    /// Seals this object, which is finished.
+    pub fn seal(&mut self) {
         let entries = std::mem::take(self.own());
         self.entries = Entries::Shared(Arc::new(entries));
     }
 
     #[cold]
-    fn unshare(&mut self) {
+    fn unseal(&mut self) {
         if let Entries::Shared(entries) = std::mem::take(self).entries {
             self.entries = Entries::Own(Arc::unwrap_or_clone(entries));
         }
     }
 
-    /// Whether the entries may be those of other objects, too.
+    /// Whether this object is finished where it stands.
     #[inline]
-    pub fn is_shared(&self) -> bool {
+    pub fn is_sealed(&self) -> bool {
         matches!(self.entries, Entries::Shared(_))
     }
 
@@ -437,21 +441,6 @@ impl Map {
 
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.position(Head::of(key), key).map(|i| self.own().remove(i).1)
-    }
-
-    /// Takes out the lists and objects that are the same in `other`: what holds of them there holds of them here.
-    pub fn take_same(&mut self, other: &Map) -> Vec<(Str, Value)> {
-        let is_same = |(key, value): &mut (Key, Value)| {
-            matches!(value, Value::Object(_) | Value::Array(_)) && other.get_with(key.head(), key) == Some(&*value)
-        };
-        self.own().extract_if(.., is_same).map(|(key, value)| (key.into_text(), value)).collect()
-    }
-
-    /// Puts members in, or back.
-    pub fn put_back(&mut self, members: Vec<(Str, Value)>) {
-        for (key, value) in members {
-            self.insert(key, value);
-        }
     }
 
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
@@ -641,7 +630,7 @@ mod tests {
         let large = |n: i64| Value::from([("list", Value::from((0..n).collect::<Vec<_>>())), ("name", "x".into())]);
         let mut object = Value::from([("a", large(9)), ("b", large(9)), ("c", Value::from(vec![large(9), large(1)]))]);
         let original = object.clone();
-        object.share();
+        object.seal();
         assert_eq!(object, original);
         let shared = |v: &Value, w: &Value, path: &[&str]| {
             v.at(path).and_then(Value::as_object).unwrap().shares_with(w.at(path).and_then(Value::as_object).unwrap())
@@ -653,29 +642,29 @@ mod tests {
         assert!(shared(&copy, &object, &["a"]) && !shared(&copy, &object, &["b"]));
         assert!(copy != object && object == original);
         let elements = |v: &Value| v.at(&["c"]).and_then(Value::as_array).unwrap().to_vec();
-        let is_shared: Vec<bool> = elements(&copy).iter().map(|v| v.as_object().is_some_and(Map::is_shared)).collect();
-        assert_eq!(is_shared, [true, false]);
+        let is_sealed: Vec<bool> = elements(&copy).iter().map(|v| v.as_object().is_some_and(Map::is_sealed)).collect();
+        assert_eq!(is_sealed, [true, false]);
         // A large element is shared as a whole.
         let members = (0..8).map(|i| (Str::from(format!("m{i}")), large(9)));
         let mut list = Value::from([("list", Value::Array(vec![Value::Object(members.collect())]))]);
-        list.share();
+        list.seal();
         let element = &list.get("list").unwrap().items()[0];
-        let is_shared = |v: Option<&Value>| v.and_then(Value::as_object).unwrap().is_shared();
-        assert_eq!((is_shared(Some(element)), is_shared(element.get("m0"))), (true, false));
+        let is_sealed = |v: Option<&Value>| v.and_then(Value::as_object).unwrap().is_sealed();
+        assert_eq!((is_sealed(Some(element)), is_sealed(element.get("m0"))), (true, false));
         // What has something empty in it is left as it is on demand, and what is around that.
         let mut partly = original.clone();
         partly.set_at(&["b", "none"], Value::object());
-        partly.share_full();
-        let is_shared = |key: &str| partly.get(key).and_then(Value::as_object).unwrap().is_shared();
-        assert_eq!((is_shared("a"), is_shared("b")), (true, false));
+        partly.seal_full();
+        let is_sealed = |key: &str| partly.get(key).and_then(Value::as_object).unwrap().is_sealed();
+        assert_eq!((is_sealed("a"), is_sealed("b")), (true, false));
         // The last one to hold entries takes them.
         drop(object);
         assert_eq!(copy.as_object_mut().unwrap().remove("a"), original.get("a").cloned());
         copy.set_at(&["b", "name"], "x".into());
         let mut unshared = copy.clone();
-        unshared.unshare();
+        unshared.unseal();
         assert_eq!(unshared, copy);
-        assert!(!unshared.at(&["c"]).and_then(Value::as_array).unwrap()[0].as_object().unwrap().is_shared());
+        assert!(!unshared.at(&["c"]).and_then(Value::as_array).unwrap()[0].as_object().unwrap().is_sealed());
         let taken = copy.get("c").and_then(Value::as_array).unwrap()[0].clone();
         let Value::Object(taken) = taken else { panic!("an object") };
         assert_eq!(taken.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), ["list", "name"]);

@@ -3,8 +3,10 @@
 
 use crate::admission::Operation;
 use crate::error;
-use crate::resource::{Resource, Working, resource_version_of, set_resource_version};
+use crate::resource::{Current, Resource, WorkingVersion, resource_version_of, set_resource_version};
 use crate::strategy::Begun;
+use crate::update::Change;
+use crate::working::Working;
 use bytes::Bytes;
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{ErrorList, Path};
@@ -12,12 +14,11 @@ use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, GroupVersionKind, Str, Value, names};
-use kubelith_schema::Encoding;
-use kubelith_schema::canonical::{Ambiguous, Empties, canonicalize};
+use kubelith_schema::canonical::Empties;
 use kubelith_schema::lifecycle::{Generation, Part};
-use kubelith_store::cache::{Draft, EventKind};
+use kubelith_schema::{Encoding, TypedSchema};
+use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
-use std::sync::Arc;
 
 /// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
 /// fail once in a thousand creates.
@@ -74,54 +75,80 @@ impl Resource {
         wanted: Wanted,
     ) -> Result<Created, Status> {
         let generated = self.fill_system_metadata(&mut object);
-        let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
-        let created = self.create_reserved(call, object, generated, options, wanted).await;
-        reservation.settle(created.is_ok()).await;
-        created
+        match self.insert(call, object, Origin::Create(wanted), options).await? {
+            Inserted::Done(created) => Ok(created),
+            Inserted::Conflict { name, current } => {
+                let current = current.ok().flatten();
+                Err(self.already_exists(call, &name, generated, current.as_ref().map(|found| &found.object)))
+            }
+        }
     }
 
-    async fn create_reserved(
+    /// The life of every new object from its reservations on, whether it comes by a create or by an update of a name that
+    /// nothing has.
+    pub(crate) async fn insert(
         &self,
         call: &Call,
         mut object: Value,
-        generated: Generated,
+        origin: Origin<'_>,
         options: Option<&Value>,
-        wanted: Wanted,
-    ) -> Result<Created, Status> {
-        self.before_create(call, &mut object)?;
+    ) -> Result<Inserted, Status> {
+        let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
+        let inserted = self.insert_reserved(call, object, origin, options).await;
+        reservation.settle(matches!(inserted, Ok(Inserted::Done(_)))).await;
+        inserted
+    }
+
+    async fn insert_reserved(
+        &self,
+        call: &Call,
+        object: Value,
+        mut origin: Origin<'_>,
+        options: Option<&Value>,
+    ) -> Result<Inserted, Status> {
+        let mut object = self.before_create(call, object)?;
+        if let Origin::Update(change) = &mut origin {
+            change.may_create().await?;
+        }
         let name = Str::from(object.str_at(&["metadata", "name"]));
         // Who judges what is about to be stored knows its name, also if it was made here.
         let named = call.name.is_empty().then(|| Call { name: name.clone(), ..call.clone() });
         let request = self.asks(named.as_ref().unwrap_or(call), Operation::Create, None, options);
         self.admission.validate(request, &object).await?;
         let key = self.key(&call.namespace, &name)?;
-        // A dry run does not get as far as the store, which is what minds. What is no revision at all does not count.
-        if !call.dry_run() && resource_version_of(&object).unwrap_or(0) != 0 {
-            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+        if resource_version_of(&object).unwrap_or(0) != 0 {
+            match origin {
+                // A dry run does not get as far as the store, which is what minds.
+                Origin::Create(_) if call.dry_run() => {}
+                Origin::Create(_) => {
+                    return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+                }
+                Origin::Update(_) => drop(object.remove_at(&["metadata", "resourceVersion"])),
+            }
         }
         let encoded = self.encode(&mut object, EventKind::Added).await?;
         if call.dry_run() {
-            return match self.current(call, &key).await? {
-                Some(found) => Err(self.already_exists(call, &name, generated, Some(&found.object))),
-                None => Ok(Created::Object(self.as_stored(call, object).await?)),
-            };
+            return Ok(match self.current(call, &key).await? {
+                Some(found) => Inserted::Conflict { name, current: Ok(Some(found)) },
+                None => Inserted::Done(Created::Object(self.as_stored(call, object).await?)),
+            });
         }
         let ttl = self.time_to_live(&object);
-        let unfinished = Unfinished::new(object, encoded.draft.as_ref(), wanted);
+        let draft = encoded.draft.clone().filter(|_| matches!(origin, Origin::Create(Wanted::Json)));
+        // Where its JSON will do, the object goes before the store is waited for.
+        let object = draft.is_none().then_some(object);
         match self.put(&key, encoded, Expect::Absent, ttl).await {
-            Ok(revision) => match unfinished {
-                Unfinished::Draft(draft) => Ok(Created::Json(draft.json_at(revision.0))),
-                Unfinished::Object(mut object) => {
+            Ok(revision) => Ok(Inserted::Done(match (draft, object) {
+                (Some(draft), _) => Created::Json(draft.json_at(revision.0)),
+                (None, object) => {
+                    let mut object = object.unwrap_or_default();
                     set_resource_version(&mut object, revision.0);
-                    Ok(Created::Object(self.as_stored(call, object).await?))
+                    Created::Object(self.as_stored(call, object).await?)
                 }
-            },
-            Err(StoreError::Conflict { current }) => {
-                let found = match &current {
-                    Some(kv) => self.current_of_kv(call, kv).await.ok().map(|c| c.object),
-                    None => None,
-                };
-                Err(self.already_exists(call, &name, generated, found.as_ref()))
+            })),
+            Err(StoreError::Conflict { current: None }) => Ok(Inserted::Conflict { name, current: Ok(None) }),
+            Err(StoreError::Conflict { current: Some(kv) }) => {
+                Ok(Inserted::Conflict { name, current: self.current_of_kv(call, &kv).await.map(Some) })
             }
             Err(e) => Err(error::from_store(e, &call.resource, &name)),
         }
@@ -172,8 +199,8 @@ impl Resource {
     }
 
     /// What every create goes through before validating admission.
-    pub(crate) fn before_create(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
-        self.ensure_namespace(call, object)?;
+    fn before_create(&self, call: &Call, mut object: Value) -> Result<Value, Status> {
+        self.ensure_namespace(call, &mut object)?;
         let version = self.working_kind(call).version;
         if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {
             object.make_object().remove("status");
@@ -182,10 +209,11 @@ impl Resource {
             Generation::None | Generation::SpecChanges => {}
             _ => object.set_at(&["metadata", "generation"], Value::Int(1)),
         }
-        self.strategy.prepare_for_create(call, object);
-        // Rules and their messages tell an empty list from an absent one; the store does not.
-        let ambiguous = self.normalize(call, object, self.empties_in_rules());
+        self.strategy.prepare_for_create(call, &mut object);
+        let mut working = Working::changed(object);
+        self.canonicalize_for_rules(call, &mut working);
 
+        let object = &working.value;
         let name = Str::from(object.str_at(&["metadata", "name"]));
         let errors = self.strategy.validate(call, object);
         if !errors.is_empty() {
@@ -200,36 +228,36 @@ impl Resource {
         for warning in self.strategy.warnings_on_create(call, object) {
             call.warn(warning);
         }
-        self.strategy.canonicalize(object);
-        self.complete(call, object, Before { stored: None, ambiguous });
-        Ok(())
+        self.strategy.canonicalize(&mut working.value);
+        self.complete(call, &mut working);
+        Ok(working.value)
+    }
+
+    /// Brings an object that a strategy prepared into its canonical form. Rules and their messages tell an empty list from an
+    /// absent one; the store does not.
+    pub(crate) fn canonicalize_for_rules(&self, call: &Call, object: &mut Working) {
+        if let Some(schema) = self.working_schema(call) {
+            object.canonicalize(&schema, self.empties_in_rules());
+        }
     }
 
     /// What is stored is read with defaults, so the answer to a write has them, too: the strategy may have emptied
     /// what a default fills.
-    pub(crate) fn complete(&self, call: &Call, object: &mut Value, before: Before<'_>) {
-        if let Working::One(kind) = &self.working {
-            let Before { stored, ambiguous } = before;
-            if ambiguous == Ambiguous::Yes {
-                // What the store forgets has its default when it is read.
-                self.normalize(call, object, self.empties());
-            }
-            self.strategy.default_object(&kind.version, object);
-            // Defaults leave a new object in its form, and so does the strategy.
-            if let Some(old) = stored {
-                self.normalize_changed(call, object, old, self.empties());
-            }
-            debug_assert!(self.is_complete(call, object, kind), "what is shared is not as it should be");
-        }
+    pub(crate) fn complete(&self, call: &Call, object: &mut Working) {
+        let (WorkingVersion::One(kind), Some(schema)) = (&self.working, self.working_schema(call)) else { return };
+        object.settle(&schema, self.empties());
+        self.strategy.default_object(&kind.version, &mut object.value);
+        debug_assert!(self.is_complete(&schema, &object.value, kind), "what was passed over is not as it should be");
     }
 
     /// Whether the object is as if nothing in it had been passed over.
-    fn is_complete(&self, call: &Call, object: &Value, kind: &GroupVersionKind) -> bool {
+    fn is_complete(&self, schema: &TypedSchema, object: &Value, kind: &GroupVersionKind) -> bool {
         let mut whole = object.clone();
-        whole.unshare();
+        whole.unseal();
         self.strategy.default_object(&kind.version, &mut whole);
-        self.normalize(call, &mut whole, self.empties());
-        whole == *object
+        let mut whole = Working::changed(whole);
+        whole.canonicalize(schema, self.empties());
+        whole.value == *object
     }
 
     /// The object's namespace is the request's: filled in if absent, refused if it is another.
@@ -252,44 +280,22 @@ impl Resource {
         Ok(())
     }
 
-    /// Brings the object into its canonical form after strategies changed it.
-    pub(crate) fn normalize(&self, call: &Call, object: &mut Value, empties: Empties) -> Ambiguous {
+    /// The schema of the version that strategies see.
+    fn working_schema(&self, call: &Call) -> Option<TypedSchema> {
         let kind = self.working_kind(call);
         // Events of events.k8s.io are stored, and seen here, as those of the core group.
-        let schema = if kind.group == self.descriptor.group {
+        if kind.group == self.descriptor.group {
             self.descriptor.version(&kind.version).map(|v| v.schema.clone())
         } else {
             kubelith_catalog::builtin().kind_schema(&kind)
-        };
-        match schema {
-            Some(schema) => canonicalize(&schema.table, &schema.root, object, empties),
-            None => Ambiguous::No,
         }
-    }
-
-    /// As `normalize`, but for what is as it was in `old`, the stored object: that has the form already.
-    pub(crate) fn normalize_changed(
-        &self,
-        call: &Call,
-        object: &mut Value,
-        old: &Value,
-        empties: Empties,
-    ) -> Ambiguous {
-        let (Value::Object(members), Value::Object(before), Working::One(_)) = (&mut *object, old, &self.working)
-        else {
-            return self.normalize(call, object, empties);
-        };
-        let same = members.take_same(before);
-        let ambiguous = self.normalize(call, object, empties);
-        object.make_object().put_back(same);
-        ambiguous
     }
 
     /// How empty lists and maps look to strategies and rules. Custom resources have no types that forget them later.
     pub fn empties_in_rules(&self) -> Empties {
         match &self.working {
-            Working::One(_) => Empties::Given,
-            Working::Request => Empties::Distinct,
+            WorkingVersion::One(_) => Empties::Given,
+            WorkingVersion::Request => Empties::Distinct,
         }
     }
 
@@ -310,8 +316,8 @@ impl Resource {
     /// The kind that errors about an object name: custom resources may say that they are something else.
     pub(crate) fn kind_of(&self, object: &Value) -> GroupKind {
         match &self.working {
-            Working::One(_) => self.stored_kind(),
-            Working::Request => object.gvk().group_kind(),
+            WorkingVersion::One(_) => self.stored_kind(),
+            WorkingVersion::Request => object.gvk().group_kind(),
         }
     }
 
@@ -324,28 +330,21 @@ impl Resource {
     }
 }
 
-/// What will be created, but for the resourceVersion.
-enum Unfinished {
-    Draft(Arc<Draft>),
-    Object(Value),
+/// How a new object comes.
+pub(crate) enum Origin<'a> {
+    Create(Wanted),
+    /// By an update or an apply, whose author must be allowed to create.
+    Update(&'a mut dyn Change),
 }
 
-impl Unfinished {
-    fn new(object: Value, draft: Option<&Arc<Draft>>, wanted: Wanted) -> Unfinished {
-        match (draft, wanted) {
-            (Some(draft), Wanted::Json) => Unfinished::Draft(draft.clone()),
-            _ => Unfinished::Object(object),
-        }
-    }
-}
-
-/// What is known of an object that is to be completed.
-#[derive(Clone, Copy)]
-pub(crate) struct Before<'a> {
-    /// It was this in the store.
-    pub stored: Option<&'a Value>,
-    /// It was brought into its canonical form for validation, which only the strategy may have changed since.
-    pub ambiguous: Ambiguous,
+/// What became of a new object.
+pub(crate) enum Inserted {
+    Done(Created),
+    /// There is an object of that name, this one as far as is known.
+    Conflict {
+        name: Str,
+        current: Result<Option<Current>, Status>,
+    },
 }
 
 /// Whether the name was (or would have been) made from generateName.

@@ -2,7 +2,7 @@
 
 use crate::admission::Operation;
 use crate::error;
-use crate::resource::{Current, Resource, Working, set_resource_version};
+use crate::resource::{Current, Resource, WorkingVersion, set_resource_version};
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::status::Status;
@@ -224,8 +224,8 @@ impl Resource {
     fn check_delete_preconditions(&self, call: &Call, object: &Value, options: &DeleteOptions) -> Result<(), Status> {
         // The reference names the kind where the resource should stand.
         let kind = match &self.working {
-            Working::One(_) => self.stored_kind(),
-            Working::Request => call.kind.group_kind(),
+            WorkingVersion::One(_) => self.stored_kind(),
+            WorkingVersion::Request => call.kind.group_kind(),
         };
         let resource = GroupResource::new(kind.group, kind.kind);
         let name = object.str_at(&["metadata", "name"]);

@@ -15,6 +15,7 @@ mod strategy;
 mod turns;
 mod typed;
 mod update;
+mod working;
 
 pub use create::{Created, Wanted};
 pub use delete::{DeleteBy, DeleteOutcome, DeleteResult};
@@ -24,8 +25,9 @@ pub use kubelith_schema::lifecycle::{
 };
 pub use objects::{Objects, Resources};
 pub use options::ReadAt;
-pub use resource::{Conversion, Current, Encoder, Resource, Working, resource_version_of, set_resource_version};
+pub use resource::{Conversion, Current, Encoder, Resource, WorkingVersion, resource_version_of, set_resource_version};
 pub use strategy::{Begun, Plain, Reservation, Strategy};
 pub use turns::Turns;
 pub use typed::{TypedCodec, render, select};
 pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};
+pub use working::Working;

@@ -52,7 +52,7 @@ pub(crate) struct Encoded {
 
 /// The version at which strategies and admission see objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Working {
+pub enum WorkingVersion {
     /// One version for all requests, in which objects are cached, too: built-in kinds.
     One(GroupVersionKind),
     /// Each request's own: custom resources, whose schemas differ by version.
@@ -71,7 +71,7 @@ pub struct Resource {
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from.
     pub made_up: MadeUp,
-    pub working: Working,
+    pub working: WorkingVersion,
     /// The versions that clients can use, the preferred one first.
     pub served: Arc<[Str]>,
     /// `--enable-garbage-collector`: whether deletes may leave finalizers for it.
@@ -104,16 +104,16 @@ impl Resource {
     /// The version strategies see for a call.
     pub fn working_kind(&self, call: &Call) -> GroupVersionKind {
         match &self.working {
-            Working::One(kind) => kind.clone(),
-            Working::Request => self.descriptor.gvk(&call.kind.version),
+            WorkingVersion::One(kind) => kind.clone(),
+            WorkingVersion::Request => self.descriptor.gvk(&call.kind.version),
         }
     }
 
     /// The version in which objects are cached, unless they were written in another.
     pub fn cached_kind(&self) -> &GroupVersionKind {
         match &self.working {
-            Working::One(kind) => kind,
-            Working::Request => &self.descriptor.storage.kind,
+            WorkingVersion::One(kind) => kind,
+            WorkingVersion::Request => &self.descriptor.storage.kind,
         }
     }
 
@@ -210,7 +210,7 @@ impl Resource {
     pub(crate) async fn encode(&self, object: &mut Value, kind: EventKind) -> Result<Encoded, Status> {
         object.remove_at(&["metadata", "selfLink"]);
         let stored = &self.descriptor.storage.kind;
-        if self.working == Working::Request && !object.is_of(stored) {
+        if self.working == WorkingVersion::Request && !object.is_of(stored) {
             let mut object = self.convert(object.clone(), stored).await?;
             object.remove_at(&["metadata", "resourceVersion"]);
             return Ok(Encoded { bytes: self.encoder.encode(&object)?, draft: None });
@@ -218,7 +218,7 @@ impl Resource {
         let version = object.remove_at(&["metadata", "resourceVersion"]);
         let bytes = match &self.working {
             // There and back: what the stored version cannot say, no reader will see.
-            Working::One(working) if working != stored => {
+            WorkingVersion::One(working) if working != stored => {
                 let there = self.convert(std::mem::take(object), stored).await?;
                 let bytes = self.encoder.encode(&there);
                 *object = self.convert(there, working).await?;
@@ -253,7 +253,7 @@ impl Resource {
     /// What was written, as a reader finds it: a version that the object is not stored in shows what is left of it there.
     pub(crate) async fn as_stored(&self, call: &Call, object: Value) -> Result<Value, Status> {
         let working = self.working_kind(call);
-        if working == self.descriptor.storage.kind || self.working != Working::Request {
+        if working == self.descriptor.storage.kind || self.working != WorkingVersion::Request {
             return Ok(object);
         }
         let mut stored = self.convert(object, &self.descriptor.storage.kind).await?;
@@ -300,7 +300,7 @@ impl Resource {
     /// away again takes as long as it would to read it.
     pub(crate) fn remember(&self, key: &str, revision: Revision, object: &mut Value, json: Option<&Bytes>) {
         if let Some(json) = json.filter(|_| self.is_typed() && has_plain_fields(object)) {
-            object.share();
+            object.seal();
             self.hub.recent().put(self.store_key(key), revision.0, object.clone(), json.len());
         }
     }
@@ -327,10 +327,10 @@ impl Resource {
     async fn parse(&self, call: &Call, json: &[u8], revision: i64) -> Result<Current, Status> {
         let mut object = kubelith_codec::json::parse_stored(json).map_err(Status::internal_error)?;
         if self.is_typed() {
-            object.share();
+            object.seal();
         }
         // An object that is stored in another version is written even if it does not change.
-        let stale = self.working == Working::Request
+        let stale = self.working == WorkingVersion::Request
             && object.str_at(&["apiVersion"]) != self.descriptor.storage.kind.api_version();
         let object = self.convert(object, &self.working_kind(call)).await?;
         Ok(Current { object, revision, stale, json: None })
@@ -339,7 +339,8 @@ impl Resource {
     /// Whether objects are read from the store as their type says, and not converted on the way.
     pub fn is_typed(&self) -> bool {
         let stored = &self.descriptor.storage;
-        stored.encoding == Encoding::Protobuf && matches!(&self.working, Working::One(kind) if *kind == stored.kind)
+        stored.encoding == Encoding::Protobuf
+            && matches!(&self.working, WorkingVersion::One(kind) if *kind == stored.kind)
     }
 
     /// Waits until the cache is as new as `at` demands, then answers the object, with a revision that is

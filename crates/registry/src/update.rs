@@ -4,9 +4,10 @@
 //! turns that into a conflict.
 
 use crate::admission::Operation;
-use crate::create::{Before, Generated, Reserved};
+use crate::create::{Created, Generated, Inserted, Origin, Reserved};
 use crate::error;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
+use crate::working::Working;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_meta::call::Call;
@@ -14,7 +15,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::object::validate_object_meta_update;
 use kubelith_meta::status::Status;
 use kubelith_meta::{GroupKind, Map, Str, Value};
-use kubelith_schema::canonical::Ambiguous;
+use kubelith_schema::canonical::Form;
 use kubelith_schema::lifecycle::Preconditions;
 use kubelith_schema::lifecycle::{Generation, Part, count_change};
 use kubelith_store::cache::EventKind;
@@ -96,7 +97,7 @@ impl Resource {
         loop {
             let attempt = match current {
                 None if !may_create => return Err(Status::not_found(&call.resource, &call.name)),
-                None => self.create_by_update(call, change, &key, options).await?,
+                None => self.create_by_update(call, change, options).await?,
                 Some(found) => self.update_once(call, change, &key, found, options).await?,
             };
             match attempt {
@@ -114,48 +115,18 @@ impl Resource {
         &self,
         call: &Call,
         change: &mut dyn Change,
-        key: &str,
         options: Option<&Value>,
     ) -> Result<Attempt, Status> {
         self.check_preconditions(call, &change.preconditions(), None)?;
         let mut object = change.apply(None).await?;
-        let revision = resource_version_of(&object)?;
+        resource_version_of(&object)?;
         let _: Generated = self.fill_system_metadata(&mut object);
-        let mut reservation = Reserved(self.strategy.begin_create(call, &mut object).await?);
-        let attempt = self.create_absent(call, change, object, revision, key, options).await;
-        reservation.settle(matches!(attempt, Ok(Attempt::Done(_)))).await;
-        attempt
-    }
-
-    async fn create_absent(
-        &self,
-        call: &Call,
-        change: &mut dyn Change,
-        mut object: Value,
-        revision: i64,
-        key: &str,
-        options: Option<&Value>,
-    ) -> Result<Attempt, Status> {
-        self.before_create(call, &mut object)?;
-        change.may_create().await?;
-        let request = self.asks(call, Operation::Create, None, options);
-        self.admission.validate(request, &object).await?;
-        if revision != 0 {
-            object.remove_at(&["metadata", "resourceVersion"]);
-        }
-        let encoded = self.encode(&mut object, EventKind::Added).await?;
-        if call.dry_run() {
-            return Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }));
-        }
-        let ttl = self.time_to_live(&object);
-        match self.put(key, encoded, Expect::Absent, ttl).await {
-            Ok(revision) => {
-                set_resource_version(&mut object, revision.0);
-                let object = self.as_stored(call, object).await?;
+        match self.insert(call, object, Origin::Update(change), options).await? {
+            Inserted::Done(Created::Object(object)) => {
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }))
             }
-            Err(StoreError::Conflict { current }) => self.overtaken(call, current).await,
-            Err(e) => Err(error::from_store(e, &call.resource, &call.name)),
+            Inserted::Done(Created::Json(_)) => Err(Status::internal_error("an object was asked for")),
+            Inserted::Conflict { current, .. } => current.map(Attempt::Overtaken),
         }
     }
 
@@ -180,12 +151,12 @@ impl Resource {
         &self,
         call: &Call,
         change: &mut dyn Change,
-        mut object: Value,
+        object: Value,
         key: &str,
         found: Current,
         options: Option<&Value>,
     ) -> Result<Attempt, Status> {
-        self.before_update(call, &mut object, &found.object)?;
+        let mut object = self.before_update(call, object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
         let judged = change.judged(&object, &found.object)?;
         self.judge(call, judged, &object, &found.object, options).await?;
@@ -338,13 +309,16 @@ impl Resource {
     }
 
     /// What every update goes through before validating admission.
-    fn before_update(&self, call: &Call, object: &mut Value, old: &Value) -> Result<(), Status> {
-        self.ensure_namespace(call, object)?;
+    fn before_update(&self, call: &Call, mut object: Value, old: &Value) -> Result<Value, Status> {
+        self.ensure_namespace(call, &mut object)?;
         let part = self.part(call);
-        copy_meta(object, old, "generation");
-        self.keep_other_part(call, part, object, old);
-        self.strategy.prepare_for_update(call, part, object, old);
-        let ambiguous = self.normalize_changed(call, object, old, self.empties_in_rules());
+        copy_meta(&mut object, old, "generation");
+        self.keep_other_part(call, part, &mut object, old);
+        self.strategy.prepare_for_update(call, part, &mut object, old);
+        let mut working = Working::changed(object);
+        self.canonicalize_for_rules(call, &mut working);
+        let form = working.form();
+        let object = &mut working.value;
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
@@ -355,19 +329,20 @@ impl Resource {
             let name = Str::from(object.str_at(&["metadata", "name"]));
             return Err(Status::invalid(&self.kind_of(object), &name, &errors));
         }
-        if let (Ambiguous::Yes, Generation::ExactMember(member)) = (ambiguous, self.strategy.generation())
+        if let (Form::Given, Generation::ExactMember(member)) = (form, self.strategy.generation())
             && object.get(member) != old.get(member)
         {
             count_change(object, old);
         }
         self.strategy.canonicalize(object);
-        self.complete(call, object, Before { stored: Some(old), ambiguous });
+        self.complete(call, &mut working);
         // Both are as stored now, so what differs has changed.
-        self.count_generation(part, object, old);
-        for warning in self.strategy.warnings_on_update(call, part, object, old) {
+        let mut object = working.value;
+        self.count_generation(part, &mut object, old);
+        for warning in self.strategy.warnings_on_update(call, part, &object, old) {
             call.warn(warning);
         }
-        Ok(())
+        Ok(object)
     }
 
     /// A main update cannot touch status, a status update nothing but status (and metadata).

@@ -6,8 +6,7 @@
 //! times and base64 have the text that the decoder gave them. Structs without a name belong to custom resources:
 //! nothing is added to them or taken away, but built-in types inside of them (their metadata) are walked.
 //!
-//! One walk in place. An object that is canonical already costs no allocation, and one that is known to be, for it is
-//! shared with what is stored, no walk.
+//! One walk in place. An object that is canonical already costs no allocation, and a sealed one no walk.
 
 use crate::{Field, Omit, Schema, Shape, StructType, TypeTable, Unknown};
 use kubelith_meta::{Map, Value};
@@ -24,11 +23,15 @@ pub enum Empties {
     Absent,
 }
 
-/// Whether something was met of which the two kinds of [`Empties`] make different things.
+/// How far an object has come on its way to the form in which it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ambiguous {
-    No,
-    Yes,
+pub enum Form {
+    /// As a client sent it, or as it was changed since: what is always printed may be missing, what never is may be there.
+    Sent,
+    /// Canonical, but for empty lists and maps of which the kinds of [`Empties`] make different things.
+    Given,
+    /// Canonical, whatever is made of empty lists and maps.
+    Canonical,
 }
 
 /// Whether a value stays in its field in canonical form. It is canonical itself, and not null.
@@ -42,23 +45,23 @@ pub enum Stays {
     IfGiven,
 }
 
-/// Brings `value`, of the shape `schema`, to the form in which it is printed.
-pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) -> Ambiguous {
-    let walk = Walk { table, empties, ambiguous: Cell::new(Ambiguous::No) };
+/// Brings `value`, of the shape `schema`, to the form in which it is printed, and says how far that depended on `empties`.
+pub fn canonicalize(table: &TypeTable, schema: &Schema, value: &mut Value, empties: Empties) -> Form {
+    let walk = Walk { table, empties, form: Cell::new(Form::Canonical) };
     walk.value(schema, value);
-    walk.ambiguous.get()
+    walk.form.get()
 }
 
 struct Walk<'a> {
     table: &'a TypeTable,
     empties: Empties,
-    ambiguous: Cell<Ambiguous>,
+    form: Cell<Form>,
 }
 
 impl Walk<'_> {
     fn value(&self, schema: &Schema, value: &mut Value) {
         match (&schema.shape, &mut *value) {
-            (_, Value::Object(map)) if map.is_shared() => {}
+            (_, Value::Object(map)) if map.is_sealed() => {}
             (Shape::Named(id), Value::Object(map)) => self.go_struct(self.table.get(*id), map),
             (Shape::Struct(t), Value::Object(map)) => self.custom_struct(t, map),
             (Shape::List(item), Value::Array(items)) => {
@@ -100,7 +103,7 @@ impl Walk<'_> {
         if !value.is_null() || schema.nullable {
             return self.value(schema, value);
         }
-        self.ambiguous.set(Ambiguous::Yes);
+        self.form.set(Form::Given);
         *value = match (&schema.shape, self.empties) {
             (Shape::Bytes, Empties::Absent) => "".into(),
             (Shape::List(_), Empties::Absent) => Value::Array(Vec::new()),
@@ -157,11 +160,11 @@ impl Walk<'_> {
             Stays::Yes => true,
             Stays::No => false,
             Stays::IfDistinct => {
-                self.ambiguous.set(Ambiguous::Yes);
+                self.form.set(Form::Given);
                 self.empties != Empties::Absent
             }
             Stays::IfGiven if self.empties == Empties::Given => {
-                self.ambiguous.set(Ambiguous::Yes);
+                self.form.set(Form::Given);
                 true
             }
             Stays::IfGiven => false,

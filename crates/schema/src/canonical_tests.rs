@@ -134,8 +134,8 @@ fn rules_see_what_was_given() {
     check(Empties::Given, r#""list":null,"text":"","bool":false"#, "");
     let mut value = from_json(r#"{"list":[]}"#);
     let root = schema(Shape::Named(TypeId(0)));
-    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Given), Ambiguous::Yes);
-    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Distinct), Ambiguous::No, "nothing is left of it");
+    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Given), Form::Given);
+    assert_eq!(canonicalize(&table(), &root, &mut value, Empties::Distinct), Form::Canonical, "nothing is left of it");
 }
 
 #[test]

@@ -106,7 +106,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&self, schema: &Schema, value: &mut Value) {
         match (&schema.shape, value) {
-            (_, Value::Object(map)) if map.is_shared() => {}
+            (_, Value::Object(map)) if map.is_sealed() => {}
             (Shape::Named(id), Value::Object(map)) => match self.plans {
                 Some(plans) => {
                     if let Some(plan) = &plans[id.0 as usize] {

@@ -13,7 +13,7 @@ pub mod lifecycle;
 pub mod structural;
 pub mod types;
 
-pub use canonical::{Empties, canonicalize};
+pub use canonical::{Empties, Form, canonicalize};
 pub use defaults::{Defaulting, apply_defaults};
 pub use descriptor::*;
 pub use fields::Fields;

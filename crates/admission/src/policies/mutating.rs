@@ -409,7 +409,7 @@ fn apply(
         return Err(format!("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {which}"));
     }
     let mut live = object.clone();
-    live.unshare();
+    live.unseal();
     ty.merge(&live, &configuration).map_err(|e| format!("failed to merge patch: {e}"))
 }
 
@@ -418,7 +418,7 @@ fn patch(object: &Value, operations: Value) -> Result<Option<Value>, Failure> {
     let failed = |e: PatchError| Failure::Policy(format!("JSON Patch: {e}"));
     let (patch, _) = JsonPatch::decode(operations, Checking::Ignore).map_err(failed)?;
     let mut patched = object.clone();
-    patched.unshare();
+    patched.unseal();
     json::unfold_fields(&mut patched);
     match patch.apply(&mut patched, MAX_COPIED_BYTES) {
         Ok(()) => Ok(Some(patched)),

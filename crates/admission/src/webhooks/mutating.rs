@@ -201,7 +201,7 @@ fn apply(
     }
     let before = versioned::printed(Some(changing.object())).unwrap_or_default();
     let mut patched = before.clone();
-    patched.unshare();
+    patched.unseal();
     // Paths may reach into what is kept as text.
     json::unfold_fields(&mut patched);
     patch.apply(&mut patched, MAX_COPIED_BYTES).map_err(|e| internal(&e))?;
@@ -220,7 +220,7 @@ fn is_same(before: &Value, after: &Value) -> bool {
     }
     let mut unfolded = [before.clone(), after.clone()];
     for object in &mut unfolded {
-        object.unshare();
+        object.unseal();
         json::unfold_fields(object);
     }
     unfolded[0] == unfolded[1]

@@ -67,7 +67,7 @@ impl Walk<'_> {
         match value {
             Value::Null => return Ok(Kept::No),
             // As it is stored, and so decoded before.
-            Value::Object(map) if map.is_shared() => return Ok(Kept::Yes),
+            Value::Object(map) if map.is_sealed() => return Ok(Kept::Yes),
             _ => {}
         }
         if depth > MAX_RECURSION {

@@ -20,16 +20,7 @@ pub use from_value::{from_value, from_value_exactly};
 
 use crate::error::DecodeError;
 use crate::json::{Decoded, Strictness};
-use kubelith_schema::TypedSchema;
-
-/// How much of what `kubelith_schema::canonicalize` does was done while decoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Not all of it.
-    Sent,
-    /// All of it: the object has what is always printed, and has nothing that is not, nor anything ambiguous.
-    Canonical,
-}
+use kubelith_schema::{Form, TypedSchema};
 
 /// Decodes one JSON document as a value of `schema`.
 pub fn decode(data: &[u8], schema: &TypedSchema, strictness: Strictness) -> Result<Decoded, DecodeError> {

@@ -29,7 +29,7 @@ use kubelith_handlers::{Endpoint, ListItems};
 use kubelith_meta::object::Namespacing;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
-use kubelith_registry::{Conversion, Resource, Strategy, Turns, Working};
+use kubelith_registry::{Conversion, Resource, Strategy, Turns, WorkingVersion};
 use kubelith_schema::{Descriptor, Scope};
 use kubelith_store::StoreError;
 use scale_body::ScaleDecoder;
@@ -134,7 +134,7 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             cache: cache.clone(),
             clock: config.clock.clone(),
             made_up: config.definitions.made_up.clone(),
-            working: Working::Request,
+            working: WorkingVersion::Request,
             served: served.clone(),
             garbage_collection: config.garbage_collection,
             turns: Turns::default(),

@@ -77,7 +77,7 @@ impl JsonPatch {
     pub fn apply(self, doc: &mut Value, max_copied_bytes: usize) -> Result<(), PatchError> {
         // What is moved may be something else where it goes.
         if self.operations.iter().any(|o| matches!(o.op.as_deref(), Some("move" | "copy"))) {
-            doc.unshare();
+            doc.unseal();
         }
         let mut run = Run { depth: depth(doc), doc, copied: 0, max_copied: max_copied_bytes };
         for operation in self.operations {

@@ -51,7 +51,7 @@ fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut Valid
 
 /// Whether a config changes nothing in a shared object, which is better not copied then.
 fn is_settled(ty: Type<'_>, live: &Value, config: &Value) -> bool {
-    live.as_object().is_some_and(Map::is_shared) && ty.overlay(live, config).is_ok_and(|overlay| overlay.is_empty())
+    live.as_object().is_some_and(Map::is_sealed) && ty.overlay(live, config).is_ok_and(|overlay| overlay.is_empty())
 }
 
 /// At least one of the two is there. `None` if nothing comes out.

@@ -33,7 +33,7 @@ fn pod(pod: &mut Map, pod_level: fn(&mut Map)) {
     drop_init_annotations(pod);
     let spec = pod.entry_or_null("spec").make_object();
     // As it is stored, it lacks nothing.
-    if spec.is_shared() {
+    if spec.is_sealed() {
         return;
     }
     for kind in ["containers", "initContainers"] {

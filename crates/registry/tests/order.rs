@@ -1,0 +1,433 @@
+//! In which order a write asks the strategy, admission and the store, and what happens to reservations. One double plays all three and
+//! keeps the list of what it was asked.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kubelith_meta::field::{Error, ErrorList, Path};
+use kubelith_meta::random::MadeUp;
+use kubelith_meta::time::SystemClock;
+use kubelith_meta::user::User;
+use kubelith_meta::{GroupResource, GroupVersionKind, Status, Str, Value};
+use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_registry::{
+    Begun, Call, Change, Conversion, Created, DeleteBy, DeleteOptions, Deletion, IfAbsent, Mode, Outcome, Part,
+    Reservation, Resource, Strategy, Turns, TypedCodec, Wanted, Warnings, WorkingVersion,
+};
+use kubelith_store::cache::Hub;
+
+use kubelith_store::{Expect, MemoryStore, Store, StoreError};
+use std::sync::{Arc, Mutex};
+
+/// What was asked, in order.
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<Vec<&'static str>>>);
+
+impl Record {
+    fn note(&self, what: &'static str) {
+        self.0.lock().unwrap().push(what);
+    }
+
+    fn take(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// Where the double refuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refuses {
+    Nothing,
+    Validation,
+    Admission,
+}
+
+struct Double {
+    record: Record,
+    refuses: Mutex<Refuses>,
+}
+
+impl Double {
+    fn refuses(&self, what: Refuses) -> bool {
+        *self.refuses.lock().unwrap() == what
+    }
+
+    fn judged(&self) -> ErrorList {
+        let mut errors = ErrorList::default();
+        if self.refuses(Refuses::Validation) {
+            errors.push(Error::required(&Path::new("data"), "always"));
+        }
+        errors
+    }
+}
+
+impl Strategy for Double {
+    fn prepare_for_create(&self, _: &Call, _: &mut Value) {
+        self.record.note("prepare");
+    }
+
+    fn validate(&self, _: &Call, _: &Value) -> ErrorList {
+        self.record.note("validate");
+        self.judged()
+    }
+
+    fn warnings_on_create(&self, _: &Call, _: &Value) -> Vec<String> {
+        self.record.note("warn");
+        Vec::new()
+    }
+
+    fn prepare_for_update(&self, _: &Call, _: Part<'_>, _: &mut Value, _: &Value) {
+        self.record.note("prepare");
+    }
+
+    fn validate_update(&self, _: &Call, _: Part<'_>, _: &Value, _: &Value) -> ErrorList {
+        self.record.note("validate");
+        self.judged()
+    }
+
+    fn warnings_on_update(&self, _: &Call, _: Part<'_>, _: &Value, _: &Value) -> Vec<String> {
+        self.record.note("warn");
+        Vec::new()
+    }
+
+    fn canonicalize(&self, _: &mut Value) {
+        self.record.note("canonicalize");
+    }
+
+    fn before_delete(&self, _: &Call, _: &DeleteOptions, _: Deletion) -> Result<(), Status> {
+        self.record.note("before delete");
+        Ok(())
+    }
+
+    fn begin_create<'a>(&'a self, _: &'a Call, object: &'a mut Value) -> BoxFuture<'a, Result<Begun, Status>> {
+        assert!(
+            !object.str_at(&["metadata", "uid"]).is_empty(),
+            "what is reserved is reserved for an object with a uid"
+        );
+        self.begin()
+    }
+
+    fn begin_update<'a>(&'a self, _: &'a Call, _: &'a mut Value, _: &'a Value) -> BoxFuture<'a, Result<Begun, Status>> {
+        self.begin()
+    }
+
+    fn after_delete<'a>(&'a self, _: &'a Call, _: &'a Value) -> BoxFuture<'a, ()> {
+        self.record.note("after delete");
+        std::future::ready(()).boxed()
+    }
+}
+
+impl Double {
+    fn begin(&self) -> BoxFuture<'_, Result<Begun, Status>> {
+        self.record.note("reserve");
+        let reserved: Box<dyn Reservation> = Box::new(Reserved(self.record.clone()));
+        std::future::ready(Ok(Some(reserved))).boxed()
+    }
+}
+
+struct Reserved(Record);
+
+impl Reservation for Reserved {
+    fn commit(self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.0.note("commit");
+        std::future::ready(()).boxed()
+    }
+
+    fn revert(self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.0.note("revert");
+        std::future::ready(()).boxed()
+    }
+}
+
+impl Admission for Double {
+    fn admit<'a>(&'a self, _: Request<'a>, _: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        self.record.note("admit");
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        self.record.note(match request.operation {
+            Operation::Create => "judge create",
+            Operation::Update => "judge update",
+            Operation::Delete => "judge delete",
+            Operation::Connect => "judge connect",
+        });
+        assert!(!request.call.name.is_empty(), "admission judges an object that has its name");
+        let refused = self.refuses(Refuses::Admission).then(|| request.forbidden(object, "always"));
+        std::future::ready(refused.map_or(Ok(()), Err)).boxed()
+    }
+}
+
+/// A store that notes writes.
+struct Noting {
+    inner: MemoryStore,
+    record: Record,
+}
+
+impl Store for Noting {
+    fn get(
+        &self,
+        key: bytes::Bytes,
+        at: Option<kubelith_store::Revision>,
+    ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::GetResponse>> {
+        self.inner.get(key, at)
+    }
+
+    fn range(
+        &self,
+        request: kubelith_store::RangeRequest,
+    ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::RangeResponse>> {
+        self.inner.range(request)
+    }
+
+    fn put(
+        &self,
+        key: bytes::Bytes,
+        value: bytes::Bytes,
+        expect: Expect,
+        ttl: Option<std::time::Duration>,
+    ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Revision>> {
+        let record = self.record.clone();
+        let written = self.inner.put(key, value, expect, ttl);
+        async move {
+            let written = written.await;
+            record.note(if matches!(written, Err(StoreError::Conflict { .. })) { "put: conflict" } else { "put" });
+            written
+        }
+        .boxed()
+    }
+
+    fn delete(
+        &self,
+        key: bytes::Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Deleted>> {
+        self.record.note("delete");
+        self.inner.delete(key, expect)
+    }
+
+    fn watch(
+        &self,
+        request: kubelith_store::WatchRequest,
+    ) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Watch>> {
+        self.inner.watch(request)
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::Revision>> {
+        self.inner.current_revision()
+    }
+
+    fn compact(&self, revision: kubelith_store::Revision) -> BoxFuture<'_, kubelith_store::Result<()>> {
+        self.inner.compact(revision)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, kubelith_store::Result<kubelith_store::StoreStats>> {
+        self.inner.stats()
+    }
+
+    fn health(&self) -> BoxFuture<'_, kubelith_store::Result<()>> {
+        self.inner.health()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
+}
+
+/// There is one version.
+struct NoConversion;
+
+impl Conversion for NoConversion {
+    fn convert<'a>(&'a self, object: Value, _: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
+        std::future::ready(Ok(object)).boxed()
+    }
+}
+
+struct Site {
+    resource: Resource,
+    double: Arc<Double>,
+}
+
+impl Site {
+    async fn start() -> Site {
+        let record = Record::default();
+        let double = Arc::new(Double { record: record.clone(), refuses: Mutex::new(Refuses::Nothing) });
+        let store = Arc::new(Noting { inner: MemoryStore::new(kubelith_store::HistoryLimits::default()), record });
+        let hub = Hub::start(store, "/registry/").await.unwrap();
+        let catalog = kubelith_catalog::builtin();
+        let descriptor = catalog.descriptor("", "configmaps").unwrap();
+        let kind = descriptor.storage.kind.clone();
+        let codec = Arc::new(TypedCodec::new(catalog, descriptor, &kind, double.clone()).unwrap());
+        let cache = hub.register(&descriptor.storage.prefix, None, codec.clone()).await.unwrap();
+        let resource = Resource {
+            descriptor: descriptor.clone(),
+            strategy: double.clone(),
+            conversion: Arc::new(NoConversion),
+            encoder: codec.clone(),
+            renderer: codec,
+            admission: double.clone(),
+            hub,
+            cache,
+            clock: Arc::new(SystemClock),
+            made_up: MadeUp::Random,
+            working: WorkingVersion::One(kind),
+            served: Arc::from([Str::from("v1")]),
+            garbage_collection: true,
+            turns: Turns::default(),
+        };
+        Site { resource, double }
+    }
+
+    fn refuse(&self, what: Refuses) {
+        *self.double.refuses.lock().unwrap() = what;
+    }
+
+    /// What was asked since the last time.
+    fn asked(&self) -> Vec<&'static str> {
+        self.double.record.take()
+    }
+
+    async fn create(&self, name: &str, mode: Mode) -> Result<Created, Status> {
+        self.resource.create(&call("", mode), config_map(name, "1"), None, Wanted::Object).await
+    }
+
+    async fn put(&self, name: &str, data: &str, if_absent: IfAbsent) -> Result<Outcome, Status> {
+        let mut change = Put { object: config_map(name, data), record: self.double.record.clone() };
+        self.resource.update(&call(name, Mode::Real), &mut change, if_absent, None).await.map(|updated| updated.outcome)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.resource.hub.stop();
+    }
+}
+
+struct Put {
+    object: Value,
+    record: Record,
+}
+
+impl Change for Put {
+    fn apply<'a>(&'a mut self, existing: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        self.record.note(if existing.is_some() { "apply to object" } else { "apply to nothing" });
+        std::future::ready(Ok(self.object.clone())).boxed()
+    }
+
+    fn may_create(&mut self) -> BoxFuture<'_, Result<(), Status>> {
+        self.record.note("may create");
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
+fn call(name: &str, mode: Mode) -> Call {
+    Call {
+        user: Arc::new(User::named("someone")),
+        verb: Str::default(),
+        resource: GroupResource::new("", "configmaps"),
+        version: "v1".into(),
+        kind: GroupVersionKind::new("", "v1", "ConfigMap"),
+        namespace: "default".into(),
+        name: name.into(),
+        subresource: Str::default(),
+        mode,
+        deadline: None,
+        warnings: Warnings::default(),
+    }
+}
+
+fn config_map(name: &str, data: &str) -> Value {
+    let meta = Value::from([("name", name)]);
+    Value::from([
+        ("apiVersion", "v1".into()),
+        ("kind", "ConfigMap".into()),
+        ("metadata", meta),
+        ("data", Value::from([("key", data)])),
+    ])
+}
+
+const PREPARED: [&str; 5] = ["reserve", "prepare", "validate", "warn", "canonicalize"];
+
+fn order(parts: &[&[&'static str]]) -> Vec<&'static str> {
+    parts.concat()
+}
+
+#[tokio::test]
+async fn a_create_is_prepared_then_judged_then_stored() {
+    let site = Site::start().await;
+    site.create("a", Mode::Real).await.unwrap();
+    assert_eq!(site.asked(), order(&[&PREPARED, &["judge create", "put", "commit"]]));
+}
+
+#[tokio::test]
+async fn a_dry_run_goes_all_the_way_but_to_the_store() {
+    let site = Site::start().await;
+    site.create("a", Mode::DryRun).await.unwrap();
+    assert_eq!(site.asked(), order(&[&PREPARED, &["judge create", "commit"]]));
+    site.create("a", Mode::Real).await.unwrap();
+    site.asked();
+    assert!(site.create("a", Mode::DryRun).await.unwrap_err().is_already_exists());
+    assert_eq!(site.asked(), order(&[&PREPARED, &["judge create", "revert"]]));
+}
+
+#[tokio::test]
+async fn what_is_refused_gives_its_reservation_back_and_reaches_nothing_behind() {
+    let site = Site::start().await;
+    site.refuse(Refuses::Validation);
+    assert_eq!(site.create("a", Mode::Real).await.unwrap_err().code, 422);
+    assert_eq!(site.asked(), ["reserve", "prepare", "validate", "revert"]);
+    site.refuse(Refuses::Admission);
+    assert_eq!(site.create("a", Mode::Real).await.unwrap_err().code, 403);
+    assert_eq!(site.asked(), order(&[&PREPARED, &["judge create", "revert"]]));
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_gives_the_reservation_back() {
+    let site = Site::start().await;
+    site.create("a", Mode::Real).await.unwrap();
+    site.asked();
+    assert!(site.create("a", Mode::Real).await.unwrap_err().is_already_exists());
+    assert_eq!(site.asked(), order(&[&PREPARED, &["judge create", "put: conflict", "revert"]]));
+}
+
+#[tokio::test]
+async fn an_update_of_nothing_is_a_create_by_one_who_may() {
+    let site = Site::start().await;
+    let refused = site.put("a", "1", IfAbsent::Strategy).await.unwrap_err();
+    assert!(refused.is_not_found());
+    assert!(site.asked().is_empty());
+    assert_eq!(site.put("a", "1", IfAbsent::Create).await.unwrap(), Outcome::Created);
+    let expected = order(&[&["apply to nothing"], &PREPARED, &["may create", "judge create", "put", "commit"]]);
+    assert_eq!(site.asked(), expected);
+}
+
+#[tokio::test]
+async fn an_update_is_applied_prepared_judged_and_stored_unless_nothing_changes() {
+    let site = Site::start().await;
+    site.create("a", Mode::Real).await.unwrap();
+    site.asked();
+    const UPDATED: [&str; 6] = ["apply to object", "reserve", "prepare", "validate", "canonicalize", "warn"];
+    assert_eq!(site.put("a", "2", IfAbsent::Strategy).await.unwrap(), Outcome::Updated);
+    assert_eq!(site.asked(), order(&[&UPDATED, &["judge update", "put", "commit"]]));
+    site.put("a", "2", IfAbsent::Strategy).await.unwrap();
+    assert_eq!(site.asked(), order(&[&UPDATED, &["judge update", "commit"]]), "nothing was written");
+    site.refuse(Refuses::Admission);
+    site.put("a", "3", IfAbsent::Strategy).await.unwrap_err();
+    assert_eq!(site.asked(), order(&[&UPDATED, &["judge update", "revert"]]));
+}
+
+#[tokio::test]
+async fn a_delete_is_judged_before_the_object_goes() {
+    let site = Site::start().await;
+    site.create("a", Mode::Real).await.unwrap();
+    site.asked();
+    let options = (DeleteOptions::default(), Value::object());
+    let delete = |by| site.resource.delete(&DELETE, &options.0, by);
+    static DELETE: std::sync::LazyLock<Call> = std::sync::LazyLock::new(|| call("a", Mode::Real));
+    site.refuse(Refuses::Admission);
+    delete(DeleteBy::Client(&options.1)).await.unwrap_err();
+    assert_eq!(site.asked(), ["before delete", "admit", "judge delete"]);
+    site.refuse(Refuses::Nothing);
+    delete(DeleteBy::Client(&options.1)).await.unwrap();
+    assert_eq!(site.asked(), ["before delete", "admit", "judge delete", "delete", "after delete"]);
+    assert!(delete(DeleteBy::Server).await.unwrap_err().is_not_found());
+    assert!(site.asked().is_empty(), "the server asks nobody");
+}

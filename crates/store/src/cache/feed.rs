@@ -1,6 +1,7 @@
 //! Follows the store and applies what happens to the caches.
 
-use super::hub::{Hub, Registered};
+use super::directory::Registered;
+use super::hub::Hub;
 use super::inheritance::DEFINITIONS;
 use super::load;
 use super::object::EventKind;
@@ -28,7 +29,9 @@ type Changes = (Arc<ResourceCache>, Vec<Change>);
 /// Runs until the hub is dropped. After a gap that the store cannot replay, everything is loaded anew.
 pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
     loop {
-        let Some((store, root)) = hub.upgrade().map(|h| (h.raw.clone(), h.root.clone())) else { return };
+        let Some((store, root)) = hub.upgrade().map(|h| (h.values.raw.clone(), h.directory.root.clone())) else {
+            return;
+        };
         // Without progress requests only events tell how far the store is: then every key is watched, so that
         // no revision goes by unseen, and what is not ours is passed over.
         let range = match store.progress_requests() {
@@ -39,7 +42,7 @@ pub(super) async fn feed(hub: Weak<Hub>, mut after: Revision) {
         let end = match store.watch(WatchRequest::new(range, after).previous(Previous::Omit)).await {
             Ok(watch) => {
                 if let Some(hub) = hub.upgrade() {
-                    *hub.control.write().expect("no panic under this lock") = Some(watch.control());
+                    hub.freshness.follow(Some(watch.control()));
                 }
                 let (reached, end) = follow(&hub, watch, after).await;
                 after = reached;
@@ -132,7 +135,7 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                 let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
                 trims += 1;
                 let caches: Vec<Arc<ResourceCache>> = {
-                    let resources = hub.resources.read().expect("no panic under this lock");
+                    let resources = hub.directory.resources();
                     resources.values().map(|registered| registered.cache.clone()).collect()
                 };
                 caches.iter().for_each(|cache| cache.trim());
@@ -141,7 +144,7 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                     tokio::task::spawn_blocking(move || caches.iter().for_each(|cache| cache.drop_unused_forms()));
                 }
                 hub.recent.drop_unused();
-                hub.replay.lock().expect("no panic under this lock").forget();
+                hub.beginnings.replay.lock().expect("no panic under this lock").forget();
                 continue;
             }
         };
@@ -168,10 +171,10 @@ impl Hub {
     /// be woken, if that is not done.
     async fn apply(&self, batch: WatchBatch) -> Vec<(Arc<ResourceCache>, Option<Instant>)> {
         let ours: Vec<(String, Registered, Event)> = {
-            let resources = self.resources.read().expect("no panic under this lock");
+            let resources = self.directory.resources();
             let mut unclaimed = Vec::new();
             let ours = batch.events.into_iter().filter_map(|event| {
-                let below = std::str::from_utf8(event.key()).ok()?.strip_prefix(self.root.as_str())?;
+                let below = std::str::from_utf8(event.key()).ok()?.strip_prefix(self.directory.root.as_str())?;
                 match find(&resources, below) {
                     Some((prefix, registered)) => Some((prefix.to_owned(), registered.clone(), event)),
                     None => {
@@ -182,17 +185,18 @@ impl Hub {
             });
             let ours: Vec<(String, Registered, Event)> = ours.collect();
             if !unclaimed.is_empty() {
-                self.replay.lock().expect("no panic under this lock").overtaken(&unclaimed);
+                self.beginnings.replay.lock().expect("no panic under this lock").overtaken(&unclaimed);
             }
             let redefines = ours.iter().any(|(prefix, ..)| prefix == DEFINITIONS);
             if redefines || !unclaimed.is_empty() {
-                self.inheritance.lock().expect("no panic under this lock").overtaken(redefines, &unclaimed);
+                self.beginnings.inheritance.lock().expect("no panic under this lock").overtaken(redefines, &unclaimed);
             }
             ours
         };
         let mut changes: HashMap<String, Changes> = HashMap::new();
         for (prefix, registered, event) in ours {
-            let Some(change) = self.change_of(self.root.len() + prefix.len(), &registered, event).await else {
+            let Some(change) = self.change_of(self.directory.root.len() + prefix.len(), &registered, event).await
+            else {
                 continue;
             };
             match changes.get_mut(&prefix) {
@@ -205,11 +209,7 @@ impl Hub {
             (cache, due)
         });
         let applied = applied.collect();
-        self.applied.send_if_modified(|applied| {
-            let later = batch.revision.0 > *applied;
-            *applied = batch.revision.0.max(*applied);
-            later
-        });
+        self.freshness.advance(batch.revision.0);
         applied
     }
 
@@ -217,7 +217,7 @@ impl Hub {
         match &event {
             Event::Put { kv, .. } => {
                 let kind = if event.has_previous() { EventKind::Modified } else { EventKind::Added };
-                let transformer = self.transformers.of(&kv.key);
+                let transformer = self.values.transformers.of(&kv.key);
                 let object = load::read_as(&transformer, skip, kv, |key, revision, value| {
                     match self.pending_writes.take(&kv.key, value, kind) {
                         Some(draft) => Ok(draft.written(key, revision)),
@@ -237,15 +237,15 @@ impl Hub {
     async fn start_over(&self) -> Result<Revision> {
         let _feeding = self.feeding.lock().await;
         self.pending_writes.clear();
-        let revision = self.raw.current_revision().await?;
+        let revision = self.values.raw.current_revision().await?;
         let all: Vec<_> = {
-            let resources = self.resources.read().expect("no panic under this lock");
+            let resources = self.directory.resources();
             resources.iter().map(|(p, r)| (p.clone(), r.clone())).collect()
         };
         for (prefix, registered) in all {
             self.load(&prefix, &registered).await?;
         }
-        self.applied.send_replace(revision.0);
+        self.freshness.start_over(revision.0);
         Ok(revision)
     }
 }

@@ -1,7 +1,9 @@
 //! One watch on the whole store feeds the caches of all resources, in revision order. So every cache is
 //! complete up to one revision, and a consistent read is: ask the store for its revision, wait for the feed to get there.
 
+use super::directory::{Directory, Registered};
 use super::feed;
+use super::freshness::Freshness;
 use super::inheritance::Inheritance;
 use super::load::{self, Loading};
 use super::object::{CachedObject, Draft, Rendered};
@@ -14,16 +16,10 @@ use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
-
-/// How long a read waits for the feed to reach a revision before it fails, as in kube-apiserver.
-pub const FRESH_TIMEOUT: Duration = Duration::from_secs(3);
-/// Progress requests may get lost with a connection: ask again this often while waiting.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Turns stored bytes into what readers get. One per resource.
 pub trait Renderer: Send + Sync {
@@ -89,38 +85,46 @@ pub enum Past {
 
 /// The caches of one store.
 pub struct Hub {
-    /// As it is.
-    pub(super) raw: Arc<dyn Store>,
-    /// As everybody else sees it: with values in the clear.
-    store: Arc<dyn Store>,
-    pub(super) transformers: Arc<dyn Transformers>,
-    encrypts: bool,
+    pub(super) values: Values,
+    pub(super) directory: Directory,
+    pub(super) freshness: Freshness,
+    /// What this server is writing.
+    pub(super) pending_writes: PendingWrites,
+    /// What it wrote lately.
+    pub(super) recent: Recent,
+    pub(super) beginnings: Beginnings,
     malformed: Malformed,
-    lifetimes: BTreeMap<String, Duration>,
-    /// Resources that live in another store, by prefix.
-    elsewhere: RwLock<BTreeMap<String, Arc<Hub>>>,
-    pub(super) root: String,
-    /// By key prefix below the root, with a slash at the end: `pods/`.
-    pub(super) resources: RwLock<BTreeMap<String, Registered>>,
-    pub(super) applied: watch::Sender<i64>,
-    /// The latest revision that this server has written itself.
-    written: AtomicI64,
-    /// The latest of them that admission reads.
-    written_for_admission: AtomicI64,
-    pub(super) control: RwLock<Option<crate::WatchControl>>,
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
-    pub(super) replay: Mutex<Replay>,
-    pub(super) inheritance: Mutex<Inheritance>,
-    pub(super) pending_writes: PendingWrites,
-    pub(super) recent: Recent,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Clone)]
-pub(super) struct Registered {
-    pub cache: Arc<ResourceCache>,
-    pub renderer: Arc<dyn Renderer>,
+/// The store and what its values go through.
+pub(super) struct Values {
+    /// As it is.
+    pub raw: Arc<dyn Store>,
+    /// As everybody else sees it: with values in the clear.
+    clear: Arc<dyn Store>,
+    pub transformers: Arc<dyn Transformers>,
+    encrypts: bool,
+}
+
+impl Values {
+    fn new(raw: Arc<dyn Store>, encryption: Option<Arc<dyn Transformers>>) -> Values {
+        let encrypts = encryption.is_some();
+        let transformers = encryption.unwrap_or_else(|| Arc::new(Unconfigured::default()));
+        let clear = match encrypts {
+            true => Arc::new(EncryptedStore::new(raw.clone(), transformers.clone())) as Arc<dyn Store>,
+            false => raw.clone(),
+        };
+        Values { raw, clear, transformers, encrypts }
+    }
+}
+
+/// What the first load of a cache may begin with.
+pub(super) struct Beginnings {
+    pub replay: Mutex<Replay>,
+    pub inheritance: Mutex<Inheritance>,
 }
 
 impl Hub {
@@ -135,31 +139,15 @@ impl Hub {
             Past::Forgotten => (Replay::default(), raw.current_revision().await?),
             Past::Replayed => Replay::read(&*raw, &options.root).await?,
         };
-        let encrypts = options.encryption.is_some();
-        let transformers = options.encryption.unwrap_or_else(|| Arc::new(Unconfigured::default()));
-        let store = match encrypts {
-            true => Arc::new(EncryptedStore::new(raw.clone(), transformers.clone())) as Arc<dyn Store>,
-            false => raw.clone(),
-        };
         let hub = Arc::new(Hub {
-            raw,
-            store,
-            transformers,
-            encrypts,
-            malformed: options.malformed,
-            lifetimes: options.lifetimes,
-            elsewhere: RwLock::default(),
-            root: options.root,
-            resources: RwLock::default(),
-            applied: watch::Sender::new(revision.0),
-            written: AtomicI64::new(0),
-            written_for_admission: AtomicI64::new(0),
-            control: RwLock::default(),
-            feeding: AsyncMutex::default(),
-            replay: Mutex::new(replay),
-            inheritance: Mutex::new(options.inheritance),
+            values: Values::new(raw, options.encryption),
+            directory: Directory::new(options.root, options.lifetimes),
+            freshness: Freshness::new(revision.0),
             pending_writes: PendingWrites::default(),
             recent: Recent::default(),
+            beginnings: Beginnings { replay: Mutex::new(replay), inheritance: Mutex::new(options.inheritance) },
+            malformed: options.malformed,
+            feeding: AsyncMutex::default(),
             task: Mutex::default(),
         });
         let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
@@ -169,7 +157,7 @@ impl Hub {
 
     /// The store, with values in the clear.
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        &self.values.clear
     }
 
     pub fn malformed(&self) -> Malformed {
@@ -178,42 +166,41 @@ impl Hub {
 
     /// Makes another hub that of a resource.
     pub fn delegate(&self, prefix: &str, other: Arc<Hub>) {
-        self.elsewhere.write().expect("no panic under this lock").insert(prefix.to_owned(), other);
+        self.directory.delegate(prefix, other);
     }
 
     /// The hub of a resource: this one, unless it lives elsewhere.
     pub fn of(self: &Arc<Self>, prefix: &str) -> Arc<Hub> {
-        let elsewhere = self.elsewhere.read().expect("no panic under this lock");
-        elsewhere.get(prefix).unwrap_or(self).clone()
+        self.directory.elsewhere(prefix).unwrap_or_else(|| self.clone())
     }
 
     /// How long the objects of a resource live after each write; `None` for ever.
     pub fn lifetime(&self, prefix: &str) -> Option<Duration> {
-        self.lifetimes.get(prefix).copied()
+        self.directory.lifetime(prefix)
     }
 
     /// The full key prefix of a resource.
     pub fn key_prefix(&self, prefix: &str) -> String {
-        format!("{}{prefix}/", self.root)
+        format!("{}{prefix}/", self.directory.root)
     }
 
     /// Whether the value of a key is not stored as it would be written today. What the cache holds does not
     /// tell: providers change while it runs.
     pub async fn is_stale(&self, key: Bytes) -> Result<bool> {
-        if !self.encrypts || self.transformers.of(&key).is_identity_only() {
+        if !self.values.encrypts || self.values.transformers.of(&key).is_identity_only() {
             return Ok(false);
         }
-        Ok(self.store.get(key, None).await?.item.is_some_and(|kv| kv.stale))
+        Ok(self.values.clear.get(key, None).await?.item.is_some_and(|kv| kv.stale))
     }
 
     /// Values as they are stored, for [`Hub::read`]: one that cannot be decrypted must not fail the others.
     pub async fn range_as_stored(&self, request: crate::RangeRequest) -> Result<crate::RangeResponse> {
-        self.raw.range(request).await
+        self.values.raw.range(request).await
     }
 
     /// Makes an object of stored bytes, broken if need be.
     pub async fn read(&self, renderer: &dyn Renderer, skip: usize, kv: &crate::KeyValue) -> Option<CachedObject> {
-        let transformer = self.transformers.of(&kv.key);
+        let transformer = self.values.transformers.of(&kv.key);
         load::read(&transformer, renderer, skip, kv, super::EventKind::Added).await
     }
 
@@ -227,10 +214,10 @@ impl Hub {
     ) -> Result<Arc<ResourceCache>> {
         let _feeding = self.feeding.lock().await;
         let slashed = format!("{prefix}/");
-        if let Some(known) = self.resources.read().expect("no panic under this lock").get(&slashed) {
-            return Ok(known.cache.clone());
+        if let Some(known) = self.directory.get(&slashed) {
+            return Ok(known.cache);
         }
-        let inherited = self.inheritance.lock().expect("no panic under this lock").take(&slashed);
+        let inherited = self.beginnings.inheritance.lock().expect("no panic under this lock").take(&slashed);
         let registered = match inherited.filter(|cache| cache.indexed_field() == indexed_field) {
             Some(cache) => Registered { cache: Arc::new(cache.fork()), renderer },
             None => {
@@ -240,7 +227,7 @@ impl Hub {
             }
         };
         let cache = registered.cache.clone();
-        self.resources.write().expect("no panic under this lock").insert(slashed, registered);
+        self.directory.insert(slashed, registered);
         Ok(cache)
     }
 
@@ -249,37 +236,35 @@ impl Hub {
     pub async fn replace_renderer(&self, prefix: &str, renderer: Arc<dyn Renderer>) -> Result<()> {
         let _feeding = self.feeding.lock().await;
         let slashed = format!("{prefix}/");
-        let known = self.resources.read().expect("no panic under this lock").get(&slashed).cloned();
-        let Some(known) = known else { return Ok(()) };
+        let Some(known) = self.directory.get(&slashed) else { return Ok(()) };
         let registered = Registered { renderer, ..known };
         self.load(&slashed, &registered).await?;
-        self.resources.write().expect("no panic under this lock").insert(slashed, registered);
+        self.directory.insert(slashed, registered);
         Ok(())
     }
 
     /// Stops caching a resource. Its watchers end.
     pub async fn unregister(&self, prefix: &str) {
         let _feeding = self.feeding.lock().await;
-        let removed = self.resources.write().expect("no panic under this lock").remove(&format!("{prefix}/"));
-        if let Some(removed) = removed {
-            removed.cache.load(Objects::new(), *self.applied.borrow());
+        if let Some(removed) = self.directory.remove(&format!("{prefix}/")) {
+            removed.cache.load(Objects::new(), self.applied());
         }
     }
 
     /// The caches by their full key prefixes.
     pub fn caches(&self) -> Vec<(String, Arc<ResourceCache>)> {
-        let resources = self.resources.read().expect("no panic under this lock");
-        resources.iter().map(|(prefix, r)| (format!("{}{prefix}", self.root), r.cache.clone())).collect()
+        let resources = self.directory.resources();
+        resources.iter().map(|(prefix, r)| (format!("{}{prefix}", self.directory.root), r.cache.clone())).collect()
     }
 
     /// The revision up to which all caches are complete.
     pub fn applied(&self) -> i64 {
-        *self.applied.borrow()
+        self.freshness.applied()
     }
 
     /// The revision that the next write gets if no other comes first.
     pub fn next_revision(&self) -> i64 {
-        self.applied().max(self.written.load(Ordering::Acquire)) + 1
+        self.applied().max(self.freshness.written()) + 1
     }
 
     /// Notes the object that a write will read as.
@@ -299,46 +284,28 @@ impl Hub {
 
     /// Notes a write of this server.
     pub fn wrote(&self, revision: i64, read_by: ReadBy) {
-        self.written.fetch_max(revision, Ordering::AcqRel);
-        if read_by == ReadBy::Admission {
-            self.written_for_admission.fetch_max(revision, Ordering::AcqRel);
-        }
+        self.freshness.wrote(revision, read_by);
     }
 
     /// Waits until the caches hold what this server has written by now. Asks the store nothing: what other servers write
     /// may come later.
     pub async fn caught_up(&self) -> bool {
-        self.wait_for(self.written.load(Ordering::Acquire)).await
+        self.wait_for(self.freshness.written()).await
     }
 
     /// As `caught_up`, for objects that admission reads; of others there is always one more under way.
     pub async fn caught_up_for_admission(&self) -> bool {
-        self.wait_for(self.written_for_admission.load(Ordering::Acquire)).await
+        self.wait_for(self.freshness.written_for_admission()).await
     }
 
-    /// Waits until the caches have reached `revision`; false after `FRESH_TIMEOUT`.
+    /// Waits until the caches have reached `revision`; false if that takes too long.
     pub async fn wait_for(&self, revision: i64) -> bool {
-        if self.applied() >= revision {
-            return true;
-        }
-        let mut applied = self.applied.subscribe();
-        let reached = async {
-            loop {
-                if let Some(control) = &*self.control.read().expect("no panic under this lock") {
-                    control.request_progress();
-                }
-                match tokio::time::timeout(ASK_AGAIN, applied.wait_for(|r| *r >= revision)).await {
-                    Ok(reached) => return reached.is_ok(),
-                    Err(_) => continue,
-                }
-            }
-        };
-        tokio::time::timeout(FRESH_TIMEOUT, reached).await.unwrap_or(false)
+        self.freshness.wait_for(revision).await
     }
 
     /// Waits until the caches hold every write acknowledged before this call, and answers the revision.
     pub async fn fresh(&self) -> Result<i64> {
-        let revision = self.raw.current_revision().await?.0;
+        let revision = self.values.raw.current_revision().await?.0;
         if self.wait_for(revision).await {
             return Ok(self.applied().max(revision));
         }
@@ -351,7 +318,7 @@ impl Hub {
         if !self.wait_for(revision).await {
             return Inheritance::default();
         }
-        let resources = self.resources.read().expect("no panic under this lock");
+        let resources = self.directory.resources();
         let still = resources.iter().filter_map(|(prefix, r)| {
             let copy = r.cache.fork();
             (copy.stats().revision <= revision).then(|| (prefix.clone(), Arc::new(copy)))
@@ -363,10 +330,9 @@ impl Hub {
     /// this hub.
     pub fn clear(&self) {
         self.stop();
-        self.resources.write().expect("no panic under this lock").clear();
-        self.elsewhere.write().expect("no panic under this lock").clear();
-        *self.control.write().expect("no panic under this lock") = None;
-        *self.inheritance.lock().expect("no panic under this lock") = Inheritance::default();
+        self.directory.clear();
+        self.freshness.follow(None);
+        *self.beginnings.inheritance.lock().expect("no panic under this lock") = Inheritance::default();
     }
 
     /// Ends the feed. Readers keep what they have.
@@ -378,10 +344,10 @@ impl Hub {
 
     /// Under `feeding`: reads a resource and, if it is the first time, what is known of its past.
     pub(super) async fn load(&self, slashed: &str, registered: &Registered) -> Result<()> {
-        let past = self.replay.lock().expect("no panic under this lock").take(slashed);
+        let past = self.beginnings.replay.lock().expect("no panic under this lock").take(slashed);
         // A past is known up to what was applied, so the present must be the same revision.
         let at = past.is_some().then(|| Revision(self.applied()));
-        let loading = Loading { hub: self, prefix: format!("{}{slashed}", self.root), registered };
+        let loading = Loading { hub: self, prefix: format!("{}{slashed}", self.directory.root), registered };
         let (objects, revision) = loading.objects(at).await?;
         match past {
             None => registered.cache.load(objects, revision.0),

@@ -1,6 +1,7 @@
 //! Filling a cache: pages of the store, decrypted and rendered side by side.
 
-use super::hub::{Hub, Registered, Renderer};
+use super::directory::Registered;
+use super::hub::{Hub, Renderer};
 use super::object::{Broken, CachedObject, EventKind, Problem};
 use super::replay::PastEvents;
 use super::resource::PastChange;
@@ -39,7 +40,7 @@ impl Loading<'_> {
         loop {
             let mut request = RangeRequest::new(range.clone()).limit(PAGE).counting(Counting::Skip);
             request.at = at;
-            let page = self.hub.raw.range(request).await?;
+            let page = self.hub.values.raw.range(request).await?;
             let revision = *at.get_or_insert(page.revision);
             let last = page.items.last().map(|kv| kv.key.clone());
             rendering.push_back(self.render(page.items));
@@ -64,7 +65,7 @@ impl Loading<'_> {
 
     fn render(&self, items: Vec<KeyValue>) -> tokio::task::JoinHandle<Vec<CachedObject>> {
         let (skip, renderer) = (self.prefix.len(), self.registered.renderer.clone());
-        let transformer = self.hub.transformers.of(self.prefix.as_bytes());
+        let transformer = self.hub.values.transformers.of(self.prefix.as_bytes());
         let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
             // Decrypting waits only where a KMS plugin must be asked.
@@ -80,7 +81,7 @@ impl Loading<'_> {
 
     /// What happened before the load, as events. The newest state of an object is shared with `objects`.
     pub async fn past(&self, past: PastEvents, objects: &Objects) -> Vec<PastChange> {
-        let transformer = self.hub.transformers.of(self.prefix.as_bytes());
+        let transformer = self.hub.values.transformers.of(self.prefix.as_bytes());
         let renderer = &*self.registered.renderer;
         let skip = self.prefix.len();
         let mut latest: HashMap<Bytes, Arc<CachedObject>> = HashMap::new();

@@ -41,7 +41,7 @@ async fn events(watcher: &mut Watcher, count: usize) -> Vec<String> {
 #[tokio::test]
 async fn rules_are_waited_for_and_facts_are_not() {
     let hub = Hub::start(Arc::new(MemoryStore::default()), "/r/").await.unwrap();
-    let later = *hub.applied.borrow() + 1;
+    let later = hub.applied() + 1;
     hub.wrote(later, ReadBy::Clients);
     assert_eq!(hub.caught_up_for_admission().now_or_never(), Some(true));
     assert_eq!(hub.caught_up().now_or_never(), None);

@@ -5,9 +5,9 @@ use crate::catalog::{Catalog, Gate};
 use crate::reader::Reader;
 use kubelith_meta::{GroupResource, GroupVersion, Str};
 use kubelith_schema::{
-    Cell, Column, Deprecation, Descriptor, Encoding, Field, ListKind, Omit, PatchHint, Presence, ProtoSlot, Rules,
-    Schema, Scope, SelectableField, Shape, Storage, StructType, Subresource, TypeId, TypeTable, TypedSchema, Union,
-    Unknown, Unselectable, Version,
+    Cell, Column, Deprecation, Descriptor, Encoding, Field, GoField, ListKind, Omit, PatchHint, Presence, ProtoSlot,
+    Rules, Schema, Scope, SelectableField, Shape, Storage, StructType, Subresource, TypeId, TypeTable, TypedSchema,
+    Union, Unknown, Unselectable, Version,
 };
 use std::sync::Arc;
 
@@ -34,7 +34,12 @@ fn struct_type(r: &mut Reader<'_>) -> StructType {
         unknown: Unknown::Prune,
         embedded: flags & 2 != 0,
         unions: if flags & 4 != 0 { r.list(union) } else { Vec::new() },
+        go: if flags & 8 != 0 { r.list(go_field) } else { Vec::new() },
     }
+}
+
+fn go_field(r: &mut Reader<'_>) -> GoField {
+    GoField { name: r.text(), type_name: r.text(), embedded: r.text() }
 }
 
 fn union(r: &mut Reader<'_>) -> Union {

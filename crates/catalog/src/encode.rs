@@ -37,7 +37,8 @@ pub fn encode(model: &Model) -> Vec<u8> {
 
 fn struct_type(w: &mut Writer, t: &StructType) {
     w.text(&t.name);
-    w.uint(u64::from(t.atomic) | u64::from(t.embedded) << 1 | u64::from(!t.unions.is_empty()) << 2);
+    let [unions, go] = [!t.unions.is_empty(), !t.go.is_empty()].map(u64::from);
+    w.uint(u64::from(t.atomic) | u64::from(t.embedded) << 1 | unions << 2 | go << 3);
     w.list(&t.fields, field);
     w.list(&t.proto, slot);
     if !t.unions.is_empty() {
@@ -47,6 +48,13 @@ fn struct_type(w: &mut Writer, t: &StructType) {
                 w.text(field);
                 w.text(value);
             });
+        });
+    }
+    if !t.go.is_empty() {
+        w.list(&t.go, |w, field| {
+            w.text(&field.name);
+            w.text(&field.type_name);
+            w.text(&field.embedded);
         });
     }
 }

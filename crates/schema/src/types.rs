@@ -122,6 +122,19 @@ pub struct StructType {
     /// Has apiVersion, kind and metadata of its own (`x-kubernetes-embedded-resource`, or a top-level object).
     pub embedded: bool,
     pub unions: Vec<Union>,
+    /// Go's names, of fields whose schema does not tell them.
+    pub go: Vec<GoField>,
+}
+
+/// What Go calls a field of a built-in type. Only messages about values of a wrong type show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoField {
+    /// JSON name of the field.
+    pub name: Str,
+    /// Name of its type; empty if it follows from the schema.
+    pub type_name: Str,
+    /// The structs between the type and the field, which JSON inlines; with dots.
+    pub embedded: Str,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

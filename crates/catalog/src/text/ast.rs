@@ -81,6 +81,8 @@ pub struct FieldText {
     pub atomic: bool,
     pub granular: bool,
     pub patch: Option<PatchHint>,
+    /// What Go calls the type, if that is not what the text calls it.
+    pub go: Option<Str>,
 }
 
 #[derive(Debug, PartialEq)]

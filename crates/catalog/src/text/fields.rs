@@ -20,6 +20,7 @@ pub fn plain(place: &Place, number: u32, name: &str, target: &str) -> FieldText 
         atomic: false,
         granular: false,
         patch: None,
+        go: None,
     }
 }
 
@@ -82,6 +83,7 @@ fn word(field: &mut FieldText, line: &mut Line<'_>) -> Result<(), TextError> {
             hint.merge_key = key.map(Str::from);
         }
         ("retainKeys", None) => field.patch.get_or_insert_with(PatchHint::default).retain_keys = true,
+        ("go", Some(name)) => field.go = Some(name.into()),
         ("replace", None) => field.patch = Some(PatchHint::default()),
         _ => return Err(line.error(format!("{word:?} says nothing about this field"))),
     }

@@ -6,7 +6,9 @@ use super::shapes::Names;
 use crate::api::{Api, Serve};
 use crate::model::{Model, Resource, ResourceVersion, Subresource};
 use kubelith_meta::{GroupResource, GroupVersionKind, Str};
-use kubelith_schema::{Deprecation, Encoding, Field, Omit, Presence, ProtoSlot, Schema, Shape, Storage, StructType};
+use kubelith_schema::{
+    Deprecation, Encoding, Field, GoField, Omit, Presence, ProtoSlot, Schema, Shape, Storage, StructType,
+};
 use std::cmp::Reverse;
 
 pub fn link(mut files: Vec<File>) -> Result<Model, TextError> {
@@ -80,7 +82,8 @@ impl Linker<'_> {
         if text.has_type_meta {
             fields.extend(["apiVersion", "kind"].map(type_meta_field));
         }
-        let slots = self.members(text, &mut fields)?;
+        let mut go = Vec::new();
+        let slots = self.members(text, &mut fields, "", &mut go)?;
         let (fields, proto) = sorted(&text.place, fields, slots)?;
         for union in &text.unions {
             let named = union.members.iter().map(|(field, _)| field).chain(&union.discriminator);
@@ -95,24 +98,35 @@ impl Linker<'_> {
             atomic: text.atomic,
             embedded: text.has_type_meta,
             unions: text.unions.clone(),
+            go,
             ..StructType::default()
         })
     }
 
-    /// Appends the fields, those of inlined types included; slots count fields in the order of appending.
-    fn members(&self, text: &TypeText, fields: &mut Vec<Field>) -> Result<Vec<ProtoSlot>, TextError> {
+    /// Appends the fields, those of inlined types included; slots count fields in the order of appending. `embedded` are the
+    /// inlined types around them.
+    fn members(
+        &self,
+        text: &TypeText,
+        fields: &mut Vec<Field>,
+        embedded: &str,
+        go: &mut Vec<GoField>,
+    ) -> Result<Vec<ProtoSlot>, TextError> {
         let mut slots = Vec::new();
         for member in &text.members {
             match member {
                 Member::Field(field) => {
                     self.check(field)?;
                     fields.push(self.names.field(field)?);
+                    go.extend(self.go_field(field, embedded));
                     if let Some(number) = field.number {
                         slots.push(ProtoSlot::Field { number, field: fields.len() as u16 - 1 });
                     }
                 }
                 Member::Inline { place, number, target } => {
-                    let inner = self.members(self.type_text(place, target)?, fields)?;
+                    let name = target.rsplit('.').next().unwrap_or(target);
+                    let embedded = if embedded.is_empty() { name.to_owned() } else { format!("{embedded}.{name}") };
+                    let inner = self.members(self.type_text(place, target)?, fields, &embedded, go)?;
                     if let Some(number) = *number {
                         slots.push(ProtoSlot::Inline { number, slots: inner });
                     }
@@ -124,6 +138,15 @@ impl Linker<'_> {
             return Err(text.place.error(format!("{} uses number {} twice", text.name, slot_number(&pair[0]))));
         }
         Ok(slots)
+    }
+
+    /// Go's names, if they do not follow from the schema.
+    fn go_field(&self, field: &FieldText, embedded: &str) -> Option<GoField> {
+        let said = field.go.clone().filter(|name| name != "-");
+        let follows = || self.names.go_type(&field.place, &field.shape).map(Str::from);
+        let type_name = if field.go.is_some() { said } else { follows() }.unwrap_or_default();
+        let is_known = type_name.is_empty() && embedded.is_empty();
+        (!is_known).then(|| GoField { name: field.name.clone(), type_name, embedded: embedded.into() })
     }
 
     /// Merge and map keys must be fields of the elements.

@@ -1,5 +1,5 @@
 //! The catalogue's text form: `parse` reads one file, `link` makes one model of all. `api/README.md` describes
-//! the language. Runs in the build script; the library has it for its tests only.
+//! the language. Runs in the build script; the library has it for tests only.
 
 mod ast;
 mod fields;

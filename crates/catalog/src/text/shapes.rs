@@ -13,7 +13,7 @@ pub struct Names {
 
 enum Known {
     Type(TypeId),
-    Enum(Vec<Str>),
+    Enum { go: String, values: Vec<Str> },
 }
 
 impl Names {
@@ -23,7 +23,9 @@ impl Names {
         let mut next = 0;
         for file in files {
             for e in &file.enums {
-                names.known.insert(format!("{}.{}", file.stem, e.name), Known::Enum(e.values.clone()));
+                let package = file.models.rsplit('.').next().unwrap_or_default();
+                let known = Known::Enum { go: format!("{package}.{}", e.name), values: e.values.clone() };
+                names.known.insert(format!("{}.{}", file.stem, e.name), known);
             }
             for t in &file.types {
                 if names.known.insert(format!("{}.{}", file.stem, t.name), Known::Type(TypeId(next))).is_some() {
@@ -39,13 +41,26 @@ impl Names {
     pub fn type_id(&self, place: &Place, name: &str) -> Result<TypeId, TextError> {
         match self.get(place, name) {
             Some(Known::Type(id)) => Ok(*id),
-            Some(Known::Enum(_)) => Err(place.error(format!("{name} is an enum"))),
+            Some(Known::Enum { .. }) => Err(place.error(format!("{name} is an enum"))),
             None => Err(place.error(format!("there is no type {name}"))),
         }
     }
 
     fn get(&self, place: &Place, name: &str) -> Option<&Known> {
         if name.contains('.') { self.known.get(name) } else { self.known.get(&format!("{}.{name}", place.file)) }
+    }
+
+    /// What Go calls a type that the schema does not know by name: that of an enum, and of lists and maps of them.
+    pub fn go_type(&self, place: &Place, text: &ShapeText) -> Option<String> {
+        match text {
+            ShapeText::Pointer(inner) | ShapeText::Boxed(inner) => self.go_type(place, inner),
+            ShapeText::List(item) => self.go_type(place, item).map(|item| format!("[]{item}")),
+            ShapeText::Map(value) => self.go_type(place, value).map(|value| format!("map[string]{value}")),
+            ShapeText::Name(name) => match self.get(place, name)? {
+                Known::Enum { go, .. } => Some(go.clone()),
+                Known::Type(_) => None,
+            },
+        }
     }
 
     pub fn field(&self, text: &FieldText) -> Result<Field, TextError> {
@@ -101,7 +116,7 @@ impl Names {
             "SchemaOrArray" => Shape::JsonSchemaOrArray(props()?),
             "SchemaOrStrings" => Shape::JsonSchemaOrStrings(props()?),
             _ => match self.get(place, name) {
-                Some(Known::Enum(values)) => {
+                Some(Known::Enum { values, .. }) => {
                     let enumeration = values.iter().cloned().map(Value::String).collect();
                     let rules = Some(Box::new(Rules { enumeration, ..Rules::default() }));
                     return Ok(Schema { shape: Shape::String, rules, ..Schema::default() });

@@ -51,7 +51,7 @@ pub(super) fn type_error(decoder: &Decoder<'_, '_>, found: &str, expected: Optio
     let mut in_struct = "";
     let mut field_path = String::new();
     // Go's name for the type of the place, as far as names tell it.
-    let mut type_name: Option<&'static str> = None;
+    let mut type_name: Option<&str> = None;
     let mut schema: Option<&Schema> = decoder.root;
     let mut place: Option<Place<'_>> = None;
     let mut struct_done = false;

@@ -1,31 +1,23 @@
-//! Go's names of types and fields, for error messages only: looked up in text when there is an error to word.
+//! Go's names of types and fields, for error messages only.
 
 use kubelith_schema::{Schema, Shape, StructType, TypeTable};
 
-static NAMES: &str = include_str!("go_names.txt");
-
 /// What Go calls a field's type, and the embedded structs between the struct and the field.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct GoField {
-    pub type_name: Option<&'static str>,
-    pub embedded: &'static str,
+pub(super) struct GoField<'t> {
+    pub type_name: Option<&'t str>,
+    pub embedded: &'t str,
 }
 
-pub(super) fn field(ty: &StructType, name: &str) -> GoField {
+pub(super) fn field<'t>(ty: &'t StructType, name: &str) -> GoField<'t> {
     if matches!(name, "kind" | "apiVersion") && ty.field("metadata").is_some() {
         return GoField { type_name: None, embedded: "TypeMeta" };
     }
-    let short = ty.name.strip_prefix("io.k8s.").unwrap_or(&ty.name);
-    let mut lines = NAMES.lines().skip_while(|line| *line != short).skip(1).take_while(|line| line.starts_with(' '));
-    lines
-        .find_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            (words.next() == Some(name)).then(|| GoField {
-                type_name: words.next().filter(|t| *t != "-"),
-                embedded: words.next().unwrap_or(""),
-            })
-        })
-        .unwrap_or_default()
+    let known = ty.go.iter().find(|field| field.name == name);
+    known.map_or_else(GoField::default, |field| GoField {
+        type_name: Some(field.type_name.as_str()).filter(|name| !name.is_empty()),
+        embedded: &field.embedded,
+    })
 }
 
 /// The type's own name: `PodSpec`.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::json;
 use kubelith_meta::Value;
-use kubelith_schema::{Field, Presence, Schema, Shape, StructType, TypeId, TypeTable};
+use kubelith_schema::{Field, GoField, Presence, Schema, Shape, StructType, TypeId, TypeTable};
 use std::sync::Arc;
 
 fn schema(shape: Shape) -> Schema {
@@ -28,7 +28,16 @@ fn ty(name: &str, fields: Vec<(&str, Shape)>) -> StructType {
         })
         .collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    StructType { name: name.into(), fields: fields.into(), ..StructType::default() }
+    let go = fields.iter().filter_map(|field| {
+        let (type_name, embedded) = match field.name.as_str() {
+            "uid" => ("types.UID", ""),
+            "imagePullPolicy" => ("v1.PullPolicy", ""),
+            "hostPath" => ("", "VolumeSource"),
+            _ => return None,
+        };
+        Some(GoField { name: field.name.clone(), type_name: type_name.into(), embedded: embedded.into() })
+    });
+    StructType { name: name.into(), go: go.collect(), fields: fields.into(), ..StructType::default() }
 }
 
 /// A pocket edition of the API.

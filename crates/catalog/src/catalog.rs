@@ -37,6 +37,14 @@ pub fn builtin() -> &'static Catalog {
 }
 
 impl Catalog {
+    /// A catalogue of these texts: names without `.api`, and contents. The error names file and line.
+    #[cfg(any(test, feature = "texts"))]
+    pub fn of_texts<'t>(texts: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Catalog, String> {
+        let files = texts.into_iter().map(|(stem, source)| crate::text::parse(stem, source).map_err(|e| e.to_string()));
+        let model = crate::text::link(files.collect::<Result<_, _>>()?).map_err(|e| e.to_string())?;
+        Ok(decode(&crate::encode::encode(&model)))
+    }
+
     /// Every group version, the preferred ones first: by group priority, then by version priority.
     pub fn apis(&self) -> &[Api] {
         &self.apis

@@ -6,17 +6,17 @@ mod api;
 mod catalog;
 mod convert;
 mod decode;
-#[cfg(test)]
+#[cfg(any(test, feature = "texts"))]
 mod encode;
-#[cfg(test)]
+#[cfg(any(test, feature = "texts"))]
 mod model;
 mod reader;
 mod runtime_config;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
+#[cfg(any(test, feature = "texts"))]
 mod text;
-#[cfg(test)]
+#[cfg(any(test, feature = "texts"))]
 mod wire;
 
 pub use api::{Api, Serve};

@@ -4,7 +4,7 @@
 //! said by kinds, each for a type. A few of them do what the reference does while it converts between a version and its internal form;
 //! their comments name the upstream file. Some hold only while a feature gate is on.
 
-use crate::KINDS;
+use crate::Kinds;
 use kubelith_catalog::Catalog;
 use kubelith_meta::{Str, Value};
 use kubelith_rules::gated::Gates;
@@ -24,10 +24,10 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    pub fn new(catalog: &'static Catalog, gates: Gates<'_>) -> Defaults {
-        let switched = KINDS.into_iter().flat_map(|kind| kind.switched);
+    pub fn new(kinds: Kinds, catalog: &'static Catalog, gates: Gates<'_>) -> Defaults {
+        let switched = kinds.iter().flat_map(|kind| kind.switched);
         let switched = switched.flat_map(|rules| if gates(rules.gate) { rules.on } else { rules.off });
-        let rules = KINDS.into_iter().flat_map(|kind| kind.defaults).chain(switched).copied();
+        let rules = kinds.iter().flat_map(|kind| kind.defaults).chain(switched).copied();
         let defaulting = Arc::new(Defaulting::new(catalog.table.clone(), rules));
         let mut resources: HashMap<_, DefaultFn> = HashMap::new();
         for descriptor in &catalog.descriptors {
@@ -61,7 +61,7 @@ impl Defaults {
 #[cfg(test)]
 static BUILTIN: std::sync::LazyLock<Defaults> = std::sync::LazyLock::new(|| {
     let features = kubelith_features::FeatureGates::default();
-    Defaults::new(kubelith_catalog::builtin(), &|gate| features.enabled(gate))
+    Defaults::new(crate::BUILTIN, kubelith_catalog::builtin(), &|gate| features.enabled(gate))
 });
 
 #[cfg(test)]

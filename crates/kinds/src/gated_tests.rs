@@ -1,6 +1,6 @@
 //! Fields that exist only while a feature gate is on.
 
-use crate::kind;
+use crate::tests::kind;
 use kubelith_features::{FeatureGates, GATES};
 use kubelith_meta::Value;
 use kubelith_rules::gated::Gated;

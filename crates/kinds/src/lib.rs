@@ -112,13 +112,19 @@ pub const KINDS: [&Kind; 69] = [
     &storagemigration::storage_version_migration::STORAGE_VERSION_MIGRATION,
 ];
 
+/// Kinds that a server knows.
+pub type Kinds = &'static [&'static Kind];
+
+/// The built-in ones.
+pub static BUILTIN: Kinds = &KINDS;
+
 /// What sets a resource apart, before gates change it (`Kind::under`).
-pub fn kind(group: &str, plural: &str) -> Kind {
-    let known = KINDS.into_iter().find(|kind| kind.group == group && kind.plural == plural);
-    known.copied().unwrap_or(Kind::PLAIN)
+pub fn kind(kinds: Kinds, group: &str, plural: &str) -> Kind {
+    let known = kinds.iter().find(|kind| kind.group == group && kind.plural == plural);
+    known.map_or(Kind::PLAIN, |kind| **kind)
 }
 
 /// The functions of cells, by name.
-pub fn cells() -> impl Iterator<Item = (&'static str, CellFn)> {
-    KINDS.into_iter().flat_map(|kind| kind.cells).chain(generic::CELLS).copied()
+pub fn cells(kinds: Kinds) -> impl Iterator<Item = (&'static str, CellFn)> {
+    kinds.iter().flat_map(|kind| kind.cells).chain(generic::CELLS).copied()
 }

@@ -1,7 +1,7 @@
 //! Cells of the tables of built-in kinds.
 
 use kubelith_handlers::cells::Cells;
-use kubelith_kinds::flow_schema_order;
+use kubelith_kinds::{Kinds, flow_schema_order};
 use kubelith_meta::Value;
 use kubelith_meta::time::Time;
 use kubelith_pods::cells::completion;
@@ -10,16 +10,19 @@ use kubelith_rules::cells::{CellFn, Row};
 use kubelith_schema::Column;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
-/// The cell functions of the built-in kinds.
-pub struct BuiltinCells;
+/// The cell functions of kinds, by name.
+pub struct KindCells(HashMap<&'static str, CellFn>);
 
-static FUNCTIONS: LazyLock<HashMap<&str, CellFn>> = LazyLock::new(|| kubelith_kinds::cells().collect());
+impl KindCells {
+    pub fn new(kinds: Kinds) -> KindCells {
+        KindCells(kubelith_kinds::cells(kinds).collect())
+    }
+}
 
-impl Cells for BuiltinCells {
+impl Cells for KindCells {
     fn cell(&self, function: &str, object: &Value, arguments: &[Option<&Value>], now: Time) -> Option<Value> {
-        FUNCTIONS.get(function)?(&Row { object, arguments, now })
+        (self.0.get(function)?)(&Row { object, arguments, now })
     }
 
     /// As it is: the reference prints fields of built-in objects without regard to the column's type.

@@ -1,7 +1,7 @@
 //! Makes servable resources of the catalogue's descriptors.
 
 use crate::actions::Access;
-use crate::cells::BuiltinCells;
+use crate::cells::KindCells;
 use crate::emulation::Emulation;
 use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
@@ -13,11 +13,12 @@ use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_features::FeatureGates;
 use kubelith_handlers::api::{Routes, Served};
+use kubelith_handlers::cells::Cells;
 use kubelith_handlers::fields::ResourceFields;
 use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
 use kubelith_handlers::typed::TypedDecoder;
 use kubelith_handlers::{Endpoint, Limits, ListItems};
-use kubelith_kinds::Defaults;
+use kubelith_kinds::{Defaults, Kinds};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock};
 use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
@@ -38,6 +39,8 @@ const INDEXED_FIELDS: [&str; 2] = ["spec.nodeName", "involvedObject.name"];
 /// What the built-in groups need to be served.
 pub struct Install {
     pub catalog: &'static Catalog,
+    /// What sets resources of the catalogue apart.
+    pub kinds: Kinds,
     pub hub: Arc<Hub>,
     /// The form in which objects are written, of kinds that are not always JSON. Any form is read.
     pub stored_as: Encoding,
@@ -78,6 +81,7 @@ impl Install {
     pub fn unguarded(hub: Arc<Hub>) -> Install {
         Install {
             catalog: kubelith_catalog::builtin(),
+            kinds: kubelith_kinds::BUILTIN,
             hub,
             stored_as: Encoding::Protobuf,
             admission: Arc::new(AdmitAll),
@@ -136,7 +140,8 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         &config.registry,
     );
     let issued = Arc::new(IssuedMetrics::new(&config.registry));
-    let defaults = Defaults::new(config.catalog, &*config.gates);
+    let defaults = Defaults::new(config.kinds, config.catalog, &*config.gates);
+    let cells: Arc<dyn Cells> = Arc::new(KindCells::new(config.kinds));
     let mut routes = Routes::default();
     let mut resources = Resources::default();
     let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
@@ -154,7 +159,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         for index in on {
             let version = descriptor.versions[index].name.clone();
             let gv = GroupVersion::new(descriptor.group.clone(), version);
-            let endpoint = resource.as_ref().map(|r| Arc::new(endpoint(&config, r, index)));
+            let endpoint = resource.as_ref().map(|r| Arc::new(endpoint(&config, &cells, r, index)));
             let mut entry = Discovered::of(descriptor, index);
             if !(config.gates)("StorageVersionHash") {
                 entry.stored_as = None;
@@ -172,7 +177,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                     &descriptor.plural,
                 ),
                 actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
-                subresources: resource.iter().filter_map(|r| scale(&config, r, index)).collect(),
+                subresources: resource.iter().filter_map(|r| scale(&config, &cells, r, index)).collect(),
             };
             routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
         }
@@ -236,7 +241,7 @@ fn strategy(
     (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
     descriptor: &Descriptor,
 ) -> Arc<dyn Strategy> {
-    let host = Host { env: config.env.clone(), defaults, gates: &*config.gates };
+    let host = Host { kinds: config.kinds, env: config.env.clone(), defaults, gates: &*config.gates };
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
         ("", "services") => host.strategy_of_services(services),
@@ -257,7 +262,7 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
-fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoint {
+fn endpoint(config: &Install, cells: &Arc<dyn Cells>, resource: &Arc<Resource>, index: usize) -> Endpoint {
     let version = &resource.descriptor.versions[index];
     let kind = resource.descriptor.gvk(&version.name);
     Endpoint {
@@ -275,13 +280,18 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
             Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
         ))),
         strategic: true,
-        cells: Arc::new(BuiltinCells),
+        cells: cells.clone(),
         limits: config.limits,
     }
 }
 
 /// The scale subresource of a resource that has one.
-fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(Str, Arc<Endpoint>)> {
+fn scale(
+    config: &Install,
+    cells: &Arc<dyn Cells>,
+    resource: &Arc<Resource>,
+    index: usize,
+) -> Option<(Str, Arc<Endpoint>)> {
     let kind = scale_kind();
     let schema = config.catalog.kind_schema(&kind)?;
     let scale = Scale::of(&resource.descriptor, index, schema.clone())?;
@@ -290,7 +300,7 @@ fn scale(config: &Install, resource: &Arc<Resource>, index: usize) -> Option<(St
         kind: kind.clone(),
         decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
         fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),
-        ..endpoint(config, resource, index)
+        ..endpoint(config, cells, resource, index)
     };
     Some(("scale".into(), Arc::new(endpoint)))
 }

@@ -191,7 +191,7 @@ fn complete(item: Value, kind: &str, plural: &str, objects: &Objects) -> Result<
         kubelith_meta::names::name_is_path_segment,
         &kubelith_meta::field::Path::new("metadata"),
     );
-    errors.extend((kubelith_kinds::kind(GROUP, plural).rules.create)(request, &object));
+    errors.extend((kubelith_kinds::kind(kubelith_kinds::BUILTIN, GROUP, plural).rules.create)(request, &object));
     match errors.is_empty() {
         true => Ok(object),
         false => {

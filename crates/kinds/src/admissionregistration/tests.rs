@@ -1,4 +1,4 @@
-use crate::kind;
+use crate::tests::kind;
 use kubelith_meta::Value;
 use kubelith_meta::field::ErrorList;
 use kubelith_rules::Request;

@@ -1,4 +1,4 @@
-use crate::kind;
+use crate::tests::kind;
 use kubelith_codec::base64;
 use kubelith_meta::Value;
 use kubelith_rules::Request;

@@ -42,7 +42,7 @@ const JOBS: (&str, &str, &str) = ("batch", "v1", "jobs");
 #[test]
 fn rules_are_of_types_that_exist() {
     let table = &kubelith_catalog::builtin().table;
-    for (name, _) in KINDS.into_iter().flat_map(|kind| kind.defaults) {
+    for (name, _) in crate::KINDS.into_iter().flat_map(|kind| kind.defaults) {
         assert!(table.find(name).is_some(), "{name}");
     }
 }
@@ -445,7 +445,7 @@ fn gates_bring_defaults_and_take_them_away() {
     for (group, plural, gate, given, expected) in cases {
         let (path, want) = expected.split_once(' ').unwrap();
         for is_on in [true, false] {
-            let defaults = Defaults::new(kubelith_catalog::builtin(), &|asked| asked == gate && is_on);
+            let defaults = Defaults::new(crate::BUILTIN, kubelith_catalog::builtin(), &|asked| asked == gate && is_on);
             let mut object = value(given);
             defaults.of(group, plural).unwrap()("v1", &mut object);
             assert_eq!(at(&object, path), is_on.then(|| value(want)).as_ref(), "{gate} {is_on}");

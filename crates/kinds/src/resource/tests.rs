@@ -1,5 +1,5 @@
-use crate::kind;
 use crate::resource::resource_claim::validate::Requests;
+use crate::tests::kind;
 use kubelith_rules::Request;
 use kubelith_rules::testing::{env, value};
 

@@ -1,7 +1,7 @@
 //! ComponentStatus: how the components beside this server are, asked when somebody wants to know. Deprecated, and of
 //! little worth where they run on other machines: they are looked for on this one.
 
-use crate::cells::BuiltinCells;
+use crate::cells::KindCells;
 use futures::future::BoxFuture;
 use http::StatusCode;
 use http::uri::PathAndQuery;
@@ -77,7 +77,7 @@ fn one(call: &ActionCall, negotiated: &Output, mut object: Value) -> Result<Valu
     };
     match target.kind.as_str() {
         "Table" => table(call, &target.version, &[object]),
-        "PartialObjectMetadata" => Ok(views::metadata_of(&BuiltinCells, &object, &target.version)),
+        "PartialObjectMetadata" => Ok(views::metadata_of(&cells(), &object, &target.version)),
         other => Err(output::wrong_shape(format!(
             "you requested {other}, but the requested object is not a list (*core.ComponentStatus)"
         ))),
@@ -95,7 +95,7 @@ fn list(call: &ActionCall, negotiated: &Output, items: Vec<Value>) -> Result<Val
     match target.kind.as_str() {
         "Table" => table(call, &target.version, &items),
         "PartialObjectMetadataList" => {
-            let items = items.iter().map(|o| views::metadata_of(&BuiltinCells, o, &target.version)).collect();
+            let items = items.iter().map(|o| views::metadata_of(&cells(), o, &target.version)).collect();
             Ok(of("PartialObjectMetadataList", &format!("meta.k8s.io/{}", target.version), items))
         }
         other => Err(output::wrong_shape(format!(
@@ -107,7 +107,7 @@ fn list(call: &ActionCall, negotiated: &Output, items: Vec<Value>) -> Result<Val
 fn table(call: &ActionCall, version: &str, objects: &[Value]) -> Result<Value, Status> {
     let described = kubelith_catalog::builtin().descriptor("", "componentstatuses");
     let columns = described.and_then(|d| d.version("v1")).map_or(&[][..], |v| &v.columns);
-    let printer = Printer { columns, cells: &BuiltinCells, now: SystemClock.now(), version };
+    let printer = Printer { columns, cells: &cells(), now: SystemClock.now(), version };
     printer.print(&call.query, objects, Value::object())
 }
 
@@ -204,6 +204,11 @@ fn judge(port: u16, answer: Result<Fetched, FetchFailed>) -> Health {
         300..400 => Health::new("Unknown", format!("Probe terminated redirects, Response body: {body}")),
         code => Health::new("False", format!("HTTP probe failed with statuscode: {code}")),
     }
+}
+
+/// Made for each answer: these are asked for by people, now and then.
+fn cells() -> KindCells {
+    KindCells::new(kubelith_kinds::BUILTIN)
 }
 
 #[cfg(test)]

@@ -7,6 +7,11 @@ fn value(text: &str) -> Value {
 }
 
 /// Two days after the times in the objects below.
+/// Of the built-in kinds.
+fn builtin() -> KindCells {
+    KindCells::new(kubelith_kinds::BUILTIN)
+}
+
 fn now() -> Time {
     Time::parse("2025-01-03T00:00:00Z").unwrap()
 }
@@ -16,7 +21,7 @@ const THEN: &str = "2025-01-01T00:00:00Z";
 /// `want` is JSON, or `-` if the function has nothing to say.
 fn check(function: &str, cases: &[(&str, &str)]) {
     for (object, want) in cases {
-        let got = BuiltinCells.cell(function, &value(object), &[], now());
+        let got = builtin().cell(function, &value(object), &[], now());
         let want = Some(*want).filter(|w| *w != "-").map(value);
         assert_eq!(got, want, "{function} of {object}");
     }
@@ -27,7 +32,7 @@ fn check_arguments(function: &str, cases: &[(&[&str], &str)]) {
     for (arguments, want) in cases {
         let arguments: Vec<Value> = arguments.iter().map(|a| value(a)).collect();
         let found: Vec<Option<&Value>> = arguments.iter().map(|a| Some(a).filter(|a| !a.is_null())).collect();
-        let got = BuiltinCells.cell(function, &Value::Null, &found, now());
+        let got = builtin().cell(function, &Value::Null, &found, now());
         let want = Some(*want).filter(|w| *w != "-").map(value);
         assert_eq!(got, want, "{function}({arguments:?})");
     }
@@ -38,7 +43,7 @@ fn the_catalogue_names_functions_that_exist() {
     for descriptor in &kubelith_catalog::builtin().descriptors {
         for column in descriptor.versions.iter().flat_map(|v| &v.columns) {
             if let Cell::Function(name) = &column.cell {
-                assert!(FUNCTIONS.contains_key(&**name), "{name}, for {} of {}", column.name, descriptor.plural);
+                assert!(builtin().0.contains_key(&**name), "{name}, for {} of {}", column.name, descriptor.plural);
             }
         }
     }
@@ -53,8 +58,8 @@ fn odd_objects() {
         for column in descriptor.versions.iter().flat_map(|v| &v.columns) {
             if let Cell::Function(name) = &column.cell {
                 for object in odd.map(value) {
-                    BuiltinCells.cell(name, &object, &[Some(&object)], now());
-                    BuiltinCells.cell(name, &object, &[None], now());
+                    builtin().cell(name, &object, &[Some(&object)], now());
+                    builtin().cell(name, &object, &[None], now());
                 }
             }
         }
@@ -149,8 +154,8 @@ fn containers_of_pods() {
 #[test]
 fn ended_pods_say_so_in_their_row() {
     let pod = |phase: &str| value(&format!(r#"{{"apiVersion":"v1","kind":"Pod","status":{{"phase":"{phase}"}}}}"#));
-    assert_eq!(BuiltinCells.row_conditions(&pod("Running")), None);
-    let conditions = BuiltinCells.row_conditions(&pod("Failed")).unwrap();
+    assert_eq!(builtin().row_conditions(&pod("Running")), None);
+    let conditions = builtin().row_conditions(&pod("Failed")).unwrap();
     assert_eq!(
         conditions,
         value(r#"[{"type":"Completed","status":"True","reason":"Failed","message":"The pod failed."}]"#)
@@ -398,9 +403,9 @@ fn flow_schemas_stand_in_the_order_of_matching() {
             r#"{{"kind":"FlowSchema","metadata":{{"name":"{name}"}},"spec":{{"matchingPrecedence":{precedence}}}}}"#
         ))
     };
-    assert_eq!(BuiltinCells.compare(&schema(2, "a"), &schema(1, "b")), Ordering::Greater);
-    assert_eq!(BuiltinCells.compare(&schema(1, "a"), &schema(1, "b")), Ordering::Less);
-    assert_eq!(BuiltinCells.compare(&value(r#"{"kind":"Pod"}"#), &value(r#"{"kind":"Pod"}"#)), Ordering::Equal);
+    assert_eq!(builtin().compare(&schema(2, "a"), &schema(1, "b")), Ordering::Greater);
+    assert_eq!(builtin().compare(&schema(1, "a"), &schema(1, "b")), Ordering::Less);
+    assert_eq!(builtin().compare(&value(r#"{"kind":"Pod"}"#), &value(r#"{"kind":"Pod"}"#)), Ordering::Equal);
 }
 
 #[test]
@@ -497,7 +502,7 @@ fn policies_certificates_and_devices() {
 
 #[test]
 fn views_of_metadata_hide_annotations_that_stand_for_fields() {
-    let hidden = |text: &str| BuiltinCells.field_annotations(&value(text)).len();
+    let hidden = |text: &str| builtin().field_annotations(&value(text)).len();
     assert_eq!(hidden(r#"{"apiVersion":"apps/v1","kind":"DaemonSet"}"#), 1);
     assert_eq!(hidden(r#"{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler"}"#), 6);
     assert_eq!(hidden(r#"{"apiVersion":"v1","kind":"Pod"}"#), 0);

@@ -8,7 +8,7 @@ pub use bound::Bound;
 use crate::issued::IssuedMetrics;
 use crate::services::Services;
 use kubelith_features::FeatureGates;
-use kubelith_kinds::Defaults;
+use kubelith_kinds::{Defaults, Kinds};
 use kubelith_registry::{Objects, Strategy};
 use kubelith_rules::Env;
 use kubelith_rules::gated::{Gated, Gates};
@@ -18,6 +18,7 @@ pub const SIGNING_REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificates
 
 /// What strategies take from the server.
 pub struct Host<'a> {
+    pub kinds: Kinds,
     pub env: Arc<Env>,
     pub defaults: &'a Defaults,
     pub gates: Gates<'a>,
@@ -46,7 +47,7 @@ impl Host<'_> {
     }
 
     fn bind(&self, group: &str, plural: &str) -> Bound {
-        let kind = kubelith_kinds::kind(group, plural).under(self.gates);
+        let kind = kubelith_kinds::kind(self.kinds, group, plural).under(self.gates);
         Bound {
             default: self.defaults.of(group, plural),
             env: self.env.clone(),
@@ -63,6 +64,7 @@ impl Host<'_> {
 pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
     let features = FeatureGates::default();
     let gates = |gate: &str| features.enabled(gate);
-    let defaults = Defaults::new(kubelith_catalog::builtin(), &gates);
-    Host { env: Arc::new(Env::default()), defaults: &defaults, gates: &gates }.strategy(group, plural)
+    let kinds = kubelith_kinds::BUILTIN;
+    let defaults = Defaults::new(kinds, kubelith_catalog::builtin(), &gates);
+    Host { kinds, env: Arc::new(Env::default()), defaults: &defaults, gates: &gates }.strategy(group, plural)
 }

@@ -142,6 +142,7 @@ impl<'a> Shared<'a> {
         let env = Arc::new(Env::new(options.admission.allow_privileged, &gates, clock.clone()));
         let installed = install(Install {
             catalog,
+            kinds: kubelith_kinds::BUILTIN,
             hub: hub.clone(),
             stored_as: options.storage.encoding,
             admission: admission.clone(),

@@ -117,7 +117,9 @@ const PLUGINS: &[Plugin] = {
         Plugin::off("LimitPodHardAntiAffinityTopology", |_| Box::new(LimitPodHardAntiAffinityTopology))
             .validates(WRITE),
         Plugin::on("LimitRanger", |c| Box::new(LimitRanger::new(&c.objects))).admits(WRITE).validates(WRITE),
-        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(&c.objects))).admits(WRITE).validates(WRITE),
+        Plugin::on("ServiceAccount", |c| Box::new(ServiceAccount::new(&c.objects, c.made_up.clone())))
+            .admits(WRITE)
+            .validates(WRITE),
         Plugin::off("NodeRestriction", |c| {
             Box::new(NodeRestriction::new(c.objects.clone(), c.authorizer.clone(), node_gates(c)))
         })
@@ -330,6 +332,8 @@ mod tests {
             observer: Arc::new(()),
             server: Arc::new(NoServer),
             clock: Arc::new(kubelith_meta::time::SystemClock),
+            made_up: kubelith_meta::random::MadeUp::Random,
+            expressions: kubelith_rules::Env::default().expressions,
         };
         let count = |switches: Switches| build(&config, &switches).unwrap().members.len();
         let own = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();

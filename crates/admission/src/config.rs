@@ -6,9 +6,11 @@ use crate::observe::Observer;
 use futures::future::BoxFuture;
 use kubelith_auth::Authorizer;
 use kubelith_auth::hook::{Hook, Hooks};
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_registry::Objects;
+use kubelith_rules::expression::Expressions;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,4 +48,8 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
     pub server: Arc<dyn Loopback>,
     pub clock: Arc<dyn Clock>,
+    /// Where uids and suffixes of names come from.
+    pub made_up: MadeUp,
+    /// What expressions in CEL are compiled with.
+    pub expressions: Arc<Expressions>,
 }

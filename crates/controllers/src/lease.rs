@@ -2,8 +2,10 @@
 
 use crate::caches;
 use crate::events::{Recorder, Subject};
-use kubelith_meta::time::Clock;
+use kubelith_meta::random::MadeUp;
+use kubelith_meta::time::{Clock, Duration as Span, Time};
 use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_server::Pauses;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_store::cache::{ResourceCache, Scope};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub struct Lease {
     pub clock: Arc<dyn Clock>,
     /// Who we are among those who want it.
     pub identity: String,
+    pub made_up: MadeUp,
 }
 
 /// The lease is ours.
@@ -40,12 +43,25 @@ struct Observed {
     holder: String,
     renewed: String,
     since: Instant,
+    /// By a clock that is turned by hand, which decides where there is one.
+    at: Time,
+}
+
+impl Observed {
+    /// How long the lease has not changed.
+    fn age(&self, clock: &dyn Clock) -> Duration {
+        match clock.turns() {
+            Some(_) => clock.now().since(self.at).max(Span::ZERO).into(),
+            None => self.since.elapsed(),
+        }
+    }
 }
 
 impl Lease {
     /// Waits until the lease is ours. Dropping the future gives nothing up.
     pub async fn acquire(self: &Arc<Self>) -> Leadership {
         let mut observed: Option<Observed> = None;
+        let mut pauses = Pauses::by(&self.clock);
         loop {
             let (snapshot, mut watcher) = self.leases.list_and_watch(Scope::Key(KEY.into()));
             let found = snapshot.get(KEY).and_then(|lease| caches::value(lease));
@@ -54,7 +70,7 @@ impl Lease {
                     Ok(held) => return self.lead(held).await,
                     Err(why) => self.failed(&why),
                 },
-                Some(lease) => match observe(&mut observed, &lease, &self.identity) {
+                Some(lease) => match observe(&mut observed, &lease, &self.identity, &*self.clock) {
                     Some(left) => left,
                     None => match self.take(lease).await {
                         Ok(held) => return self.lead(held).await,
@@ -64,7 +80,10 @@ impl Lease {
             };
             let mut events = Vec::new();
             // Whoever gives it back is seen at once.
-            let _ = tokio::time::timeout(wait, watcher.next(&mut events)).await;
+            tokio::select! {
+                _ = watcher.next(&mut events) => {}
+                () = pauses.pause(wait) => {}
+            }
         }
     }
 
@@ -115,25 +134,27 @@ impl Lease {
 }
 
 /// Notes what a lease says; answers how long it must be left alone, `None` if it may be taken.
-fn observe(observed: &mut Option<Observed>, lease: &Value, identity: &str) -> Option<Duration> {
+fn observe(observed: &mut Option<Observed>, lease: &Value, identity: &str, clock: &dyn Clock) -> Option<Duration> {
     let (holder, renewed) = (lease.str_at(&["spec", "holderIdentity"]), lease.str_at(&["spec", "renewTime"]));
     if holder.is_empty() || holder == identity {
         return None;
     }
     if observed.as_ref().is_none_or(|o| o.holder != holder || o.renewed != renewed) {
-        *observed = Some(Observed { holder: holder.to_owned(), renewed: renewed.to_owned(), since: Instant::now() });
+        let (holder, renewed) = (holder.to_owned(), renewed.to_owned());
+        *observed = Some(Observed { holder, renewed, since: Instant::now(), at: clock.now() });
     }
     let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_i64).unwrap_or(0).max(0) as u64;
-    let since = observed.as_ref().map_or_else(Instant::now, |o| o.since);
-    let left = (since + Duration::from_secs(seconds)).saturating_duration_since(Instant::now());
+    let age = observed.as_ref().map_or(Duration::ZERO, |o| o.age(clock));
+    let left = Duration::from_secs(seconds).saturating_sub(age);
     (!left.is_zero()).then_some(left)
 }
 
 impl Leadership {
     /// Keeps the lease; returns when it is lost. Dropping the future keeps the lease for as long as it lasts.
     pub async fn keep(&mut self) {
+        let mut pauses = Pauses::by(&self.lease.clock);
         loop {
-            tokio::time::sleep(RETRY).await;
+            pauses.pause(RETRY).await;
             if self.renew().await.is_err() {
                 break;
             }
@@ -201,7 +222,8 @@ impl Leadership {
     }
 
     async fn tell(&self, what: &str) {
-        let recorder = Recorder::new(self.lease.client.clone(), self.lease.clock.clone(), NAME);
+        let recorder =
+            Recorder::new(self.lease.client.clone(), self.lease.clock.clone(), self.lease.made_up.clone(), NAME);
         let subject = Subject::of("coordination.k8s.io/v1", "Lease", &self.held);
         recorder.normal(&subject, "LeaderElection", &format!("{} {what}", self.lease.identity)).await;
     }
@@ -217,6 +239,7 @@ fn leases() -> GroupVersionResource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kubelith_meta::time::{SystemClock, TestClock};
 
     fn lease(holder: &str, renewed: &str) -> Value {
         let mut lease = Value::object();
@@ -229,13 +252,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_left_alone_while_it_is_renewed() {
         let mut observed = None;
-        assert_eq!(observe(&mut observed, &lease("", "1"), "me"), None);
-        assert_eq!(observe(&mut observed, &lease("me", "1"), "me"), None);
-        assert_eq!(observe(&mut observed, &lease("you", "1"), "me"), Some(DURATION));
+        assert_eq!(observe(&mut observed, &lease("", "1"), "me", &SystemClock), None);
+        assert_eq!(observe(&mut observed, &lease("me", "1"), "me", &SystemClock), None);
+        assert_eq!(observe(&mut observed, &lease("you", "1"), "me", &SystemClock), Some(DURATION));
         tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(observe(&mut observed, &lease("you", "1"), "me"), Some(Duration::from_secs(5)));
-        assert_eq!(observe(&mut observed, &lease("you", "2"), "me"), Some(DURATION));
+        assert_eq!(observe(&mut observed, &lease("you", "1"), "me", &SystemClock), Some(Duration::from_secs(5)));
+        assert_eq!(observe(&mut observed, &lease("you", "2"), "me", &SystemClock), Some(DURATION));
         tokio::time::advance(DURATION).await;
-        assert_eq!(observe(&mut observed, &lease("you", "2"), "me"), None);
+        assert_eq!(observe(&mut observed, &lease("you", "2"), "me", &SystemClock), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_turned_decides() {
+        let clock = TestClock::new(Time::from_unix(1000));
+        let mut observed = None;
+        assert_eq!(observe(&mut observed, &lease("you", "1"), "me", &clock), Some(DURATION));
+        clock.advance(Span::from_secs(10));
+        assert_eq!(observe(&mut observed, &lease("you", "1"), "me", &clock), Some(Duration::from_secs(5)));
+        clock.advance(Span::from_secs(10));
+        assert_eq!(observe(&mut observed, &lease("you", "1"), "me", &clock), None);
     }
 }

@@ -40,6 +40,7 @@ use kubelith_admission::plugins::QuotaUsage;
 use kubelith_auth::User;
 use kubelith_auth::service_account;
 use kubelith_auth::user::GROUP_AUTHENTICATED;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::Clock;
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::lifecycle::Tasks;
@@ -71,6 +72,7 @@ pub struct Context {
     pub client: LoopbackClient,
     pub world: Arc<dyn World>,
     pub clock: Arc<dyn Clock>,
+    pub made_up: MadeUp,
     pub metrics: Metrics,
     pub figures: Arc<ControllerMetrics>,
     /// Counts what quotas limit.
@@ -93,7 +95,7 @@ impl Context {
 
     /// Tells users what a controller did to their objects.
     fn recorder(&self, account: &str, component: &'static str) -> Recorder {
-        Recorder::new(self.client(account), self.clock.clone(), component)
+        Recorder::new(self.client(account), self.clock.clone(), self.made_up.clone(), component)
     }
 }
 

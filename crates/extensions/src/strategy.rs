@@ -6,11 +6,14 @@ use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Str, Value};
 use kubelith_registry::{Call, DeleteOptions, DeleteStep, Generation, Part, Strategy};
+use kubelith_rules::expression::Expressions;
 use std::sync::Arc;
 
 /// `defaults` is the strategy that the catalogue's kinds have: it fills in what clients left out.
 pub struct DefinitionStrategy {
     pub defaults: Arc<dyn Strategy>,
+    /// What rules in CEL are compiled with.
+    pub expressions: Arc<Expressions>,
 }
 
 impl Strategy for DefinitionStrategy {
@@ -44,13 +47,13 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn validate(&self, _call: &Call, object: &Value) -> ErrorList {
-        validation::create(&as_stored(object))
+        validation::create(&as_stored(object), &self.expressions)
     }
 
     fn validate_update(&self, _call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
         match part {
             Part::Status => validation::status(object),
-            _ => validation::update(&as_stored(object), &as_stored(old)),
+            _ => validation::update(&as_stored(object), &as_stored(old), &self.expressions),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
 use crate::options::Options;
-use crate::plane::build::{Parts, build, dialect};
+use crate::plane::build::{Parts, build};
 use crate::version;
 use crate::welcome::{self, Start};
 use kubelith_console::Sessions;
@@ -29,7 +29,6 @@ const EVENT_INTERVAL: u32 = 16;
 
 /// Runs until a signal ends it.
 pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
-    kubelith_rules::expression::use_dialect(dialect(&options));
     logging::init_with(options.logging.format, options.logging.verbosity, options.logging.modules.clone());
     tracing::info!("Version: {}", version::info().git_version);
     warn(&options, flags);

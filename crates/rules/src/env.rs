@@ -1,8 +1,10 @@
 //! What rules know of the server they run in: what its operator allows, which features are on, and what time it is. It is
 //! made once at the start and lent to every rule; asking it is reading a field.
 
+use crate::expression::{Dialect, Expressions};
 use kubelith_features::FeatureGates;
 use kubelith_meta::names::IpRules;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock, Time};
 use std::sync::Arc;
 
@@ -12,11 +14,22 @@ pub struct Env {
     pub allow_privileged: bool,
     pub features: Features,
     pub clock: Arc<dyn Clock>,
+    /// What expressions in CEL are compiled with.
+    pub expressions: Arc<Expressions>,
+    /// Where names come from that nobody gave.
+    pub made_up: MadeUp,
 }
 
 impl Env {
+    /// New expressions may use what this release lets them, unless [`Env::with_dialect`] says otherwise.
     pub fn new(allow_privileged: bool, is_on: &dyn Fn(&str) -> bool, clock: Arc<dyn Clock>) -> Env {
-        Env { allow_privileged, features: Features::of(is_on), clock }
+        let expressions = Expressions::of(Dialect::default());
+        Env { allow_privileged, features: Features::of(is_on), clock, expressions, made_up: MadeUp::Random }
+    }
+
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Env {
+        Env { expressions: Expressions::of(dialect), ..self }
     }
 
     pub fn now(&self) -> Time {

@@ -8,6 +8,7 @@ use kubelith_cel::env::Libraries;
 use kubelith_cel::libraries::Library;
 use kubelith_cel::{Env, Program, Type};
 use kubelith_meta::field::{Error, ErrorList, Path};
+use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What an expression is for. It decides which names the expression may use and what it must yield.
@@ -53,6 +54,8 @@ pub struct Variable<'a> {
 /// What an expression is compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct Environment<'a> {
+    /// Of the server that compiles it.
+    pub expressions: &'a Expressions,
     pub purpose: Purpose,
     /// Whether `params` is there.
     pub has_params: bool,
@@ -97,18 +100,52 @@ impl Default for Dialect {
     }
 }
 
-/// One for the whole process, said once before any object is validated, as rules are plain functions.
-static DIALECT: OnceLock<Dialect> = OnceLock::new();
-
-/// Sets what new expressions may use. Without it they may use what this release lets them.
-pub fn use_dialect(dialect: Dialect) {
-    let _ = DIALECT.set(dialect);
+/// What the expressions of one server are compiled with. It is put together when the first of them is.
+pub struct Expressions {
+    dialect: Dialect,
+    new: OnceLock<Bases>,
+    selectors: OnceLock<Selectors>,
 }
 
-/// What new expressions may use.
-pub fn dialect() -> Dialect {
-    DIALECT.get().copied().unwrap_or_default()
+impl Expressions {
+    /// Servers that let people write the same have them in common where it is what this release lets them: that is nearly all.
+    pub fn of(dialect: Dialect) -> Arc<Expressions> {
+        static OF_THIS_RELEASE: LazyLock<Arc<Expressions>> =
+            LazyLock::new(|| Arc::new(Expressions::new(Dialect::default())));
+        if dialect == Dialect::default() { OF_THIS_RELEASE.clone() } else { Arc::new(Expressions::new(dialect)) }
+    }
+
+    fn new(dialect: Dialect) -> Expressions {
+        Expressions { dialect, new: OnceLock::new(), selectors: OnceLock::new() }
+    }
+
+    fn bases(&self, is_stored: bool) -> &Bases {
+        if is_stored { &STORED } else { self.new.get_or_init(|| Bases::new(self.dialect.libraries)) }
+    }
+
+    /// The functions that new expressions may use.
+    pub fn functions(&self) -> &Env {
+        &self.bases(false).plain
+    }
+
+    /// What selectors of devices are compiled with.
+    pub fn selectors(&self) -> &Selectors {
+        self.selectors.get_or_init(|| Selectors::new(self.dialect.libraries, self.dialect.devices))
+    }
 }
+
+impl fmt::Debug for Expressions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expressions").field("dialect", &self.dialect).finish_non_exhaustive()
+    }
+}
+
+/// All functions there are: expressions that are stored may use them.
+pub fn all_functions() -> &'static Env {
+    &STORED.plain
+}
+
+static STORED: LazyLock<Bases> = LazyLock::new(|| Bases::new(Libraries::ALL));
 
 /// The functions of expressions, put together once.
 struct Bases {
@@ -121,20 +158,12 @@ impl Bases {
     fn new(libraries: Libraries) -> Bases {
         Bases { plain: Env::with(libraries.iter()), mutation: Env::with(libraries.iter().chain([Library::JsonPatch])) }
     }
-
-    fn of(is_stored: bool) -> &'static Bases {
-        static NEW: LazyLock<Bases> = LazyLock::new(|| Bases::new(dialect().libraries));
-        static STORED: LazyLock<Bases> = LazyLock::new(|| Bases::new(Libraries::ALL));
-        if is_stored { &STORED } else { &NEW }
-    }
 }
-
-static SELECTORS: LazyLock<Selectors> = LazyLock::new(|| Selectors::new(dialect().libraries, dialect().devices));
 
 /// Compiles an expression and says what is wrong with it.
 pub fn check(expression: Expression<'_>, environment: Environment<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     if environment.purpose == Purpose::DeviceSelector {
-        return check_selector(expression, environment.is_stored, path, errors);
+        return check_selector(expression, environment, path, errors);
     }
     let env = environment.env();
     let checked = match env.compile(expression.source) {
@@ -156,8 +185,8 @@ pub fn check(expression: Expression<'_>, environment: Environment<'_>, path: &Pa
     }
 }
 
-fn check_selector(expression: Expression<'_>, is_stored: bool, path: &Path<'_>, errors: &mut ErrorList) {
-    match SELECTORS.compile(expression.source, is_stored) {
+fn check_selector(expression: Expression<'_>, environment: Environment<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    match environment.expressions.selectors().compile(expression.source, environment.is_stored) {
         Ok(selector) if selector.max_cost > device::COST_LIMIT => {
             errors.push(Error::forbidden(path, "too complex, exceeds cost limit"));
         }
@@ -181,16 +210,11 @@ impl Purpose {
     }
 }
 
-/// What selectors of devices are compiled with.
-pub fn selectors() -> &'static Selectors {
-    &SELECTORS
-}
-
 impl Environment<'_> {
     /// What the expression is compiled in; not for selectors of devices.
     pub fn env(&self) -> Env {
         let sees = Sees { params: self.has_params, authorizer: self.purpose.has_authorizer() };
-        let bases = Bases::of(self.is_stored);
+        let bases = self.expressions.bases(self.is_stored);
         let env = match self.purpose.has_patch_types() {
             true => admission::env(&bases.mutation, sees).mutation(),
             false => admission::env(&bases.plain, sees),
@@ -263,11 +287,33 @@ mod tests {
             ),
         ];
         for (purpose, source, expected) in cases {
-            let environment = Environment { purpose, has_params: false, variables: &variables, is_stored: false };
+            let environment = Environment {
+                expressions: &Expressions::of(Dialect::default()),
+                purpose,
+                has_params: false,
+                variables: &variables,
+                is_stored: false,
+            };
             let mut errors = ErrorList::new();
             check(Expression::plain(source), environment, &Path::new("e"), &mut errors);
             let found: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
             assert_eq!(found.concat(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn servers_have_dialects_of_their_own() {
+        let libraries = |since| Libraries { since, authz_selectors: true };
+        let of = |since| Expressions::of(Dialect { libraries: libraries(since), ..Dialect::default() });
+        // Brought by 1.34.
+        let text = "lists.range(3).size() == 3";
+        for (expressions, is_stored, knows) in [(of(33), false, false), (of(35), false, true), (of(33), true, true)] {
+            let purpose = Purpose::Validation;
+            let environment =
+                Environment { expressions: &expressions, purpose, has_params: false, variables: &[], is_stored };
+            let mut errors = ErrorList::new();
+            check(Expression::plain(text), environment, &Path::new("e"), &mut errors);
+            assert_eq!(errors.is_empty(), knows, "{expressions:?} {is_stored}: {errors:?}");
         }
     }
 }

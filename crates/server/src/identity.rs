@@ -1,5 +1,6 @@
 //! Who this server is among those of a cluster.
 
+use kubelith_meta::random::MadeUp;
 use std::fmt;
 
 /// The same after every restart on the same host, apart from the holder.
@@ -14,9 +15,9 @@ pub struct ServerIdentity {
 
 impl ServerIdentity {
     /// The server on this host.
-    pub fn of_host(hostname: &str) -> ServerIdentity {
+    pub fn of_host(hostname: &str, made_up: &MadeUp) -> ServerIdentity {
         let id = format!("apiserver-{}", Base32(&digest(hostname)[..16]));
-        ServerIdentity { holder: format!("{id}_{}", uuid::Uuid::new_v4()), id, hostname: hostname.to_owned() }
+        ServerIdentity { holder: format!("{id}_{}", made_up.uid(&["server"])), id, hostname: hostname.to_owned() }
     }
 }
 
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_id_is_the_references() {
-        let identity = ServerIdentity::of_host("vm");
+        let identity = ServerIdentity::of_host("vm", &MadeUp::Random);
         assert_eq!(identity.id, "apiserver-wlv32tlttr4jl3gtroqexyxapa");
         assert!(identity.holder.starts_with("apiserver-wlv32tlttr4jl3gtroqexyxapa_"));
     }

@@ -1,10 +1,11 @@
 //! What a server is to be like.
 
 use crate::runtime::ServerRuntime;
-use crate::{Error, Kubelith, Result};
+use crate::webhook::Answering;
+use crate::{Decision, Error, Kubelith, Result, Review, Webhook};
 use kubelith::plane::Plane;
 use kubelith_auth::jwt::signer::Signer;
-use kubelith_meta::random::{random_bits, uid};
+use kubelith_meta::random::MadeUp;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -33,6 +34,7 @@ pub struct Builder {
     controllers: Controllers,
     clock: Option<String>,
     seed: Option<u64>,
+    webhooks: Vec<(Webhook, Answering)>,
 }
 
 enum Definitions {
@@ -66,6 +68,16 @@ impl Builder {
         self
     }
 
+    /// An admission webhook that the test answers. Its configuration is there before the start returns, after all definitions.
+    pub fn webhook(
+        mut self,
+        webhook: Webhook,
+        answer: impl Fn(&Review) -> Decision + Send + Sync + 'static,
+    ) -> Builder {
+        self.webhooks.push((webhook, Arc::new(answer)));
+        self
+    }
+
     pub fn controllers(mut self, controllers: Controllers) -> Builder {
         self.controllers = controllers;
         self
@@ -83,7 +95,8 @@ impl Builder {
         self
     }
 
-    /// Uids and generated names follow from this, and from what they are for: they are the same in every run.
+    /// What the server makes up follows from this, and from what it is for: uids, generated names, addresses, ports and tokens of
+    /// users are the same in every run. Keys are not, nor is what is signed with them.
     pub fn seed(mut self, seed: u64) -> Builder {
         self.seed = Some(seed);
         self
@@ -93,7 +106,7 @@ impl Builder {
     pub async fn start(self) -> Result<Kubelith> {
         let definitions = read(&self.definitions)?;
         let files = tempfile::Builder::new().prefix("kubelith-").tempdir().map_err(|e| Error(e.to_string()))?;
-        let users = Users::new(self.users);
+        let users = Users::new(self.users, &self.seed.map_or(MadeUp::Random, MadeUp::seeded));
         let write = |name: &str, content: &str| {
             let path = files.path().join(name);
             std::fs::write(&path, content).map(|()| path.display().to_string()).map_err(|e| Error(e.to_string()))
@@ -117,10 +130,19 @@ impl Builder {
         flags.extend(self.flags);
         let runtime = Arc::new(ServerRuntime::new()?);
         let plane = runtime.run(async move { Plane::start(&flags).await }).await?;
-        let server =
-            Kubelith { plane, port: Mutex::default(), users: Arc::new(users), runtime, files: Arc::new(files) };
+        let mut server = Kubelith {
+            plane,
+            port: Mutex::default(),
+            users: Arc::new(users),
+            runtime,
+            files: Arc::new(files),
+            webhooks: Vec::new(),
+        };
         for definition in definitions {
             server.establish(&definition).await?;
+        }
+        for (webhook, answer) in self.webhooks {
+            server.add_webhook(&webhook, answer).await?;
         }
         Ok(server)
     }
@@ -129,29 +151,36 @@ impl Builder {
 /// The documents of files and texts.
 fn read(definitions: &[Definitions]) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    let mut add = |text: &str| {
-        let lines = |document: &&str| document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        found.extend(text.split("\n---").filter(lines).map(|document| document.trim_start_matches("---").to_owned()));
-    };
     for source in definitions {
         match source {
-            Definitions::Text(text) => add(text),
-            Definitions::At(path) => {
-                let failed = |e: std::io::Error| Error(format!("{}: {e}", path.display()));
-                let mut paths = vec![path.clone()];
-                if path.is_dir() {
-                    let entries = std::fs::read_dir(path).map_err(failed)?.filter_map(|e| e.ok().map(|e| e.path()));
-                    let is_manifest = |path: &PathBuf| {
-                        path.extension().is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known))
-                    };
-                    paths = entries.filter(is_manifest).collect();
-                    paths.sort();
-                }
-                for path in paths {
-                    add(&std::fs::read_to_string(&path).map_err(failed)?);
-                }
-            }
+            Definitions::Text(text) => found.extend(documents(text)),
+            Definitions::At(path) => found.extend(documents_at(path)?),
         }
+    }
+    Ok(found)
+}
+
+/// The documents of a text.
+pub(crate) fn documents(text: &str) -> Vec<String> {
+    let lines = |document: &&str| document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    text.split("\n---").filter(lines).map(|document| document.trim_start_matches("---").to_owned()).collect()
+}
+
+/// The documents of a file, or of the files of a folder.
+pub(crate) fn documents_at(path: &Path) -> Result<Vec<String>> {
+    let failed = |e: std::io::Error| Error(format!("{}: {e}", path.display()));
+    let mut paths = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(failed)?.filter_map(|e| e.ok().map(|e| e.path()));
+        let is_manifest = |path: &PathBuf| {
+            path.extension().is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known))
+        };
+        paths = entries.filter(is_manifest).collect();
+        paths.sort();
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        found.extend(documents(&std::fs::read_to_string(&path).map_err(failed)?));
     }
     Ok(found)
 }
@@ -191,9 +220,12 @@ struct User {
 }
 
 impl Users {
-    fn new(named: Vec<(String, Vec<String>)>) -> Users {
+    fn new(named: Vec<(String, Vec<String>)>, made_up: &MadeUp) -> Users {
         let admin = (ADMIN.to_owned(), vec!["system:masters".to_owned()]);
-        let with_token = |(name, groups)| User { name, token: uid(random_bits).to_string(), groups };
+        let with_token = |(name, groups): (String, Vec<String>)| {
+            let token = made_up.uid(&["token", &name]).to_string();
+            User { name, token, groups }
+        };
         Users([admin].into_iter().chain(named).map(with_token).collect())
     }
 

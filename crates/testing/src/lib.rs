@@ -28,6 +28,7 @@ mod fault;
 mod kube_client;
 mod runtime;
 mod send;
+mod webhook;
 
 pub use builder::{Builder, Controllers};
 pub use connector::{Connector, Pipe};
@@ -35,6 +36,7 @@ pub use fault::{Fault, FaultHandle};
 pub use kubelith::plane::Snapshot;
 pub use kubelith_server::faults::FaultReport;
 pub use send::Answer;
+pub use webhook::{Decision, Review, Webhook};
 
 use builder::Users;
 use kubelith::plane::Plane;
@@ -66,6 +68,8 @@ pub struct Kubelith {
     users: Arc<Users>,
     runtime: Arc<ServerRuntime>,
     files: Arc<TempDir>,
+    /// Those that the test answers, for as long as a fork has their configurations.
+    webhooks: Vec<Arc<webhook::Served>>,
 }
 
 impl Kubelith {
@@ -102,6 +106,7 @@ impl Kubelith {
             users: self.users.clone(),
             runtime: self.runtime.clone(),
             files: self.files.clone(),
+            webhooks: self.webhooks.clone(),
         })
     }
 

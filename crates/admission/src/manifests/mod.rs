@@ -5,6 +5,7 @@
 mod files;
 mod objects;
 
+use crate::config::Config;
 use crate::observe::Observer;
 use arc_swap::{ArcSwap, Guard};
 use files::Files;
@@ -12,6 +13,7 @@ use kubelith_codec::config::{Format, Malformed, Shape};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, Path as FieldPath};
 use kubelith_registry::Objects;
+use kubelith_rules::Env;
 use objects::{Kinds, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -51,6 +53,7 @@ pub struct Manifests {
     of: Of,
     folder: PathBuf,
     objects: Arc<Objects>,
+    env: Env,
     observer: Arc<dyn Observer>,
     current: ArcSwap<Loaded>,
     /// The hash of what was read last, whether it could be used or not. Held while the folder is read.
@@ -68,8 +71,11 @@ pub struct Loaded {
 }
 
 impl Manifests {
-    pub fn new(of: Of, folder: PathBuf, objects: Arc<Objects>, observer: Arc<dyn Observer>) -> Arc<Manifests> {
-        Arc::new(Manifests { of, folder, objects, observer, current: ArcSwap::default(), seen: Mutex::default() })
+    pub fn new(of: Of, folder: PathBuf, config: &Config) -> Arc<Manifests> {
+        let (objects, observer) = (config.objects.clone(), config.observer.clone());
+        // Rules of this group depend on no feature.
+        let env = Env { expressions: config.expressions.clone(), ..Env::default() };
+        Arc::new(Manifests { of, folder, objects, env, observer, current: ArcSwap::default(), seen: Mutex::default() })
     }
 
     pub fn current(&self) -> Guard<Arc<Loaded>> {
@@ -107,7 +113,7 @@ impl Manifests {
             return Ok(());
         }
         *seen = Some(files.hash.clone());
-        let Read { objects, bindings } = Kinds::of(self.of).read(&files.documents, &self.objects)?;
+        let Read { objects, bindings } = Kinds::of(self.of).read(&files.documents, &self.objects, &self.env)?;
         let number = self.current.load().number + 1;
         self.current.store(Arc::new(Loaded { number, objects, bindings }));
         tracing::info!(plugin = self.of.plugin(), folder = %self.folder.display(), "manifests are in force");

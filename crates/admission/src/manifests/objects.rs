@@ -7,6 +7,7 @@ use kubelith_codec::{typed, yaml};
 use kubelith_meta::text::{aggregate, quote};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Value};
 use kubelith_registry::Objects;
+use kubelith_rules::Env;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,13 @@ pub struct Kinds {
     binding: Option<(&'static str, &'static str)>,
     /// The part of the reference that reads them, as it calls itself in errors.
     scheme: &'static str,
+}
+
+/// What objects are completed and validated with.
+#[derive(Clone, Copy)]
+struct Server<'a> {
+    objects: &'a Objects,
+    env: &'a Env,
 }
 
 #[derive(Debug, Default)]
@@ -64,8 +72,9 @@ impl Kinds {
         Kinds { main, binding, scheme }
     }
 
-    pub fn read(&self, documents: &[(PathBuf, String)], objects: &Objects) -> Result<Read, String> {
+    pub fn read(&self, documents: &[(PathBuf, String)], objects: &Objects, env: &Env) -> Result<Read, String> {
         let (mut read, mut names) = (Read::default(), Names::default());
+        let server = Server { objects, env };
         for (path, text) in documents {
             let located = |why: String| format!("error loading {}: {why}", path.display());
             let document = yaml::read(text.as_bytes()).map_err(|e| located(e.to_string()))?;
@@ -73,7 +82,7 @@ impl Kinds {
             if let Some(repeated) = repeated {
                 return Err(located(format!("strict decoding error: {repeated}")));
             }
-            self.take(document.value, text, path, objects, &mut names, &mut read).map_err(located)?;
+            self.take(document.value, text, path, server, &mut names, &mut read).map_err(located)?;
         }
         let name = |object: &Value| object.meta().name().to_owned();
         let is_there = |binding: &&Value| {
@@ -105,7 +114,7 @@ impl Kinds {
         document: Value,
         text: &str,
         path: &Path,
-        objects: &Objects,
+        server: Server<'_>,
         names: &mut Names,
         read: &mut Read,
     ) -> Result<(), String> {
@@ -114,7 +123,7 @@ impl Kinds {
             for item in document.get("items").and_then(Value::as_array).unwrap_or(&[]) {
                 let shown = json::to_string(item);
                 self.kind_of(item, &shown).map_err(|why| format!("failed to decode list item: {why}"))?;
-                self.take(item.clone(), &shown, path, objects, names, read)?;
+                self.take(item.clone(), &shown, path, server, names, read)?;
             }
             return Ok(());
         }
@@ -130,7 +139,7 @@ impl Kinds {
             Some(_) => document.get("items").and_then(Value::as_array).unwrap_or(&[]).to_vec(),
         };
         let made: Result<Vec<Value>, String> =
-            items.into_iter().map(|item| complete(item, name, plural, objects)).collect();
+            items.into_iter().map(|item| complete(item, name, plural, server)).collect();
         for object in made? {
             check_name(object.meta().name(), path, &mut names.0[role as usize])?;
             check(&object, name, role, path)?;
@@ -167,7 +176,7 @@ impl Kinds {
 }
 
 /// An object, read strictly by its type, with defaults, and found right.
-fn complete(item: Value, kind: &str, plural: &str, objects: &Objects) -> Result<Value, String> {
+fn complete(item: Value, kind: &str, plural: &str, server: Server<'_>) -> Result<Value, String> {
     let gvk = GroupVersionKind::new(GROUP, VERSION, kind);
     let Some(schema) = builtin().kind_schema(&gvk) else { return Err(format!("{kind} is not known")) };
     let decoded = typed::decode(&json::to_vec(&item), &schema, Strictness::Report).map_err(|e| e.to_string())?;
@@ -179,12 +188,10 @@ fn complete(item: Value, kind: &str, plural: &str, objects: &Objects) -> Result<
     let map = object.make_object();
     map.insert("apiVersion", gvk.api_version());
     map.insert("kind", gvk.kind.clone());
-    if let Some(resource) = objects.resource(GROUP, plural) {
+    if let Some(resource) = server.objects.resource(GROUP, plural) {
         resource.strategy.default_object(VERSION, &mut object);
     }
-    // Rules of this group depend on no feature.
-    let env = kubelith_rules::Env::default();
-    let request = kubelith_rules::Request { group: GROUP, version: VERSION, subresource: "", env: &env };
+    let request = kubelith_rules::Request { group: GROUP, version: VERSION, subresource: "", env: server.env };
     let mut errors = kubelith_meta::object::validate_object_meta(
         object.meta(),
         kubelith_meta::object::Namespacing::Forbidden,

@@ -3,8 +3,9 @@
 
 use super::{list, list_mut};
 use crate::plugin::{Plugin, Verdict};
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::text::parse_bool;
-use kubelith_meta::{GroupResource, Status, Str, Value, random};
+use kubelith_meta::{GroupResource, Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::{CachedObject, Collection, parse};
@@ -28,11 +29,12 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
 
 pub struct ServiceAccount {
     accounts: Collection,
+    made_up: MadeUp,
 }
 
 impl ServiceAccount {
-    pub fn new(objects: &Arc<Objects>) -> ServiceAccount {
-        ServiceAccount { accounts: objects.of("", "serviceaccounts") }
+    pub fn new(objects: &Arc<Objects>, made_up: MadeUp) -> ServiceAccount {
+        ServiceAccount { accounts: objects.of("", "serviceaccounts"), made_up }
     }
 
     /// What the watch cache has of the pod's account.
@@ -100,11 +102,11 @@ impl Plugin for ServiceAccount {
             pod.set_at(&NAME, DEFAULT.into());
         }
         if let Some(account) = self.cached(request, pod) {
-            return Verdict::Ready(complete(request, &account, pod));
+            return Verdict::Ready(complete(request, &account, &self.made_up, pod));
         }
         Verdict::pending(async move {
             let account = self.look_up(request, pod).await?;
-            complete(request, &account, pod)
+            complete(request, &account, &self.made_up, pod)
         })
     }
 
@@ -133,9 +135,9 @@ impl Plugin for ServiceAccount {
 }
 
 /// Gives the pod what its account has for it.
-fn complete(request: Request<'_>, account: &Value, pod: &mut Value) -> Result<(), Status> {
+fn complete(request: Request<'_>, account: &Value, made_up: &MadeUp, pod: &mut Value) -> Result<(), Status> {
     if automounts(account, pod) {
-        mount_token(pod);
+        mount_token(&request.call.namespace, made_up, pod);
     }
     let secrets = list(account, &["imagePullSecrets"]);
     if list(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
@@ -184,10 +186,12 @@ fn enforces_mountable_secrets(account: &Value) -> bool {
     account.meta().annotation(ENFORCE_MOUNTABLE_SECRETS).and_then(parse_bool) == Some(true)
 }
 
-fn mount_token(pod: &mut Value) {
+fn mount_token(namespace: &str, made_up: &MadeUp, pod: &mut Value) {
     let existing = list(pod, &VOLUMES).iter().map(|v| v.str_at(&["name"])).find(|n| n.starts_with(VOLUME_PREFIX));
     let existing = existing.map(Str::from);
-    let name = existing.clone().unwrap_or_else(|| random::generate_name(VOLUME_PREFIX, random::random_bits));
+    let new =
+        || made_up.generate_name(VOLUME_PREFIX, &["volume", namespace, pod.meta().name(), pod.meta().generate_name()]);
+    let name = existing.clone().unwrap_or_else(new);
     let mut needed = false;
     for key in ["initContainers", "containers"] {
         let containers = pod.at_mut(&["spec", key]).and_then(Value::as_array_mut);

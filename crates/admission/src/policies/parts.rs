@@ -37,7 +37,7 @@ impl Parts {
     pub fn new(config: &Config, of: Of, plurals: [&'static str; 2], text: Option<&[u8]>) -> Result<Parts, String> {
         let objects = config.objects.clone();
         let folder = manifests::of_policies(of, text, &*config.gates)?;
-        let manifests = folder.map(|folder| Manifests::new(of, folder, objects.clone(), config.observer.clone()));
+        let manifests = folder.map(|folder| Manifests::new(of, folder, config));
         Ok(Parts {
             source: Source::new(objects.clone(), plurals, manifests),
             namespaces: objects.of("", "namespaces"),

@@ -5,8 +5,9 @@ use super::review::{self, Response, Texts};
 use crate::attributes::Seen;
 use crate::observe::{HookCall, HookFailure, Observer, Power};
 use kubelith_auth::hook::{self, Failed, Hooks};
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::text::quote;
-use kubelith_meta::{Status, names, random};
+use kubelith_meta::{Status, names};
 use kubelith_registry::admission::Request;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,7 @@ pub struct Caller<'a> {
     pub hooks: &'a dyn Hooks,
     pub observer: &'a dyn Observer,
     pub power: Power,
+    pub made_up: &'a MadeUp,
 }
 
 impl Caller<'_> {
@@ -77,7 +79,7 @@ impl Caller<'_> {
         };
         let client = hook.client(self.hooks);
         let client = client.map_err(|why| Failure::calling(format!("could not get REST client: {why}"), 500))?;
-        let uid = random::uid(random::random_bits);
+        let uid = self.made_up.uid(&["review", &hook.name, &request.call.namespace, &request.call.name]);
         let review = review::write(request, invocation.seen, version, &uid, texts);
         let failed =
             |why: &dyn std::fmt::Display, code| Failure::calling(format!("failed to call webhook: {why}"), code);

@@ -27,6 +27,7 @@ use crate::rules::Versions;
 use hook::Hook;
 use kubelith_auth::Authorizer;
 use kubelith_auth::hook::Hooks;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::{Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::Request;
@@ -44,6 +45,7 @@ struct Webhooks {
     hooks: Arc<dyn Hooks>,
     observer: Arc<dyn Observer>,
     power: Power,
+    made_up: MadeUp,
 }
 
 impl Webhooks {
@@ -53,8 +55,7 @@ impl Webhooks {
             Power::Mutating => (Of::MutatingWebhooks, "mutatingwebhookconfigurations"),
             Power::Validating => (Of::ValidatingWebhooks, "validatingwebhookconfigurations"),
         };
-        let (objects, observer) = (&config.objects, &config.observer);
-        let manifests = settings.manifests.map(|folder| Manifests::new(of, folder, objects.clone(), observer.clone()));
+        let manifests = settings.manifests.map(|folder| Manifests::new(of, folder, config));
         Ok(Webhooks {
             source: Source::new(config.objects.clone(), plural, manifests),
             objects: config.objects.clone(),
@@ -63,11 +64,12 @@ impl Webhooks {
             hooks: (config.hooks)(settings.kubeconfig.as_deref())?,
             observer: config.observer.clone(),
             power,
+            made_up: config.made_up.clone(),
         })
     }
 
     fn caller(&self) -> call::Caller<'_> {
-        call::Caller { hooks: &*self.hooks, observer: &*self.observer, power: self.power }
+        call::Caller { hooks: &*self.hooks, observer: &*self.observer, power: self.power, made_up: &self.made_up }
     }
 
     /// Whether the webhook is meant by the request, by all but its match conditions.

@@ -3,7 +3,7 @@
 mod correlate;
 
 use correlate::{Correlator, Entry, Occurrence};
-use kubelith_meta::random;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef};
@@ -38,14 +38,15 @@ impl Subject {
 pub struct Recorder {
     client: LoopbackClient,
     clock: Arc<dyn Clock>,
+    made_up: MadeUp,
     component: &'static str,
     /// Shared by the copies of a recorder.
     correlator: Arc<Mutex<Correlator>>,
 }
 
 impl Recorder {
-    pub fn new(client: LoopbackClient, clock: Arc<dyn Clock>, component: &'static str) -> Recorder {
-        Recorder { client, clock, component, correlator: Arc::default() }
+    pub fn new(client: LoopbackClient, clock: Arc<dyn Clock>, made_up: MadeUp, component: &'static str) -> Recorder {
+        Recorder { client, clock, made_up, component, correlator: Arc::default() }
     }
 
     pub async fn normal(&self, subject: &Subject, reason: &str, message: &str) {
@@ -59,7 +60,8 @@ impl Recorder {
     async fn record(&self, subject: &Subject, kind: &str, reason: &str, message: &str) {
         let now = self.clock.now();
         let what = Occurrence { component: self.component, subject, kind, reason, message };
-        let name = format!("{}.{:016x}", subject.name, random::random_bits());
+        let bits = self.made_up.bits(&["event", &subject.namespace, &subject.name, reason]);
+        let name = format!("{}.{bits:016x}", subject.name);
         let entry = self.correlator.lock().expect("no panic under this lock").see(what, name, now);
         let Some(entry) = entry else { return };
         // Those of objects without a namespace are kept in this one.

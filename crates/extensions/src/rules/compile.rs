@@ -6,24 +6,24 @@ use kubelith_cel::ast::Reference;
 use kubelith_cel::declared::Root;
 use kubelith_cel::{Checked, Declared, Env, Program, Type, estimate};
 use kubelith_meta::{Str, Value, random};
-use kubelith_rules::expression::dialect;
+use kubelith_rules::expression::{Dialect, Expressions, all_functions};
 use kubelith_schema::structural::Structural;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 /// What the old value is called in rules.
 const OLD_SELF: &str = "oldSelf";
-
-/// The functions of rules, put together once: of those that someone writes, and of those that are stored.
-static NEW: LazyLock<Env> = LazyLock::new(|| Env::with(dialect().libraries.iter()));
-static STORED: LazyLock<Env> = LazyLock::new(Env::base);
 
 /// Which expressions a definition had before: those may use what only newer servers let others use.
 #[derive(Debug, Clone, Copy)]
 pub enum Known<'a> {
     All,
-    These { rules: &'a BTreeSet<Str>, messages: &'a BTreeSet<Str> },
+    /// The others are compiled with what the server has for new ones.
+    These {
+        rules: &'a BTreeSet<Str>,
+        messages: &'a BTreeSet<Str>,
+        expressions: &'a Expressions,
+    },
 }
 
 impl Known<'_> {
@@ -80,7 +80,7 @@ pub fn compile(rules: &[Value], schema: &Structural, declared: &Declared, known:
 
 /// The environment of an expression, for whoever looks into it.
 pub fn environment(rule: &Rule, declared: &Declared) -> Env {
-    let pair = Pair::new(&NEW, declared);
+    let pair = Pair::new(Expressions::of(Dialect::default()).functions(), declared);
     if rule.optional_old_self == Some(true) { pair.optional } else { pair.plain }
 }
 
@@ -109,9 +109,11 @@ impl Pair {
 
 impl Envs<'_> {
     fn of(&self, rule: &Rule, is_stored: bool) -> &Env {
-        let pair = match is_stored {
-            true => self.stored.get_or_init(|| Pair::new(&STORED, self.declared)),
-            false => self.new.get_or_init(|| Pair::new(&NEW, self.declared)),
+        let pair = match self.known {
+            Known::These { expressions, .. } if !is_stored => {
+                self.new.get_or_init(|| Pair::new(expressions.functions(), self.declared))
+            }
+            _ => self.stored.get_or_init(|| Pair::new(all_functions(), self.declared)),
         };
         if rule.optional_old_self == Some(true) { &pair.optional } else { &pair.plain }
     }

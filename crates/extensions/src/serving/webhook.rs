@@ -9,9 +9,10 @@ use kubelith_auth::hook::{self, Hook};
 use kubelith_codec::json::{self, Strictness};
 use kubelith_meta::field::Path;
 use kubelith_meta::object::validate_annotations;
+use kubelith_meta::random::MadeUp;
 use kubelith_meta::selector::validate_labels;
 use kubelith_meta::text::{go_type, json_kind, quote};
-use kubelith_meta::{GroupVersion, GroupVersionKind, Map, Status, Str, Value, random};
+use kubelith_meta::{GroupVersion, GroupVersionKind, Map, Status, Str, Value};
 use kubelith_registry::Conversion;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ pub struct Webhook {
     /// Name of the definition.
     definition: Str,
     metrics: Arc<ExtensionsMetrics>,
+    made_up: MadeUp,
 }
 
 impl Webhook {
@@ -39,6 +41,7 @@ impl Webhook {
             schemas,
             definition: definition.into(),
             metrics: config.metrics.clone(),
+            made_up: config.definitions.made_up.clone(),
         }
     }
 
@@ -81,7 +84,7 @@ impl Webhook {
         to: &GroupVersionKind,
         version: &str,
     ) -> Result<Value, (Failure, String)> {
-        let uid = random::uid(random::random_bits);
+        let uid = self.made_up.uid(&["review", &self.definition, object.meta().namespace(), object.meta().name()]);
         let about = format!("conversion webhook for {}", object.gvk());
         let failed = |failure: Failure, why: String| (failure, format!("{about} failed: {why}"));
         let answer = self.post(&review(version, &uid, object, to)).await.map_err(|why| failed(Failure::Call, why))?;

@@ -5,9 +5,11 @@ use super::{conversion, defaults, schema, structural, walk};
 use crate::definition::Definition;
 use kubelith_meta::field::Path;
 use kubelith_meta::{Str, Value};
+use kubelith_rules::expression::Expressions;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Leniency {
     pub no_schema: bool,
     pub bad_types: bool,
@@ -27,27 +29,32 @@ pub struct Leniency {
     /// The expressions in CEL that the old definition has, of rules and of messages.
     pub rules: BTreeSet<Str>,
     pub messages: BTreeSet<Str>,
+    /// What others are compiled with.
+    pub expressions: Arc<Expressions>,
 }
 
 impl Leniency {
     /// For new definitions, whose CA bundle may come later.
-    pub const NONE: Leniency = Leniency {
-        no_schema: false,
-        bad_types: false,
-        non_structural: false,
-        unpruned_defaults: false,
-        non_atomic_sets: false,
-        bad_list_keys: false,
-        unknown_review_versions: false,
-        bad_ca_bundle: true,
-        many_selectable: Vec::new(),
-        unchanged: Vec::new(),
-        expensive_rules: false,
-        rules: BTreeSet::new(),
-        messages: BTreeSet::new(),
-    };
+    pub fn none(expressions: &Arc<Expressions>) -> Leniency {
+        Leniency {
+            no_schema: false,
+            bad_types: false,
+            non_structural: false,
+            unpruned_defaults: false,
+            non_atomic_sets: false,
+            bad_list_keys: false,
+            unknown_review_versions: false,
+            bad_ca_bundle: true,
+            many_selectable: Vec::new(),
+            unchanged: Vec::new(),
+            expensive_rules: false,
+            rules: BTreeSet::new(),
+            messages: BTreeSet::new(),
+            expressions: expressions.clone(),
+        }
+    }
 
-    pub fn of(old: &Value, new: &Value) -> Leniency {
+    pub fn of(old: &Value, new: &Value, expressions: &Arc<Expressions>) -> Leniency {
         let broken = |wanted: fn(&Value) -> bool| schemas(old).any(|s| any(s, &mut |s| wanted(s)));
         let reviews = old.at(&["spec", "conversion", "conversionReviewVersions"]);
         let reviews = reviews.and_then(Value::as_array).unwrap_or(&[]);
@@ -64,8 +71,9 @@ impl Leniency {
             many_selectable: many_selectable(old, new),
             unchanged: unchanged(old, new),
             expensive_rules: false,
-            rules: expressions(old, "rule"),
-            messages: expressions(old, "messageExpression"),
+            rules: texts(old, "rule"),
+            messages: texts(old, "messageExpression"),
+            expressions: expressions.clone(),
         }
     }
 
@@ -77,7 +85,7 @@ impl Leniency {
 }
 
 /// The texts that rules in CEL have under a key.
-fn expressions(old: &Value, key: &str) -> BTreeSet<Str> {
+fn texts(old: &Value, key: &str) -> BTreeSet<Str> {
     let mut found = BTreeSet::new();
     for schema in schemas(old) {
         any(schema, &mut |s| {

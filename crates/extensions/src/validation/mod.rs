@@ -26,6 +26,8 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::name_is_dns_subdomain;
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_meta::{Str, Value};
+use kubelith_rules::expression::Expressions;
+use std::sync::Arc;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 
@@ -40,7 +42,7 @@ pub fn tidy_defaults(definition: &mut Value) {
 }
 
 /// What is wrong with a new definition.
-pub fn create(object: &Value) -> ErrorList {
+pub fn create(object: &Value, expressions: &Arc<Expressions>) -> ErrorList {
     let plural = object.str_at(&["spec", "names", "plural"]);
     let group = object.str_at(&["spec", "group"]);
     let wanted = format!("{plural}.{group}");
@@ -53,14 +55,14 @@ pub fn create(object: &Value) -> ErrorList {
         let place = names.count();
         errors.insert(place, error);
     }
-    errors.extend(spec::validate(object, &Leniency::NONE));
+    errors.extend(spec::validate(object, &Leniency::none(expressions)));
     errors.extend(common(object, None));
     errors
 }
 
 /// What is wrong with a definition that replaces another.
-pub fn update(object: &Value, old: &Value) -> ErrorList {
-    let mut errors = spec::validate(object, &Leniency::of(old, object));
+pub fn update(object: &Value, old: &Value, expressions: &Arc<Expressions>) -> ErrorList {
+    let mut errors = spec::validate(object, &Leniency::of(old, object, expressions));
     let immutable: &[&[&str]] = match Definition(old).is("Established") {
         true => &[&["scope"], &["names", "kind"], &["group"], &["names", "plural"]],
         false => &[&["group"], &["names", "plural"]],

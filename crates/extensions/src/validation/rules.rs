@@ -200,7 +200,8 @@ pub fn validate(
         errors.push(Error::internal(&path.child(KEY), why));
         return errors;
     };
-    let known = Known::These { rules: &leniency.rules, messages: &leniency.messages };
+    let Leniency { rules: known_rules, messages, expressions, .. } = leniency;
+    let known = Known::These { rules: known_rules, messages, expressions };
     for (i, compiled) in compile(rules, context.schema, declared, known).iter().enumerate() {
         let at = path.item(KEY, i);
         let (rule_at, message_at) = (at.child("rule"), at.child("messageExpression"));

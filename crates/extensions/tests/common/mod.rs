@@ -13,6 +13,7 @@ use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_openapi::{Library, OpenApi};
 use kubelith_outbound::proxy::hook::{HookClients, HookConfig};
 use kubelith_registry::admission::AdmitAll;
+use kubelith_rules::expression::{Dialect, Expressions};
 use kubelith_server::fairness::ObjectCounts;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, PatchType, ResourceRef, WatchKind};
@@ -46,7 +47,10 @@ pub async fn start(store: Arc<dyn Store>) -> Server {
 /// The same with another time for conversion webhooks to answer in.
 pub async fn start_with(store: Arc<dyn Store>, webhook_timeout: Duration) -> Server {
     let hub = Hub::start(store, "/registry/").await.expect("a store");
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+    let strategy = DefinitionStrategy {
+        defaults: strategies::of(GROUP, DEFINITIONS),
+        expressions: Expressions::of(Dialect::default()),
+    };
     let installed = install(Install {
         strategies: [((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy) as _)].into(),
         ..Install::unguarded(hub.clone())

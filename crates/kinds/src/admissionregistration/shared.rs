@@ -5,7 +5,7 @@ use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_qualified_name, name_is_dns_subdomain};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
 use kubelith_rules::common::{Fields, METADATA, invalid_all};
-use kubelith_rules::expression::{self, Environment, Expression, Purpose};
+use kubelith_rules::expression::{self, Environment, Expression, Expressions, Purpose};
 use std::collections::BTreeSet;
 
 const MAX_CONDITIONS: usize = 64;
@@ -28,6 +28,7 @@ pub fn expressions<'a>(owners: &'a [Value], key: &str) -> BTreeSet<&'a str> {
 
 /// Whether `params` is known to match conditions, and which of them are stored already.
 pub struct Conditions<'a> {
+    pub expressions: &'a Expressions,
     pub has_params: bool,
     pub stored: BTreeSet<&'a str>,
 }
@@ -59,6 +60,7 @@ impl Conditions<'_> {
             return errors.push(Error::required(path, ""));
         }
         let environment = Environment {
+            expressions: self.expressions,
             purpose: Purpose::MatchCondition,
             has_params: self.has_params,
             variables: &[],

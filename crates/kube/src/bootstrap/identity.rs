@@ -3,9 +3,9 @@
 use super::{Bootstrap, KUBE_SYSTEM, ensure_namespace, find};
 use kubelith_meta::time::{Duration as Span, Time};
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::Delegate;
 use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
 use kubelith_server::loopback::ResourceRef;
+use kubelith_server::{Delegate, Pauses};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -36,9 +36,10 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
     });
     let collect = PostStartHook::new("start-kube-apiserver-identity-lease-garbage-collector", |context| async move {
         context.tasks.spawn_until_stopped("identity-lease-gc", async move {
+            let mut pauses = Pauses::by(&collected.clock);
             loop {
                 collect(&collected).await;
-                tokio::time::sleep(COLLECT).await;
+                pauses.pause(COLLECT).await;
             }
         });
         Ok(())
@@ -64,6 +65,7 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(&self) {
+        let mut pauses = Pauses::by(&self.config.clock);
         loop {
             let pause = match self.renew().await {
                 Ok(()) => RENEW,
@@ -72,7 +74,7 @@ impl Keeper {
                     RETRY
                 }
             };
-            tokio::time::sleep(pause).await;
+            pauses.pause(pause).await;
         }
     }
 
@@ -130,7 +132,8 @@ async fn collect(config: &Bootstrap) {
     };
     let now = config.clock.now();
     for lease in list.get("items").and_then(Value::as_array).unwrap_or_default() {
-        if !is_expired(lease, now) {
+        // Our own is renewed, be it late.
+        if lease.meta().name() == config.identity.id || !is_expired(lease, now) {
             continue;
         }
         // Renewed meanwhile? Then the precondition does not hold.

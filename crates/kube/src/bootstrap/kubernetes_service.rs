@@ -5,9 +5,9 @@ use super::endpoints::{EndpointReconciler, Endpoints, NAMESPACE, SERVICE};
 use super::store_leases::{Removal, StoreLeases};
 use super::{Bootstrap, ensure_namespace, find};
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::Delegate;
 use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
+use kubelith_server::{Delegate, Pauses};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,11 +71,12 @@ impl Keeper {
 
     async fn keep(&self) {
         until_ready(&self.config.client).await;
+        let mut pauses = Pauses::by(&self.config.clock);
         loop {
             if let Err(why) = self.reconcile().await {
                 tracing::error!(err = why, "unable to sync kubernetes service");
             }
-            tokio::time::sleep(INTERVAL).await;
+            pauses.pause(INTERVAL).await;
         }
     }
 

@@ -3,8 +3,8 @@
 use super::Bootstrap;
 use super::store_leases::StoreLeases;
 use kubelith_meta::Value;
-use kubelith_server::Delegate;
 use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
+use kubelith_server::{Delegate, Pauses};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,14 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
 }
 
 async fn keep(config: &Bootstrap, leases: &StoreLeases) {
+    let mut pauses = Pauses::by(&config.clock);
     loop {
         let id = config.identity.id.as_str();
         let refreshed = leases.refresh(id, |object| describe(object, id, &config.peer_address)).await;
         if let Err(why) = refreshed {
             tracing::error!(err = why, "unable to update peer endpoint leases");
         }
-        tokio::time::sleep(INTERVAL).await;
+        pauses.pause(INTERVAL).await;
     }
 }
 

@@ -126,7 +126,9 @@ impl Parts {
         if found.is_empty() {
             return Err(none(asked.id));
         }
-        let turn = usize::try_from(kubelith_meta::random::random_bits() % (found.len() as u64)).unwrap_or(0);
+        let turn =
+            usize::try_from(self.pods.made_up.bits(&["endpoint", asked.namespace, id.name]) % (found.len() as u64))
+                .unwrap_or(0);
         Ok(Location { transport: self.by_scheme(id.scheme), authority: found.swap_remove(turn) })
     }
 

@@ -3,7 +3,7 @@
 use super::metrics::{PoolMetrics, Scope};
 use super::view;
 use kubelith_codec::{base64, json, proto};
-use kubelith_meta::{GroupVersionKind, Status, Value, random};
+use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_schema::{Encoding, TypedSchema};
 use kubelith_store::cache::Hub;
@@ -105,12 +105,15 @@ impl NodePorts {
         taken
     }
 
-    /// Takes any port that is free.
-    pub async fn take_any(&self) -> Result<u16, PortError> {
+    /// Takes any port that is free, for this purpose.
+    pub async fn take_any(&self, purpose: &[&str]) -> Result<u16, PortError> {
+        let made_up = self.objects.resource("", "services").map(|r| r.made_up.clone()).unwrap_or_default();
+        let random = made_up.bits(purpose);
         let PortRange { base, size } = self.range;
         let spared = self.range.spared();
         let taken = self.change(|bits| {
-            let free = bits.any_free(spared, size).or_else(|| bits.any_free(0, spared)).ok_or(PortError::Full)?;
+            let free = bits.any_free(spared, size, random).or_else(|| bits.any_free(0, spared, random));
+            let free = free.ok_or(PortError::Full)?;
             bits.set(free);
             Ok(base + free as u16)
         });
@@ -246,9 +249,9 @@ impl Bits {
     }
 
     /// Some number from `first` to below `end` that is not there, from a random place on.
-    fn any_free(&self, first: u32, end: u32) -> Option<usize> {
+    fn any_free(&self, first: u32, end: u32, random: u64) -> Option<usize> {
         let size = end.checked_sub(first).filter(|size| *size > 0)? as usize;
-        let start = (random::random_bits() % size as u64) as usize;
+        let start = (random % size as u64) as usize;
         (0..size).map(|step| first as usize + (start + step) % size).find(|n| !self.get(*n))
     }
 }
@@ -271,7 +274,7 @@ mod tests {
     fn a_full_range_has_nothing_free() {
         let mut bits = Bits::default();
         let mut taken = Vec::new();
-        while let Some(n) = bits.any_free(2, 5) {
+        while let Some(n) = bits.any_free(2, 5, kubelith_meta::random::random_bits()) {
             bits.set(n);
             taken.push(n);
         }

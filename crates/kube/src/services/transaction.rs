@@ -150,9 +150,11 @@ impl Transaction {
         Ok(())
     }
 
-    async fn take_any_port(&mut self) -> Result<u16, PortError> {
+    /// `place` says which of the service's ports it is.
+    async fn take_any_port(&mut self, service: &Value, place: &str) -> Result<u16, PortError> {
+        let meta = service.meta();
         let port = match self.mode {
-            Mode::Real => self.services.ports.take_any().await?,
+            Mode::Real => self.services.ports.take_any(&["port", meta.namespace(), meta.name(), place]).await?,
             Mode::DryRun => self.taken.ports.iter().max().map_or(SAMPLE_PORT, |last| last.saturating_add(1)),
         };
         self.taken.ports.push(port);
@@ -184,7 +186,7 @@ impl Transaction {
                             self.take_port(asked).await.map_err(|why| port_taken(call, service, i, asked, why))?;
                             asked
                         }
-                        None => self.take_any_port().await.map_err(no_port)?,
+                        None => self.take_any_port(service, &i.to_string()).await.map_err(no_port)?,
                     };
                     by_number.insert(number, port);
                     port
@@ -212,7 +214,7 @@ impl Transaction {
                     given
                 }
                 None if allocates_node_ports(service) => {
-                    let port = self.take_any_port().await.map_err(no_port)?;
+                    let port = self.take_any_port(service, &i.to_string()).await.map_err(no_port)?;
                     set_node_port(service, i, port);
                     port
                 }
@@ -234,7 +236,7 @@ impl Transaction {
                 Status::internal_error(format!("failed to allocate requested HealthCheck NodePort {given}: {why}"))
             });
         }
-        let port = self.take_any_port().await;
+        let port = self.take_any_port(service, "health check").await;
         let port =
             port.map_err(|why| Status::internal_error(format!("failed to allocate a HealthCheck NodePort 0: {why}")))?;
         service.set_at(&PATH, i64::from(port).into());

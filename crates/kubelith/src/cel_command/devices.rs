@@ -5,7 +5,7 @@ use super::expressions::{Compiled, Expression};
 use kubelith_cel::device::{COST_LIMIT, SelectorError};
 use kubelith_cel::estimate;
 use kubelith_meta::Value;
-use kubelith_rules::expression::selectors;
+use kubelith_rules::expression::{Dialect, Expressions};
 
 /// The selectors in an object: where they stand, and their texts.
 fn texts(of: &Value) -> Vec<(String, &str)> {
@@ -36,12 +36,14 @@ fn collect<'a>(value: &'a Value, path: &str, found: &mut Vec<(String, &'a str)>)
 }
 
 pub fn expressions(of: &Value) -> Vec<Expression> {
+    let release = Expressions::of(Dialect::default());
+    let selectors = release.selectors();
     let compile = |text: &str| -> Result<Compiled, String> {
-        selectors().compile(text, false).map_err(|e| match e {
+        selectors.compile(text, false).map_err(|e| match e {
             SelectorError::Invalid(why) | SelectorError::Internal(why) => why,
         })?;
-        let checked = selectors().env(false).compile(text).map_err(|issues| issues.to_string())?;
-        let costs = estimate::costs(&checked, selectors().sizes());
+        let checked = selectors.env(false).compile(text).map_err(|issues| issues.to_string())?;
+        let costs = estimate::costs(&checked, selectors.sizes());
         Ok(Compiled { checked, costs })
     };
     let expression = |(path, text): (String, &str)| Expression {
@@ -61,9 +63,10 @@ pub fn outcomes(of: &Value, slice: &Value) -> Option<Vec<Line>> {
     }
     let driver = slice.str_at(&["spec", "driver"]);
     let devices = slice.at(&["spec", "devices"]).and_then(Value::as_array).unwrap_or(&[]);
+    let release = Expressions::of(Dialect::default());
     let mut lines = Vec::new();
     for (path, text) in texts(of) {
-        let Ok(selector) = selectors().compile(text, false) else { continue };
+        let Ok(selector) = release.selectors().compile(text, false) else { continue };
         for device in devices {
             let name = device.str_at(&["name"]);
             // Before v1beta2 what tells of a device stood one level deeper.

@@ -5,7 +5,7 @@ use super::expressions::{Compiled, Expression};
 use kubelith_cel::value::Map;
 use kubelith_cel::{Env, Program, Val, estimate};
 use kubelith_meta::Value;
-use kubelith_rules::expression::{Environment, Purpose, Variable};
+use kubelith_rules::expression::{Dialect, Environment, Expressions, Purpose, Variable};
 use std::sync::Arc;
 
 /// An expression of a policy or webhook.
@@ -92,7 +92,8 @@ impl<'a> Parts<'a> {
         // Match conditions come before variables.
         let variables = if purpose == Purpose::MatchCondition { 0 } else { variables };
         let variables = &self.variables[..variables];
-        Environment { purpose, has_params: self.has_params, variables, is_stored: false }.env()
+        let expressions = &Expressions::of(Dialect::default());
+        Environment { expressions, purpose, has_params: self.has_params, variables, is_stored: false }.env()
     }
 
     fn compile(&self, part: &Part<'_>) -> Result<(Compiled, Program), String> {

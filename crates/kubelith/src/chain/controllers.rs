@@ -44,6 +44,7 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
         client: manager_client(&shared.frame.client),
         leases: leases.cache.clone(),
         clock: shared.clock.clone(),
+        made_up: shared.frame.made_up.clone(),
         // Who has the store for itself is known again after a crash, and need not wait for the end of its own lease.
         identity: match alone {
             true => format!("{}_{}", identity.hostname, identity.id),
@@ -55,6 +56,7 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
             client: shared.frame.client.clone(),
             world: Arc::new(world),
             clock: shared.clock.clone(),
+            made_up: shared.frame.made_up.clone(),
             metrics: shared.frame.metrics.clone(),
             figures: Arc::new(ControllerMetrics::new(&shared.frame.metrics.registry)),
             quotas: shared.quotas.clone(),

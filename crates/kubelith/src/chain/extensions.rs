@@ -11,6 +11,7 @@ use kubelith_kube::strategies;
 use kubelith_meta::Str;
 use kubelith_outbound::proxy::hook::{HookClients, HookConfig, Users};
 use kubelith_registry::Strategy;
+use kubelith_rules::expression::Expressions;
 use kubelith_server::Delegate;
 use kubelith_server::lifecycle::PostStartHook;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ const GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// What definitions do in the life cycles, with their place in the table of strategies.
-pub fn strategy() -> ((Str, Str), Arc<dyn Strategy>) {
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS) };
+pub fn strategy(expressions: Arc<Expressions>) -> ((Str, Str), Arc<dyn Strategy>) {
+    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS), expressions };
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 

@@ -98,6 +98,10 @@ impl<'a> Shared<'a> {
             false => Routing::ClusterIp,
         };
         let resolve = services::resolver(objects.clone(), routing);
+        let gates = |gate: &str| options.features.enabled(gate);
+        let env = Env::new(options.admission.allow_privileged, &gates, clock.clone());
+        let env = Env { made_up: frame.made_up.clone(), ..env.with_dialect(options.dialect()) };
+        let env = Arc::new(env);
         let plugins = kubelith_admission::Config {
             objects: objects.clone(),
             authorizer: access.authorizer.clone(),
@@ -119,6 +123,8 @@ impl<'a> Shared<'a> {
             )),
             server: Arc::new(OwnRequests(frame.client.clone())),
             clock: clock.clone(),
+            made_up: frame.made_up.clone(),
+            expressions: env.expressions.clone(),
         };
         let quotas = Arc::new(QuotaUsage::new(&objects, clock.clone(), &*plugins.gates));
         let admission = kubelith_admission::build(&plugins, &options.admission.switches);
@@ -138,8 +144,6 @@ impl<'a> Shared<'a> {
         };
         let catalog = kubelith_catalog::builtin();
         let features = options.features.clone();
-        let gates = |gate: &str| options.features.enabled(gate);
-        let env = Arc::new(Env::new(options.admission.allow_privileged, &gates, clock.clone()));
         let installed = install(Install {
             catalog,
             kinds: kubelith_kinds::BUILTIN,
@@ -162,6 +166,7 @@ impl<'a> Shared<'a> {
             },
             clock: clock.clone(),
             made_up: frame.made_up.clone(),
+            strategies: [super::extensions::strategy(env.expressions.clone())].into(),
             env,
             registry: frame.metrics.registry.clone(),
             limits,
@@ -169,7 +174,6 @@ impl<'a> Shared<'a> {
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
             emulation: options.emulation(),
-            strategies: [super::extensions::strategy()].into(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
         });
         let Installed { routes, discovery: entries, resources, services } =

@@ -34,6 +34,8 @@ pub use test_api::{ClockOptions, TestApiOptions};
 use crate::flags::Flags;
 use crate::flags::kind::MISSING;
 use kubelith_admission::Switches;
+use kubelith_cel::device::Gates;
+use kubelith_cel::env::Libraries;
 use kubelith_codec::yaml;
 use kubelith_companion::Announcement;
 use kubelith_controllers::{Name as Controller, Selection as Controllers};
@@ -44,6 +46,7 @@ use kubelith_observe::logging::Format;
 use kubelith_observe::metrics::Selection;
 use kubelith_observe::spans::TracingConfig;
 use kubelith_outbound::egress::Egress;
+use kubelith_rules::expression::Dialect;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -175,6 +178,19 @@ impl Options {
         // What is wrong with the flag has been told.
         self.controllers = controllers_of(flags, self.storage.backend, &self.admission.switches, &mut Vec::new());
         self
+    }
+
+    /// What new expressions in CEL may use: what the oldest server has that this one is compatible with.
+    pub fn dialect(&self) -> Dialect {
+        let on = |gate: &str| self.features.enabled(gate);
+        let since = self.compatibility.min_compatibility.minor;
+        Dialect {
+            libraries: Libraries { since, authz_selectors: on("AuthorizeWithSelectors") },
+            devices: Gates {
+                consumable_capacity: on("DRAConsumableCapacity"),
+                list_attributes: on("DRAListTypeAttributes"),
+            },
+        }
     }
 
     /// What the emulated release serves.

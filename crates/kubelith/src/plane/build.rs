@@ -13,8 +13,6 @@ use crate::version;
 use crate::{audit, chain, console};
 use kubelith_auth::impersonation::Modes;
 use kubelith_auth::service_account::KeySet;
-use kubelith_cel::device::Gates;
-use kubelith_cel::env::Libraries;
 use kubelith_console::Sessions;
 use kubelith_listen::HttpOptions;
 use kubelith_meta::Clock;
@@ -23,7 +21,6 @@ use kubelith_meta::time::{SystemClock, TestClock};
 use kubelith_observe::metrics::Metrics;
 use kubelith_observe::spans::Tracer;
 use kubelith_openapi::Subject;
-use kubelith_rules::expression::Dialect;
 use kubelith_server::chain::ChainConfig;
 use kubelith_server::faults::Faults;
 use kubelith_server::filters::audit::Audit;
@@ -114,19 +111,6 @@ impl Parts {
     }
 }
 
-/// What new expressions in CEL may use: what the oldest server has that this one is compatible with.
-pub fn dialect(options: &Options) -> Dialect {
-    let on = |gate: &str| options.features.enabled(gate);
-    let since = options.compatibility.min_compatibility.minor;
-    Dialect {
-        libraries: Libraries { since, authz_selectors: on("AuthorizeWithSelectors") },
-        devices: Gates {
-            consumable_capacity: on("DRAConsumableCapacity"),
-            list_attributes: on("DRAListTypeAttributes"),
-        },
-    }
-}
-
 /// How ports speak TLS.
 pub fn tls(options: &Options, certificates: &Certificates) -> Result<DynamicTls, String> {
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
@@ -174,7 +158,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
-    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()));
+    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()), &made_up);
     let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
     let setup = Setup::new(&options, client_cas, access_metrics, clock.clone(), older).await?;
     metrics.watch_tokens(&setup.stats());

@@ -74,12 +74,6 @@ impl Plane {
     pub async fn start(args: &[String]) -> Result<Plane, String> {
         let flags = flags::parse(args).map_err(|e| e.to_string())?;
         let options = Options::from_flags(&flags).map_err(|e| e.to_string())?;
-        // Rules are plain functions, and have what they know of CEL's dialect in common.
-        let dialect = build::dialect(&options);
-        kubelith_rules::expression::use_dialect(dialect);
-        if kubelith_rules::expression::dialect() != dialect {
-            return Err("servers of one process have to be compatible with the same release of Kubernetes".to_owned());
-        }
         let plane = Plane::of(Parts::open(options, &flags)?).await?;
         plane.ready().await?;
         Ok(plane)
@@ -144,14 +138,27 @@ impl Plane {
 
     /// Serves a port, too, with TLS; 0 is a free one. Answers where.
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, String> {
+        let (listener, local) = self.bind(address)?;
+        self.doors.spawn_on(listener.serve(self.handler.clone(), self.stop_listening.clone()), &self.runtime);
+        Ok(local)
+    }
+
+    /// Serves something else than the API, with the certificate of this plane, until told to stop: forks may need it when this
+    /// plane is gone. Answers where.
+    pub fn serve_beside(&self, address: SocketAddr, handler: BoxHandler, stop: Stop) -> Result<SocketAddr, String> {
+        let (listener, local) = self.bind(address)?;
+        self.runtime.spawn(listener.serve(handler, stop));
+        Ok(local)
+    }
+
+    fn bind(&self, address: SocketAddr) -> Result<(Listener, SocketAddr), String> {
         let _runtime = self.runtime.enter();
         let tls = Arc::new(build::tls(&self.seed.options, &self.seed.certificates)?);
         let to = BindOptions { address: address.ip(), port: address.port(), sharing: Sharing::Exclusive };
         let socket = bind(&to).map_err(|e| format!("failed to listen on {address}: {e}"))?;
         let listener = Listener::new(socket, tls, build::http(&self.seed.options));
         let local = listener.local_addr().map_err(|e| e.to_string())?;
-        self.doors.spawn_on(listener.serve(self.handler.clone(), self.stop_listening.clone()), &self.runtime);
-        Ok(local)
+        Ok((listener, local))
     }
 
     /// The administrator's kubeconfig for a port of this plane; `None` if flags name another authority for clients.

@@ -122,3 +122,52 @@ async fn expire_certificates(from: SystemTime) {
     server.advance(present + HOUR * 24 * 400).unwrap();
     assert_eq!(code().await, 401);
 }
+
+/// Those of servers that are gone go; those who live renew theirs; whoever waits for one that nobody renews gets it.
+#[tokio::test]
+async fn leases_expire() {
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_860_800);
+    let server = Kubelith::builder().manual_clock_at(noon).start().await.unwrap();
+    let lease = async |name: &str| server.get(&format!("{LEASES}/{name}")).await.unwrap();
+    let names = async || {
+        let list = server.get(LEASES).await.unwrap().body["items"].as_array().unwrap().clone();
+        list.iter().map(|lease| lease["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    until("the server and its controllers have leases", || async { names().await.len() == 2 }).await;
+    let own = names().await.into_iter().find(|name| name.starts_with("apiserver-")).unwrap();
+    let mut others = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "apiserver-gone", "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}},
+        "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 3600, "renewTime": "2026-01-31T12:00:00.000000Z"},
+    });
+    post(&server, LEASES, others.clone()).await;
+    server.advance(2 * HOUR).unwrap();
+    until("the lease of the server that is gone is gone", || async { lease("apiserver-gone").await.code == 404 }).await;
+    for name in [own.as_str(), "kube-controller-manager"] {
+        until("leases are renewed", || async {
+            lease(name).await.body["spec"]["renewTime"] == "2026-01-31T14:00:00.000000Z"
+        })
+        .await;
+    }
+    // Somebody else takes the controllers' lease, and lets it expire.
+    others["spec"]["leaseDurationSeconds"] = 15.into();
+    others["spec"]["renewTime"] = "2026-01-31T14:00:00.000000Z".into();
+    until("it is taken", || async {
+        let mut lease = lease("kube-controller-manager").await.body;
+        lease["spec"] = others["spec"].clone();
+        server.put(&format!("{LEASES}/kube-controller-manager"), &lease).await.unwrap().code == 200
+    })
+    .await;
+    until("the controllers have seen it", || async {
+        let events = server.get("/api/v1/namespaces/kube-system/events").await.unwrap().text;
+        events.contains("stopped leading")
+    })
+    .await;
+    assert_eq!(lease("kube-controller-manager").await.body["spec"]["holderIdentity"], "gone");
+    until("they lead again", || async {
+        server.advance(Duration::from_secs(16)).unwrap();
+        lease("kube-controller-manager").await.body["spec"]["holderIdentity"] != "gone"
+    })
+    .await;
+}

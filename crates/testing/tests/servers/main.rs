@@ -6,5 +6,7 @@ mod isolation;
 #[cfg(feature = "kube")]
 mod operator;
 mod planes;
+mod seeds;
 #[path = "../support/mod.rs"]
 mod support;
+mod webhooks;

@@ -58,6 +58,56 @@ async fn ten_servers_live_in_one_process() {
     }
 }
 
+/// What one server may use of CEL is nothing to another.
+#[tokio::test]
+async fn servers_of_different_releases_live_in_one_process() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "ones.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "ones", "kind": "One"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"list": {
+                    "type": "array", "maxItems": 10, "items": {"type": "integer"},
+                    "x-kubernetes-validations": [{"rule": "lists.range(3).size() == 3"}]
+                }}
+            }}}],
+        },
+    });
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            ]},
+            "validations": [{"expression": "lists.range(3).size() == 3"}],
+        },
+    });
+    // There are ranges since 1.34.
+    let mut servers = Vec::new();
+    for (flag, minor, code) in [
+        ("--emulated-version=1.36", "36", 201),
+        ("--emulated-version=1.34", "34", 422),
+        ("--min-compatibility-version=1.33", "36", 422),
+        ("--min-compatibility-version=1.34", "36", 201),
+    ] {
+        let server = Kubelith::builder().controllers(Controllers::Off).flag(flag).start().await.unwrap();
+        assert_eq!(server.get("/version").await.unwrap().body["emulationMinor"], minor, "{flag}");
+        servers.push((server, flag, code));
+    }
+    for (server, flag, code) in &servers {
+        for (path, object) in [
+            ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition),
+            ("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", &policy),
+        ] {
+            let made = server.post(path, object).await.unwrap();
+            assert_eq!(made.code, *code, "{flag} {path}: {}", made.text);
+        }
+    }
+    let fork = servers[1].0.fork().await.unwrap();
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    assert_eq!(fork.post(path, &policy).await.unwrap().code, 422);
+}
+
 #[tokio::test]
 async fn users_may_do_what_roles_let_them() {
     let server = Kubelith::builder().user("alice", ["devs", "night shift"]).start().await.unwrap();

@@ -10,10 +10,10 @@ use kubelith_cel::parse::is_reserved;
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1035_label, is_dns1123_subdomain};
-use kubelith_rules::Rules;
 use kubelith_rules::common::{Fields, SPEC, member, one_of, qualified_name, same_member, supported};
-use kubelith_rules::expression::{self, Environment, Expression, Purpose, Variable};
+use kubelith_rules::expression::{self, Environment, Expression, Expressions, Purpose, Variable};
 use kubelith_rules::internal::shown;
+use kubelith_rules::{Env, Rules};
 use std::collections::BTreeSet;
 
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
@@ -26,25 +26,27 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
 pub const VALIDATING: Rules = Rules {
-    create: |_, policy| check_validating(policy, None),
+    create: |request, policy| check_validating(request.env, policy, None),
     update: |request, new, old| match request.subresource {
         "status" => status::check(member(new, "status")),
-        _ => check_validating(new, Some(old)),
+        _ => check_validating(request.env, new, Some(old)),
     },
 };
 
-pub const MUTATING: Rules =
-    Rules { create: |_, policy| check_mutating(policy, None), update: |_, new, old| check_mutating(new, Some(old)) };
+pub const MUTATING: Rules = Rules {
+    create: |request, policy| check_mutating(request.env, policy, None),
+    update: |request, new, old| check_mutating(request.env, new, Some(old)),
+};
 
-fn check_validating(policy: &Value, old: Option<&Value>) -> ErrorList {
+fn check_validating(env: &Env, policy: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = check_metadata(policy);
     let spec = member(policy, "spec");
     let old = old.map(|old| member(old, "spec"));
     let stored = |list: &str, key: &str| old.map(|old| expressions(old.list(list), key)).unwrap_or_default();
     let stored_validations = stored("validations", "expression");
     check_head(spec, &mut errors);
-    check_conditions(spec, old, &mut errors);
-    let mut compiler = Compiler::of(spec);
+    check_conditions(env, spec, old, &mut errors);
+    let mut compiler = Compiler::of(env, spec);
     compiler.check_variables(spec, &stored_validations, &mut errors);
     let (validations, annotations) = (spec.list("validations"), spec.list("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
@@ -63,14 +65,14 @@ fn check_validating(policy: &Value, old: Option<&Value>) -> ErrorList {
     errors
 }
 
-fn check_mutating(policy: &Value, old: Option<&Value>) -> ErrorList {
+fn check_mutating(env: &Env, policy: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = check_metadata(policy);
     let spec = member(policy, "spec");
     let old = old.map(|old| member(old, "spec"));
     check_head(spec, &mut errors);
     rule::check_mutating(member(spec, "matchConstraints"), &SPEC.child("matchConstraints"), &mut errors);
-    check_conditions(spec, old, &mut errors);
-    let mut compiler = Compiler::of(spec);
+    check_conditions(env, spec, old, &mut errors);
+    let mut compiler = Compiler::of(env, spec);
     compiler.check_variables(spec, &BTreeSet::new(), &mut errors);
     if spec.list("mutations").is_empty() {
         errors.push(Error::required(&SPEC.child("mutations"), "mutations must contain at least one item"));
@@ -138,12 +140,13 @@ fn check_param_kind(param_kind: &Value, path: &Path<'_>, errors: &mut ErrorList)
 }
 
 /// Conditions that were fine stay so, as long as nothing changes that they depend on.
-fn check_conditions(spec: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+fn check_conditions(env: &Env, spec: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     let is_kept = |old: &Value| same_member(spec, old, "paramKind") && same_member(spec, old, "matchConditions");
     if old.is_some_and(is_kept) {
         return;
     }
     let conditions = Conditions {
+        expressions: &env.expressions,
         has_params: spec.has("paramKind"),
         stored: old.map(|old| expressions(old.list("matchConditions"), "expression")).unwrap_or_default(),
     };
@@ -152,13 +155,14 @@ fn check_conditions(spec: &Value, old: Option<&Value>, errors: &mut ErrorList) {
 
 /// What the expressions of one policy are compiled with.
 struct Compiler<'a> {
+    expressions: &'a Expressions,
     has_params: bool,
     variables: Vec<Variable<'a>>,
 }
 
 impl<'a> Compiler<'a> {
-    fn of(spec: &Value) -> Compiler<'a> {
-        Compiler { has_params: spec.has("paramKind"), variables: Vec::new() }
+    fn of(env: &'a Env, spec: &Value) -> Compiler<'a> {
+        Compiler { expressions: &env.expressions, has_params: spec.has("paramKind"), variables: Vec::new() }
     }
 
     fn check(
@@ -169,8 +173,9 @@ impl<'a> Compiler<'a> {
         path: &Path<'_>,
         errors: &mut ErrorList,
     ) {
-        let Compiler { has_params, ref variables } = *self;
-        expression::check(expression, Environment { purpose, has_params, variables, is_stored }, path, errors);
+        let Compiler { expressions, has_params, ref variables } = *self;
+        let environment = Environment { expressions, purpose, has_params, variables, is_stored };
+        expression::check(expression, environment, path, errors);
     }
 
     /// Each variable may use those before it.

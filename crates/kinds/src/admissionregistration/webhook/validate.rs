@@ -8,9 +8,9 @@ use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1035_label, validate_fully_qualified_name};
 use kubelith_meta::selector::{LabelSelectorRules, validate_label_selector};
-use kubelith_rules::Rules;
 use kubelith_rules::common::{Fields, invalid_all, member, same_member, supported};
 use kubelith_rules::webhook::{validate_service, validate_url};
+use kubelith_rules::{Env, Rules};
 use std::collections::BTreeSet;
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
@@ -22,8 +22,8 @@ const SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const SELECTORS: [&str; 2] = ["namespaceSelector", "objectSelector"];
 
 pub const RULES: Rules = Rules {
-    create: |_, object| check(object, &Strictness::of_new()),
-    update: |_, new, old| check(new, &Strictness::of_change(new, old)),
+    create: |request, object| check(object, &Strictness::of_new(request.env)),
+    update: |request, new, old| check(new, &Strictness::of_change(request.env, new, old)),
 };
 
 /// What is asked only of configurations that keep to it already.
@@ -37,17 +37,17 @@ struct Strictness<'a> {
 }
 
 impl<'a> Strictness<'a> {
-    fn of_new() -> Strictness<'a> {
+    fn of_new(env: &'a Env) -> Strictness<'a> {
         Strictness {
             side_effects: &NO_SIDE_EFFECTS,
             known_review: true,
             unique_names: true,
             selectors: LabelSelectorRules::default(),
-            conditions: Some(Conditions { has_params: false, stored: BTreeSet::new() }),
+            conditions: Some(Conditions { expressions: &env.expressions, has_params: false, stored: BTreeSet::new() }),
         }
     }
 
-    fn of_change(new: &Value, old: &'a Value) -> Strictness<'a> {
+    fn of_change(env: &'a Env, new: &Value, old: &'a Value) -> Strictness<'a> {
         let (hooks, new_hooks) = (old.list("webhooks"), new.list("webhooks"));
         let is_harmless = |hook: &Value| NO_SIDE_EFFECTS.contains(&hook.text("sideEffects"));
         let has_review = |hook: &Value| {
@@ -66,7 +66,7 @@ impl<'a> Strictness<'a> {
                 allow_invalid_values: hooks.iter().any(has_wrong_selector),
                 ..LabelSelectorRules::default()
             },
-            conditions: (!is_kept).then_some(Conditions { has_params: false, stored }),
+            conditions: (!is_kept).then_some(Conditions { expressions: &env.expressions, has_params: false, stored }),
         }
     }
 }

@@ -3,7 +3,6 @@
 pub mod defaults;
 pub mod validate;
 
-use kubelith_meta::random;
 use kubelith_rules::Kind;
 
 /// One without a name gets one that nobody would guess.
@@ -14,9 +13,9 @@ pub const LIMIT_RANGE: Kind = Kind {
     rules: validate::RULES,
 
     creates_on_update: true,
-    prepare_for_create: |_, _, range| {
+    prepare_for_create: |env, call, range| {
         if range.meta().name().is_empty() {
-            range.meta_mut().set_name(&random::uid(random::random_bits));
+            range.meta_mut().set_name(&env.made_up.uid(&["limitrange", &call.namespace]));
         }
     },
     ..Kind::PLAIN

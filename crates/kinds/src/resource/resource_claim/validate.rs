@@ -88,7 +88,16 @@ pub fn check_spec(env: &Env, spec: Option<&Value>, path: &Path<'_>, errors: &mut
     let path = path.child("devices");
     let requests = Requests::of(devices);
     let name = |request: &Value| request.text("name").to_owned();
-    each_once(devices.list("requests"), MAX_REQUESTS, &path.child("requests"), errors, name, check_request);
+    each_once(
+        devices.list("requests"),
+        MAX_REQUESTS,
+        &path.child("requests"),
+        errors,
+        name,
+        |request, path, errors| {
+            check_request(env, request, path, errors);
+        },
+    );
     let constraints = path.child("constraints");
     each(devices.list("constraints"), MAX_CONSTRAINTS, &constraints, errors, |constraint, path, errors| {
         check_constraint(env, constraint, &requests, path, errors);
@@ -99,7 +108,7 @@ pub fn check_spec(env: &Env, spec: Option<&Value>, path: &Path<'_>, errors: &mut
     });
 }
 
-fn check_request(request: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_request(env: &Env, request: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     dns_label(request.text("name"), &path.child("name"), errors);
     let alternatives = request.list("firstAvailable");
     const ONE: &str = "exactly one of `exactly` or `firstAvailable` is required";
@@ -109,26 +118,26 @@ fn check_request(request: &Value, path: &Path<'_>, errors: &mut ErrorList) {
             let detail = format!("{ONE}, but multiple fields are set");
             errors.push(Error::invalid(path, BadValue::text("null"), detail));
         }
-        (Some(exactly), true) => check_device_request(exactly, &path.child("exactly"), errors),
+        (Some(exactly), true) => check_device_request(env, exactly, &path.child("exactly"), errors),
         (None, false) => {
             let name = |sub: &Value| sub.text("name").to_owned();
             let path = path.child("firstAvailable");
             each_once(alternatives, MAX_ALTERNATIVES, &path, errors, name, |sub, path, errors| {
                 dns_label(sub.text("name"), &path.child("name"), errors);
-                check_device_request(sub, path, errors);
+                check_device_request(env, sub, path, errors);
             });
         }
     }
 }
 
-fn check_device_request(request: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+fn check_device_request(env: &Env, request: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let (class, class_path) = (request.text("deviceClassName"), path.child("deviceClassName"));
     if class.is_empty() {
         errors.push(Error::required(&class_path, ""));
     } else {
         dns_subdomain(class, &class_path, errors);
     }
-    check_selectors(request.list("selectors"), Stored::No, &path.child("selectors"), errors);
+    check_selectors(env, request.list("selectors"), Stored::No, &path.child("selectors"), errors);
     let (count, count_path) = (request.number("count"), path.child("count"));
     match request.text("allocationMode") {
         "All" if count != 0 => {
@@ -160,7 +169,7 @@ fn check_toleration(toleration: &Value, path: &Path<'_>, errors: &mut ErrorList)
     }
 }
 
-pub fn check_selectors(selectors: &[Value], stored: Stored, path: &Path<'_>, errors: &mut ErrorList) {
+pub fn check_selectors(env: &Env, selectors: &[Value], stored: Stored, path: &Path<'_>, errors: &mut ErrorList) {
     each(selectors, MAX_SELECTORS, path, errors, |selector, path, errors| {
         let path = path.child("cel");
         match selector.some("cel") {
@@ -171,7 +180,8 @@ pub fn check_selectors(selectors: &[Value], stored: Stored, path: &Path<'_>, err
             Some(cel) => {
                 let purpose = Purpose::DeviceSelector;
                 let is_stored = stored == Stored::Yes;
-                let environment = Environment { purpose, has_params: false, variables: &[], is_stored };
+                let expressions = &*env.expressions;
+                let environment = Environment { expressions, purpose, has_params: false, variables: &[], is_stored };
                 let source = Expression::plain(cel.text("expression"));
                 expression::check(source, environment, &path.child("expression"), errors);
             }

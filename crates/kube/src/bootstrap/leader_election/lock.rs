@@ -2,7 +2,8 @@
 
 use crate::bootstrap::{Bootstrap, KUBE_SYSTEM, ensure_namespace, find};
 use kubelith_meta::time::{Duration as Span, Time};
-use kubelith_meta::{GroupVersionResource, Status, Value, random};
+use kubelith_meta::{GroupVersionResource, Status, Value};
+use kubelith_server::Pauses;
 use kubelith_server::loopback::ResourceRef;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,20 +27,23 @@ pub struct Lock {
 
 impl Lock {
     pub fn new(config: &Arc<Bootstrap>, times: LeadershipTimes) -> Lock {
-        let identity = format!("{}_{:016x}", config.identity.hostname, random::random_bits());
+        let made_up = config.resources.get(&("coordination.k8s.io".into(), "leases".into())).map(|r| r.made_up.clone());
+        let bits = made_up.unwrap_or_default().bits(&["elections", &config.identity.id]);
+        let identity = format!("{}_{bits:016x}", config.identity.hostname);
         Lock { config: config.clone(), times, identity }
     }
 
     /// Tries to be the one, for ever. `led` is told when we become it and when we are it no more.
     pub async fn contend(&self, led: impl Fn(bool)) {
+        let mut pauses = Pauses::by(&self.config.clock);
         loop {
             while !self.hold().await.unwrap_or(false) {
-                tokio::time::sleep(self.times.retry).await;
+                pauses.pause(self.times.retry).await;
             }
             led(true);
             let mut renewed = Instant::now();
             while renewed.elapsed() < self.times.renew_deadline {
-                tokio::time::sleep(self.times.retry).await;
+                pauses.pause(self.times.retry).await;
                 match self.hold().await {
                     Ok(true) => renewed = Instant::now(),
                     Ok(false) => break,

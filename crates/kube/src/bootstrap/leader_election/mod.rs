@@ -10,10 +10,10 @@ use super::{Bootstrap, find};
 use election::{LEASE_SECONDS, LOOK_AGAIN, Step};
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersionResource, Status, Str, Value};
-use kubelith_server::Delegate;
 use kubelith_server::controller::{Controller, Next, Running};
 use kubelith_server::lifecycle::{HookContext, PostStartHook, PreShutdownHook};
 use kubelith_server::loopback::ResourceRef;
+use kubelith_server::{Delegate, Pauses};
 use kubelith_store::cache::{CachedObject, ResourceCache};
 use lock::{Lock, leases};
 use std::sync::Arc;
@@ -50,8 +50,9 @@ pub fn install(config: &Arc<Bootstrap>, times: LeadershipTimes, kube: Delegate) 
                 lock.contend(led).await;
             });
             context.tasks.spawn_until_stopped("lease-candidate-gc", async move {
+                let mut pauses = Pauses::by(&collecting.config.clock);
                 loop {
-                    tokio::time::sleep(COLLECT).await;
+                    pauses.pause(COLLECT).await;
                     collecting.collect().await;
                 }
             });
@@ -90,7 +91,7 @@ fn wanted(candidate: &Value) -> Str {
 
 impl Elections {
     fn start(self: Arc<Self>, context: &HookContext) -> Running {
-        let (leases, candidates) = (self.leases.clone(), self.candidates.clone());
+        let (leases, candidates, clock) = (self.leases.clone(), self.candidates.clone(), self.config.clock.clone());
         Controller::new("leader-election-controller", move |key: Str| {
             let this = self.clone();
             async move { this.reconcile(&key).await }
@@ -101,6 +102,7 @@ impl Elections {
             candidate.iter().map(wanted).collect()
         })
         .metrics(&context.metrics)
+        .by(&clock)
         .start(&context.tasks)
     }
 

@@ -68,7 +68,7 @@ pub(super) struct KmsService {
 }
 
 impl KmsService {
-    /// `endpoint` is `unix:///path`; the connection is made on first use.
+    /// `endpoint` is `unix:///path`, or `unix:///@name` for a socket that is no file; the connection is made on first use.
     pub fn new(
         provider: &str,
         endpoint: &str,
@@ -76,6 +76,10 @@ impl KmsService {
         observer: Arc<dyn EncryptionObserver>,
     ) -> Result<KmsService, StoreError> {
         let path = endpoint.strip_prefix("unix://").or_else(|| endpoint.strip_prefix("unix:")).unwrap_or(endpoint);
+        let path = match path.strip_prefix("/@") {
+            Some(name) => format!("\0{name}"),
+            None => path.to_owned(),
+        };
         let channel = grpc::channel(Target::Unix(path.into()))?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }

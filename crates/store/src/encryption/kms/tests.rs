@@ -203,6 +203,16 @@ async fn a_plugin_may_start_after_the_server() {
     server.abort();
 }
 
+#[tokio::test]
+async fn a_plugin_may_listen_where_there_is_no_file() {
+    let (plugin, name) = (FakePlugin::start(), format!("kubelith-kms-{}", std::process::id()));
+    let server = serve(format!("\0{name}").into(), plugin.answers.clone());
+    let config = KmsConfiguration { endpoint: format!("unix:///@{name}"), ..plugin.config() };
+    let kms = Kms::start_observed(&config, Arc::new(())).await.unwrap();
+    kms.check().await.unwrap();
+    server.abort();
+}
+
 #[test]
 fn stored_objects_are_checked() {
     let valid = EncryptedObject {

@@ -125,7 +125,6 @@ pub const FIXED: &[(&str, bool)] = &[
     ("MutatingAdmissionPolicy", true),
     ("NativeHistograms", false),
     ("PodLifecycleSleepActionAllowZero", true),
-    ("PodTopologyLabelsAdmission", true),
     ("RelaxedDNSSearchValidation", true),
     ("RelaxedEnvironmentVariableValidation", true),
     ("ResilientWatchCacheInitialization", true),

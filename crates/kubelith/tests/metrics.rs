@@ -56,10 +56,7 @@ const MISSING: &[(&str, &[&str])] = &[
         ],
     ),
     ("of KMS v1, which is not supported", &["apiserver_envelope_encryption_dek_cache_fill_percent"]),
-    (
-        "metrics have no stability levels here, and labels are cut where they are written",
-        &["registered_metrics_total", "cardinality_enforcement_unexpected_categorizations_total"],
-    ),
+    ("metrics have no stability levels here", &["registered_metrics_total"]),
     (
         "lists never read the store, and caches are not ranges of it",
         &[

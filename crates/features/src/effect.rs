@@ -117,7 +117,6 @@ pub const FIXED: &[(&str, bool)] = &[
     ("DetectCacheInconsistency", false),
     ("ExternalServiceAccountTokenSigner", true),
     ("GitRepoVolumeDriver", false),
-    ("KMSv1", false),
     ("KubeletFineGrainedAuthz", true),
     ("ListFromCacheSnapshot", true),
     ("LoggingAlphaOptions", false),

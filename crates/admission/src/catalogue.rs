@@ -189,7 +189,12 @@ const PLUGINS: &[Plugin] = {
         Plugin::on("CertificateSubjectRestriction", |_| Box::new(CertificateSubjectRestriction)).validates(CREATE),
         Plugin::on("DefaultIngressClass", |c| Box::new(DefaultIngressClass::new(c.objects.clone()))).admits(CREATE),
         Plugin::off("DenyServiceExternalIPs", |_| Box::new(DenyServiceExternalIPs)).validates(WRITE),
-        Plugin::on("PodTopologyLabels", |c| Box::new(PodTopologyLabels::new(&c.objects))).admits(CREATE),
+        Plugin::made(
+            "PodTopologyLabels",
+            On,
+            Make::Gated("PodTopologyLabelsAdmission", |c| Box::new(PodTopologyLabels::new(&c.objects))),
+        )
+        .admits(CREATE),
         Plugin::made(
             "PodGroupWorkloadExists",
             On,

@@ -89,7 +89,7 @@ impl Proxy {
     }
 }
 
-fn unavailable(why: impl std::fmt::Display) -> Response {
+pub fn unavailable(why: impl std::fmt::Display) -> Response {
     respond::error_text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
@@ -100,7 +100,7 @@ fn is_discovery(request: &Request) -> bool {
 }
 
 /// The path and query that were authorized, not another spelling of them.
-fn path_and_query(request: &Request) -> Option<PathAndQuery> {
+pub fn path_and_query(request: &Request) -> Option<PathAndQuery> {
     let uri = request.uri();
     if !uri.path().contains('%') && uri.query().is_none() {
         return uri.path_and_query().cloned();

@@ -9,11 +9,13 @@ mod discovery;
 mod handler;
 mod metrics;
 mod openapi;
+mod peers;
 mod registration;
 mod resolve;
 mod routes;
 mod server;
 
 pub use autoregister::Local;
+pub use peers::{Locate, PeerConfig, PeerProxy};
 pub use resolve::Routing;
 pub use server::{Config, serve};

@@ -3,7 +3,7 @@
 use crate::controllers::Known;
 use crate::definition::{self, Definition, VersionSpec};
 use kubelith_meta::{GroupVersion, Map, Value};
-use kubelith_openapi::{DeleteAnswer, Detail, Dialect, Published, Words};
+use kubelith_openapi::{DeleteAnswer, Detail, Dialect, Published, Renamed, Words};
 use kubelith_store::cache::CachedObject;
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub fn published(known: &Known, gv: &GroupVersion) -> Option<Published> {
         delete_answer: DeleteAnswer::Status,
         detail: Detail::Brief,
         written: Some(Arc::new(move |dialect, words: &Words| schema(&object, &version, dialect, words))),
+        renamed: Renamed::default(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! `--emulated-version`: which resources a release before this one did not serve yet.
+//! `--emulated-version`: which resources a release before this one did not serve yet, and which it still did.
 
 use kubelith_meta::GroupVersionResource;
 use kubelith_schema::Descriptor;
@@ -14,6 +14,14 @@ const INTRODUCED: &[(&str, &str, &[&str], u32)] = &[
     ("storage.k8s.io", "v1", &["volumeattributesclasses"], 34),
     ("storagemigration.k8s.io", "v1beta1", &["storageversionmigrations"], 35),
 ];
+
+/// Resources that only an emulated release serves, with the minor release that did so no more.
+const REMOVED: &[(&str, &str, &[&str], u32)] = &[(
+    "admissionregistration.k8s.io",
+    "v1beta1",
+    &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+    34,
+)];
 
 /// Resources that are stored in another version for servers of older releases, with the release that knew the newer one first.
 const STORED_BEFORE: &[(&str, &[&str], u32, &str)] = &[
@@ -49,6 +57,9 @@ impl Emulation {
     /// Whether the release has the resource in this version. `is_served` says it of other versions, as far as
     /// flags and gates go.
     pub fn has(&self, resource: &GroupVersionResource, of: &Descriptor, is_served: impl Fn(usize) -> bool) -> bool {
+        if self.removed(&resource.group, &resource.version, &resource.resource) {
+            return false;
+        }
         if self.introduced(&resource.group, &resource.version, &resource.resource) {
             return true;
         }
@@ -70,6 +81,11 @@ impl Emulation {
         unknown.find(|(g, resources, ..)| *g == group && resources.contains(&plural)).map(|(.., version)| *version)
     }
 
+    fn removed(&self, group: &str, version: &str, resource: &str) -> bool {
+        let mut gone = REMOVED.iter().filter(|(.., minor)| *minor <= self.minor);
+        gone.any(|(g, v, resources, _)| *g == group && *v == version && resources.contains(&resource))
+    }
+
     fn introduced(&self, group: &str, version: &str, resource: &str) -> bool {
         let mut younger = INTRODUCED.iter().filter(|(.., minor)| *minor > self.minor);
         !younger.any(|(g, v, resources, _)| *g == group && *v == version && resources.contains(&resource))
@@ -88,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_table_names_resources_of_the_catalogue() {
-        for (group, version, resources, _) in INTRODUCED {
+        for (group, version, resources, _) in INTRODUCED.iter().chain(REMOVED) {
             for plural in *resources {
                 let descriptor = builtin().descriptor(group, plural).unwrap_or_else(|| panic!("{plural}.{group}"));
                 assert!(descriptor.version(version).is_some(), "{plural}.{version}.{group}");
@@ -118,6 +134,15 @@ mod tests {
         assert!(has(&Emulation::default(), "resource.k8s.io", "v1", "deviceclasses"));
         assert!(has(&Emulation { minor: 34, ..old.clone() }, "resource.k8s.io", "v1", "deviceclasses"));
         assert!(has(&Emulation { forward: true, ..old.clone() }, "resource.k8s.io", "v1", "deviceclasses"));
+        assert!(has(&old, "admissionregistration.k8s.io", "v1beta1", "validatingadmissionpolicies"));
+        let newer = Emulation { minor: 34, forward: true, ..old.clone() };
+        assert!(!has(&newer, "admissionregistration.k8s.io", "v1beta1", "validatingadmissionpolicies"));
+        assert!(!has(
+            &Emulation::default(),
+            "admissionregistration.k8s.io",
+            "v1beta1",
+            "validatingadmissionpolicybindings"
+        ));
         let explicit = vec!["resource.k8s.io/v1".to_owned()];
         assert!(has(&Emulation { explicit, ..old }, "resource.k8s.io", "v1", "deviceclasses"));
     }

@@ -44,7 +44,6 @@ pub fn run(options: Options, flags: &Flags) -> Result<(), Failure> {
 fn warn(options: &Options, flags: &Flags) {
     for flag in flags.without_effect() {
         match flag.effect {
-            Effect::NotYet => tracing::warn!("--{} has no effect in this release", flag.name),
             Effect::NoUse => tracing::warn!("--{} has no effect", flag.name),
             Effect::Applies => {}
         }

@@ -10,14 +10,6 @@ use support::client::{Connection, Protocol};
 /// What is not there, and why.
 const MISSING: &[(&str, &[&str])] = &[
     (
-        "there is no peer proxy",
-        &[
-            "aggregator_discovery_nopeer_requests_total",
-            "aggregator_discovery_peer_aggregated_cache_hits_total",
-            "aggregator_discovery_peer_aggregated_cache_misses_total",
-        ],
-    ),
-    (
         "connections to servers with such certificates fail",
         &[
             "apiserver_kube_aggregator_x509_insecure_sha1_total",
@@ -55,11 +47,7 @@ const MISSING: &[(&str, &[&str])] = &[
             "grpc_client_started_total",
         ],
     ),
-    ("of KMS v1, which is not supported", &["apiserver_envelope_encryption_dek_cache_fill_percent"]),
-    (
-        "metrics have no stability levels here, and labels are cut where they are written",
-        &["registered_metrics_total", "cardinality_enforcement_unexpected_categorizations_total"],
-    ),
+    ("metrics have no stability levels here", &["registered_metrics_total"]),
     (
         "lists never read the store, and caches are not ranges of it",
         &[

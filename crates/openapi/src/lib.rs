@@ -30,7 +30,7 @@ mod tests;
 
 pub use foreign::Foreign;
 pub use library::Library;
-pub use published::{DeleteAnswer, Detail, Published, Written};
+pub use published::{DeleteAnswer, Detail, Published, Renamed, Written};
 pub use serve::OpenApi;
 pub use subject::Subject;
 pub use words::Words;

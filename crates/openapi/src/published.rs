@@ -6,6 +6,7 @@ use super::{Dialect, meta};
 use kubelith_codec::negotiate::{BUILT_IN, Format, media_types, stream_media_types};
 use kubelith_meta::{GroupVersionKind, Str, Value};
 use kubelith_schema::{Descriptor, Version};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The schema of a custom resource, made when a document needs it. It refers to ObjectMeta and to nothing else.
@@ -20,6 +21,15 @@ pub struct Published {
     pub detail: Detail,
     /// The schema of its objects if it is not a type of the catalogue.
     pub written: Option<Written>,
+    /// What its types are called where the names that they would have are others'.
+    pub renamed: Renamed,
+}
+
+/// Names in place of those of a resource's types.
+#[derive(Debug, Clone, Default)]
+pub struct Renamed {
+    pub(super) model: Option<Str>,
+    pub(super) list: Option<Str>,
 }
 
 /// What a successful DELETE answers with.
@@ -44,6 +54,10 @@ impl Published {
 
     /// The OpenAPI name of its objects' type.
     pub fn model(&self) -> Str {
+        self.renamed.model.clone().unwrap_or_else(|| self.own_model())
+    }
+
+    fn own_model(&self) -> Str {
         let known = self.version().schema.root_struct().map(|s| s.name.clone()).filter(|n| !n.is_empty());
         known.unwrap_or_else(|| {
             let group = self.descriptor.group.rsplit('.').collect::<Vec<_>>().join(".");
@@ -53,9 +67,24 @@ impl Published {
 
     /// The OpenAPI name of its lists' type, which stands beside that of the objects.
     pub fn list_model(&self) -> Str {
-        let model = self.model();
+        if let Some(renamed) = &self.renamed.list {
+            return renamed.clone();
+        }
+        let model = self.own_model();
         let package = model.strip_suffix(self.descriptor.kind.as_str()).unwrap_or_default();
         format!("{package}{}", self.descriptor.list_kind).into()
+    }
+
+    /// With `name_v2` (or the next that is free) for each of its types whose name is another type's.
+    pub(super) fn beside(&self, taken: &BTreeSet<Str>) -> Published {
+        let free = |name: Str| -> Option<Str> {
+            taken.contains(&name).then(|| {
+                let mut numbered = (2_u64..).map(|i| Str::from(format!("{name}_v{i}")));
+                numbered.find(|other| !taken.contains(other)).unwrap_or_default()
+            })
+        };
+        let renamed = Renamed { model: free(self.model()), list: free(self.list_model()) };
+        Published { renamed, ..self.clone() }
     }
 
     pub(super) fn is_brief(&self) -> bool {

@@ -2,7 +2,7 @@
 //! say the same.
 
 use super::words::Words;
-use super::{DeleteAnswer, Detail, Dialect, Library, Published, Subject, v2, v3};
+use super::{DeleteAnswer, Detail, Dialect, Library, Published, Renamed, Subject, v2, v3};
 use kubelith_codec::json;
 use kubelith_meta::{GroupVersion, Str, Value};
 use kubelith_schema::{Descriptor, Shape, TypedSchema};
@@ -38,7 +38,7 @@ pub fn shared(subjects: Vec<Subject>) -> Vec<Arc<Subject>> {
 
 pub fn published(descriptor: Arc<Descriptor>, version_index: usize) -> Published {
     let (delete_answer, detail) = (DeleteAnswer::Status, Detail::Full);
-    Published { descriptor, version_index, delete_answer, detail, written: None }
+    Published { descriptor, version_index, delete_answer, detail, written: None, renamed: Renamed::default() }
 }
 
 /// The document of each, made once for all tests.
@@ -222,6 +222,37 @@ fn custom() -> Subject {
         Value::from([("properties", Value::from([("metadata", Value::from([("$ref", metadata)]))]))])
     }));
     Subject::Version(GroupVersion::new("stable.example.com", "v1"), vec![resource])
+}
+
+#[test]
+fn a_custom_kind_stands_beside_a_built_in_one_of_the_same_name() {
+    let (words, catalog) = (Words::load(), kubelith_catalog::builtin());
+    let deployments = published(catalog.descriptor("apps", "deployments").unwrap().clone(), 0);
+    let name = deployments.model();
+    let Subject::Version(_, mut resources) = custom() else { unreachable!("it is one") };
+    let mut descriptor = Descriptor::clone(&resources[0].descriptor);
+    // A group whose name, turned round, is the path to the built-in type.
+    descriptor.group = "apps.api.k8s.io".into();
+    (descriptor.kind, descriptor.list_kind) = ("Deployment".into(), "Deploys".into());
+    resources[0].descriptor = Arc::new(descriptor);
+    assert_eq!(resources[0].model(), name);
+    let subjects = [
+        Arc::new(Subject::Version(GroupVersion::new("apps", "v1"), vec![deployments])),
+        Arc::new(Subject::Version(GroupVersion::new("apps.api.k8s.io", "v1"), resources)),
+    ];
+    let (library, mut text) = (library(), Vec::new());
+    let document = v2::Document::new(&subjects, &library, &words);
+    document.write_json(&mut text).unwrap();
+    let document = json::parse(&text).unwrap();
+    let definition = |name: &str| document.at(&["definitions", name]).cloned();
+    assert!(definition(&name).unwrap().at(&["properties", "spec"]).is_some(), "the built-in one");
+    assert!(definition(&format!("{name}_v2")).unwrap().at(&["properties", "spec"]).is_none(), "the custom one");
+    let list = definition("io.k8s.api.apps.v1.Deploys").unwrap();
+    let item = list.str_at(&["properties", "items", "items", "$ref"]);
+    assert_eq!(item, format!("#/definitions/{name}_v2"));
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.contains(&format!("#/definitions/{name}_v2")) && found.contains(&format!("#/definitions/{name}")));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::foreign::{Joined, Own};
 use super::model::{self, Body, Content, Operation, Parameter, PathItem, Paths, Place};
 use super::parameters::Parameters;
-use super::published::Source;
+use super::published::{Published, Source};
 use super::schemas::{Kinds, Schemas, gvk, reachable};
 use super::v3::{bearer_token, info, members, piece};
 use super::words::Words;
@@ -11,6 +11,7 @@ use super::{Dialect, Foreign, Library, Subject};
 use base64::Engine as _;
 use kubelith_codec::json;
 use kubelith_meta::{Map, Str, Value};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl<'a> Document<'a> {
         let parameters = Parameters { table, words };
         let mut paths = Paths::new();
         let mut written = HashMap::new();
-        for subject in subjects {
+        for subject in &beside_built_in(subjects, &parameters) {
             paths.append(&mut subject.paths(&parameters));
             if let Subject::Version(_, published) = subject.as_ref() {
                 written.extend(super::published::written(published));
@@ -189,6 +190,42 @@ impl<'a> Document<'a> {
         }
         Value::Object(out)
     }
+}
+
+/// The subjects, with other names for those types of custom resources that have the names of built-in ones.
+fn beside_built_in<'s>(subjects: &'s [Arc<Subject>], parameters: &Parameters<'_>) -> Vec<Cow<'s, Subject>> {
+    let suspicious = |subject: &Subject| match subject {
+        Subject::Version(_, published) => {
+            published.iter().filter(|resource| resource.written.is_some()).any(|resource| {
+                [resource.model(), resource.list_model()].iter().any(|name| parameters.table.find(name).is_some())
+            })
+        }
+        _ => false,
+    };
+    // Nearly always: nobody names a group so by accident.
+    if !subjects.iter().any(|subject| suspicious(subject)) {
+        return subjects.iter().map(|subject| Cow::Borrowed(&**subject)).collect();
+    }
+    let without_custom = |subject: &Subject| match subject {
+        Subject::Version(gv, published) => {
+            let own = published.iter().filter(|resource| resource.written.is_none()).cloned();
+            Subject::Version(gv.clone(), own.collect())
+        }
+        other => other.clone(),
+    };
+    let built_in: Paths = subjects.iter().flat_map(|subject| without_custom(subject).paths(parameters)).collect();
+    let taken = reachable(model::models(&built_in), parameters.table, &HashMap::new());
+    let renamed = |subject: &'s Arc<Subject>| match subject.as_ref() {
+        Subject::Version(gv, published) if suspicious(subject) => {
+            let beside = |resource: &Published| match resource.written {
+                Some(_) => resource.beside(&taken),
+                None => resource.clone(),
+            };
+            Cow::Owned(Subject::Version(gv.clone(), published.iter().map(beside).collect()))
+        }
+        other => Cow::Borrowed(other),
+    };
+    subjects.iter().map(renamed).collect()
 }
 
 /// Parameters that many operations take, each written once.

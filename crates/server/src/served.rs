@@ -4,7 +4,7 @@ use kubelith_handlers::api::{Routes, Served};
 use kubelith_meta::{GroupVersion, Str};
 use kubelith_observe::metrics::requests::{Lasting, RequestMetrics};
 use kubelith_openapi::discovery::{Discovery, Source};
-use kubelith_openapi::{DeleteAnswer, Detail, Published, Subject};
+use kubelith_openapi::{DeleteAnswer, Detail, Published, Renamed, Subject};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -40,5 +40,6 @@ fn publish(served: &Served) -> Published {
         delete_answer: if answers_object && !finalized { DeleteAnswer::Object } else { DeleteAnswer::Status },
         detail: Detail::Full,
         written: None,
+        renamed: Renamed::default(),
     }
 }

@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub fn hostname() -> Option<String> {
+/// What the machine is called, as it is written.
+pub fn raw_hostname() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
-    let name = name.trim().to_ascii_lowercase();
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The same, as a certificate can have it.
+pub fn hostname() -> Option<String> {
+    let name = raw_hostname()?.to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
     is_name.then_some(name)
 }

@@ -5,7 +5,7 @@ pub mod raw;
 
 use arc_swap::ArcSwapOption;
 use http_body_util::{BodyExt, Full};
-use kubelith_aggregator::{Config, Local, Routing};
+use kubelith_aggregator::{Config, Local, Locate, PeerConfig, PeerProxy, Routing};
 use kubelith_auth::authn::request_header::{RequestHeader, RequestHeaderConfig, RequestHeaderNames};
 use kubelith_auth::authn::x509::CaPool;
 use kubelith_auth::authz::builtin::AlwaysAllow;
@@ -16,6 +16,7 @@ use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_observe::metrics::Metrics;
+use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_openapi::{Library, OpenApi};
 use kubelith_outbound::egress::Route;
@@ -204,6 +205,26 @@ impl Apis {
         (api.behind(|next| documents.1.before(documents.0.before(next))), discovery, openapi)
     }
 
+    /// Behind a proxy to other servers of the cluster, which `configure` has its part in.
+    pub fn beside(self, peers: impl FnOnce(PeerConfig) -> PeerConfig, registry: Registry) -> Delegate {
+        let cache = |group: &str, plural: &str| self.installed.resources[&(group.into(), plural.into())].cache.clone();
+        let config = PeerConfig {
+            server: "own".into(),
+            locate: Arc::new(Nowhere),
+            leases: cache("coordination.k8s.io", "leases"),
+            api_services: cache("apiregistration.k8s.io", "apiservices"),
+            crds: Some(cache("apiextensions.k8s.io", "customresourcedefinitions")),
+            discovery: Discovery::new(""),
+            registry,
+            certificate: ClientCertificate::none(),
+            authorities: Vec::new(),
+            route: Route::Direct,
+        };
+        let (next, discovery, _) = self.served();
+        let peers = PeerProxy::new(peers(PeerConfig { discovery, ..config })).unwrap();
+        next.behind(|next| peers.before(next)).post_start_hooks(peers.hooks())
+    }
+
     /// As an extension server has them.
     pub fn alone(self) -> Delegate {
         self.served().0
@@ -243,6 +264,15 @@ impl Apis {
     }
 }
 
+/// No server is anywhere.
+struct Nowhere;
+
+impl Locate for Nowhere {
+    fn address<'a>(&'a self, _: &'a str) -> futures::future::BoxFuture<'a, Result<String, String>> {
+        Box::pin(std::future::ready(Ok(String::new())))
+    }
+}
+
 /// An extension server: our own server with one group on, which believes the front proxy alone.
 pub async fn extension(front_proxy: &FrontProxy, group_version: &str, port: u16) -> TestServer {
     let apis = Apis::open(&[("api/all", "false"), (group_version, "true")], |_| true).await;
@@ -254,10 +284,18 @@ pub async fn extension_of(
     port: u16,
     set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
 ) -> TestServer {
+    behind(front_proxy, Place { names: &[SERVICE], port, ..Place::default() }, set_up).await
+}
+
+/// A server that believes the front proxy alone.
+pub async fn behind(
+    front_proxy: &FrontProxy,
+    place: Place<'_>,
+    set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
+) -> TestServer {
     let ca = CaPool::from_pem(&front_proxy.ca()).unwrap();
     let config = RequestHeaderConfig { ca, allowed_names: Vec::new(), headers: RequestHeaderNames::standard() };
     let authenticator = RequestHeader::new(Arc::new(ArcSwapOption::from_pointee(config)), Arc::new(SystemClock));
-    let place = Place { names: &[SERVICE], port, ..Place::default() };
     let configure = |config: &mut kubelith_server::ServerConfig| {
         config.chain.authentication.authenticator = Arc::new(authenticator);
         config.chain.authorizer = Arc::new(AlwaysAllow);

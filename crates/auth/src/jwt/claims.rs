@@ -49,6 +49,21 @@ pub enum TimeError {
 
 impl Claims {
     pub fn read(claims: &Value) -> Result<Claims, ClaimError> {
+        let registered = Claims::registered(claims)?;
+        Ok(Claims { id: text(claims, "jti")?, ..registered })
+    }
+
+    /// Those of an ID token of OpenID Connect, where an id may be anything, but not what was said when it was asked for.
+    pub fn read_id_token(claims: &Value) -> Result<Claims, ClaimError> {
+        let registered = Claims::registered(claims)?;
+        for claim in ["nonce", "at_hash"] {
+            text(claims, claim)?;
+        }
+        Ok(registered)
+    }
+
+    /// All but the id.
+    fn registered(claims: &Value) -> Result<Claims, ClaimError> {
         Ok(Claims {
             issuer: text(claims, "iss")?,
             subject: text(claims, "sub")?,
@@ -56,7 +71,7 @@ impl Claims {
             expires: date(claims, "exp")?,
             not_before: date(claims, "nbf")?,
             issued_at: date(claims, "iat")?,
-            id: text(claims, "jti")?,
+            id: String::new(),
         })
     }
 

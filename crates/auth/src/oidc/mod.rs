@@ -2,14 +2,17 @@
 
 mod distributed;
 mod mapping;
+mod metrics;
 mod provider;
+
+pub use metrics::IssuerMetrics;
 
 use crate::config::JwtConfig;
 use crate::config::authentication_rules::{CompiledJwt, compile};
 use crate::error::AuthError;
 use crate::expression::ExpressionCompiler;
 use crate::jwt::UnverifiedToken;
-use crate::jwt::claims::ClaimError;
+use crate::jwt::claims::{ClaimError, Claims};
 use crate::jwt::key::Algorithm;
 use crate::remote::HttpFetch;
 use crate::text::quote_list;
@@ -20,8 +23,10 @@ use kubelith_meta::field::Path;
 use kubelith_meta::text::quote;
 use kubelith_meta::time::{Clock, Duration, Time};
 use kubelith_meta::{Str, Value};
+use metrics::Uncounted;
 use provider::{KeySource, discover};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How long the server waits between attempts to reach an issuer.
 pub const RETRY_DISCOVERY: std::time::Duration = std::time::Duration::from_secs(10);
@@ -39,6 +44,7 @@ pub struct OidcAuthenticator {
     /// Why it is not set.
     unhealthy: ArcSwapOption<String>,
     distributed: Distributed,
+    metrics: Arc<dyn IssuerMetrics>,
 }
 
 /// What every token of an issuer must fulfil.
@@ -79,7 +85,16 @@ impl OidcAuthenticator {
             client,
             keys: ArcSwapOption::empty(),
             unhealthy: ArcSwapOption::from_pointee(waiting),
+            metrics: Arc::new(Uncounted),
         })
+    }
+
+    pub fn counted_by(self, metrics: Arc<dyn IssuerMetrics>) -> OidcAuthenticator {
+        OidcAuthenticator { metrics, ..self }
+    }
+
+    pub fn issuer(&self) -> &str {
+        &self.config.issuer.url
     }
 
     /// Asks the issuer where its keys are. To be called until it succeeds, with [`RETRY_DISCOVERY`] between.
@@ -87,7 +102,8 @@ impl OidcAuthenticator {
         let issuer = &self.config.issuer;
         match discover(self.client.as_ref(), &issuer.url, &issuer.discovery_url).await {
             Ok(jwks_uri) => {
-                self.keys.store(Some(Arc::new(KeySource::new(self.client.clone(), jwks_uri))));
+                let keys = KeySource::new(self.client.clone(), jwks_uri).counted(&issuer.url, &self.metrics);
+                self.keys.store(Some(Arc::new(keys)));
                 self.unhealthy.store(None);
                 Ok(())
             }
@@ -109,6 +125,13 @@ impl OidcAuthenticator {
         }
     }
 
+    async fn counted_check(&self, token: UnverifiedToken<'_>) -> Authentication {
+        let begin = Instant::now();
+        let outcome = self.check(token).await;
+        self.metrics.checked(self.issuer(), &outcome, begin.elapsed());
+        outcome
+    }
+
     async fn check(&self, token: UnverifiedToken<'_>) -> Authentication {
         let Some(keys) = self.keys.load_full() else {
             return Err(AuthError::new("oidc: authenticator not initialized"));
@@ -127,7 +150,7 @@ impl TokenAuthenticator for OidcAuthenticator {
         let issuer = self.config.issuer.url.as_str();
         let ours = UnverifiedToken::parse(token).filter(|t| claimed_issuer(t) == Some(issuer));
         match ours {
-            Some(token) => Answer::pending(self.check(token)),
+            Some(token) => Answer::pending(self.counted_check(token)),
             None => Answer::Ready(Ok(None)),
         }
     }
@@ -164,7 +187,7 @@ impl Verification {
     }
 
     fn check_audience(&self, claims: &Value) -> Result<(), String> {
-        let parsed = crate::jwt::claims::Claims::read(claims);
+        let parsed = Claims::read_id_token(claims);
         let own = parsed.map_err(unreadable)?.audience;
         if own.iter().any(|a| self.audiences.iter().any(|ours| ours == a)) {
             return Ok(());
@@ -180,7 +203,7 @@ impl Verification {
     }
 
     fn check_times(&self, claims: &Value) -> Result<(), String> {
-        let parsed = crate::jwt::claims::Claims::read(claims);
+        let parsed = Claims::read_id_token(claims);
         let times = parsed.map_err(unreadable)?;
         let now = self.clock.now();
         let expires = times.expires.map_or(Time::ZERO, Time::from_unix);

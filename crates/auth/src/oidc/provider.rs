@@ -1,11 +1,13 @@
 //! An issuer's discovery document and its keys, fetched anew when a token is signed with an unknown one.
 
+use super::metrics::{IssuerMetrics, Uncounted};
 use crate::error::AuthError;
 use crate::json;
 use crate::jwt::UnverifiedToken;
 use crate::jwt::key::PublicKey;
 use crate::remote::{FetchRequest, HttpFetch};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use kubelith_meta::Value;
@@ -37,12 +39,18 @@ pub async fn discover(client: &dyn HttpFetch, issuer: &str, discovery_url: &str)
 }
 
 pub async fn get_json(client: &dyn HttpFetch, url: &str) -> Result<Value, AuthError> {
+    get_text(client, url).await.map(|(value, _)| value)
+}
+
+/// The document, and its text.
+async fn get_text(client: &dyn HttpFetch, url: &str) -> Result<(Value, Bytes), AuthError> {
     let failed = |e: &dyn std::fmt::Display| AuthError::new(format!("Get {}: {e}", quote(url)));
     let response = client.fetch(FetchRequest::get(url)).await.map_err(|e| failed(&e))?;
     if response.status != 200 {
         return Err(failed(&format!("unexpected status {}", response.status)));
     }
-    json::parse(&response.body).map_err(|e| failed(&e))
+    let value = json::parse(&response.body).map_err(|e| failed(&e))?;
+    Ok((value, response.body))
 }
 
 type Fetch = BoxFuture<'static, Result<Arc<Keys>, AuthError>>;
@@ -56,11 +64,19 @@ pub struct KeySource {
     keys: Arc<ArcSwap<Keys>>,
     /// The fetch under way, if any: tokens with unknown keys that come together share one.
     fetching: Mutex<Option<WeakShared<Fetch>>>,
+    issuer: Arc<str>,
+    metrics: Arc<dyn IssuerMetrics>,
 }
 
 impl KeySource {
     pub fn new(client: Arc<dyn HttpFetch>, url: String) -> KeySource {
-        KeySource { client, url, keys: Arc::default(), fetching: Mutex::default() }
+        let (keys, fetching) = (Arc::default(), Mutex::default());
+        KeySource { client, url, keys, fetching, issuer: "".into(), metrics: Arc::new(Uncounted) }
+    }
+
+    /// Fetches are told as those of `issuer`.
+    pub fn counted(self, issuer: &str, metrics: &Arc<dyn IssuerMetrics>) -> KeySource {
+        KeySource { issuer: issuer.into(), metrics: metrics.clone(), ..self }
     }
 
     /// The claims, if one of the issuer's keys signed them: one that is known, or one that is new.
@@ -78,8 +94,11 @@ impl KeySource {
             return running;
         }
         let (client, url, keys) = (self.client.clone(), self.url.clone(), self.keys.clone());
+        let (issuer, metrics) = (self.issuer.clone(), self.metrics.clone());
         let fetch: Shared<Fetch> = async move {
-            let fetched = Arc::new(parse_keys(&get_json(client.as_ref(), &url).await?)?);
+            let answer = get_text(client.as_ref(), &url).await;
+            metrics.asked_for_keys(&issuer, answer.as_ref().ok().map(|(_, text)| text.as_ref()));
+            let fetched = Arc::new(parse_keys(&answer?.0)?);
             keys.store(fetched.clone());
             Ok(fetched)
         }

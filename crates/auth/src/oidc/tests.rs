@@ -136,6 +136,13 @@ fn claims() {
                 "verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field idToken.sub of type string",
             ),
         ),
+        (r#"{"jti":7}"#, jane()),
+        (
+            r#"{"nonce":7}"#,
+            err(
+                "verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field idToken.nonce of type string",
+            ),
+        ),
         (
             r#"{"groups":[1]}"#,
             err(r#"parse groups claim "groups": json: cannot unmarshal array into Go value of type string"#),

@@ -5,7 +5,7 @@
 
 use super::OBJECT_LIMIT;
 use super::compile::{Compiled, Message};
-use super::tree::{Node, RuleTree};
+use super::tree::{Node, RuleTree, Unseeing};
 use kubelith_cel::value::Res;
 use kubelith_cel::{Activation, EvalError, Val};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
@@ -18,6 +18,8 @@ const MAX_MESSAGE: usize = 5 * 1024;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
+
+const UNSEEING: &str = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
 
 /// What the rules say of an object.
 #[derive(Debug, Default)]
@@ -172,14 +174,21 @@ impl Run {
     }
 
     fn rules(&mut self, node: &Node, value: &Value, place: Place<'_>, path: &Path<'_>) -> Result<(), Exhausted> {
-        if node.rules.is_empty() {
+        let rules = match &node.rules {
+            Ok(rules) => rules,
+            Err(Unseeing) => {
+                self.outcome.errors.push(Error::invalid(path, node.kind, UNSEEING));
+                return Ok(());
+            }
+        };
+        if rules.is_empty() {
             return Ok(());
         }
         if self.budget == 0 {
             return self.give_up(Error::invalid(path, node.kind, OUT_OF_BUDGET));
         }
         let old = place.old.filter(|old| !old.is_null());
-        for rule in &node.rules {
+        for rule in rules {
             self.rule(node, rule, value, Place { old, ..place }, path)?;
         }
         Ok(())
@@ -198,13 +207,13 @@ impl Run {
             self.outcome.errors.push(Error::invalid(path, node.kind, format!("rule compile error: {why}")));
             return Ok(());
         }
-        let Some(program) = &compiled.program else { return Ok(()) };
+        let (Some(program), Some(declared)) = (&compiled.program, &node.declared) else { return Ok(()) };
         let optional = rule.optional_old_self == Some(true);
         if compiled.uses_old_self && place.old.is_none() && !optional {
             return Ok(());
         }
-        let this = Val::typed(value, &node.declared);
-        let old = place.old.map(|old| Val::typed(old, &node.declared));
+        let this = Val::typed(value, declared);
+        let old = place.old.map(|old| Val::typed(old, declared));
         // An expression for the message gets the plain old value even where the rule gets an optional one, as in the
         // reference: there it fails, and the message is the default.
         let plain = Variables { this: this.clone(), old: old.clone() };

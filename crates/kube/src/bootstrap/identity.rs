@@ -105,7 +105,9 @@ impl Keeper {
         let identity = &self.config.identity;
         let mut meta = lease.meta_mut();
         meta.set_label(COMPONENT_LABEL, COMPONENT).set_label(HOSTNAME_LABEL, &identity.hostname);
-        meta.set_annotation(PEER_ADDRESS, &self.config.peer_address);
+        if let Some(address) = &self.config.peer_address {
+            meta.set_annotation(PEER_ADDRESS, address);
+        }
         lease.set_at(&["spec", "holderIdentity"], identity.holder.as_str().into());
         lease.set_at(&["spec", "leaseDurationSeconds"], Value::Int(LEASE_SECONDS));
         lease.set_at(&["spec", "renewTime"], self.config.clock.now().rfc3339_micro().into());

@@ -33,6 +33,7 @@ mod token_tracking;
 pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
 pub use leader_election::LeadershipTimes;
+pub use peers::PeerAddresses;
 pub use storage_versions::set_all as set_storage_versions;
 
 use crate::Resources;
@@ -57,8 +58,8 @@ pub struct Bootstrap {
     pub services: Arc<Services>,
     pub clock: Arc<dyn Clock>,
     pub identity: ServerIdentity,
-    /// Under which other servers reach this one: `host:port`.
-    pub peer_address: String,
+    /// Under which other servers reach this one: `host:port`. None if they do not.
+    pub peer_address: Option<String>,
     pub service: KubernetesService,
     /// `--service-cluster-ip-range`, the first of the cluster's main family.
     pub service_ranges: Vec<String>,
@@ -73,11 +74,12 @@ pub struct Bootstrap {
 }
 
 impl Bootstrap {
-    /// Adds the hooks to the kube server, in the order in which health lists them.
-    pub fn install(self, kube: Delegate) -> Delegate {
+    /// Adds the hooks to the kube server, in the order in which health lists them. `peer_hooks` are of those who pass requests
+    /// on to other servers.
+    pub fn install(self, kube: Delegate, peer_hooks: Vec<PostStartHook>) -> Delegate {
         let config = Arc::new(self);
         let kube = kube.post_start_hook(namespaces::hook());
-        let kube = peers::install(&config, kube);
+        let kube = peers::install(&config, kube, peer_hooks);
         let kube = kube.post_start_hook(authentication::hook(&config));
         let kube = identity::install(&config, kube)
             // The watch caches were filled before anything could be asked.

@@ -1,11 +1,13 @@
 //! Where other servers reach this one, kept in the store while it serves.
 
 use super::Bootstrap;
-use super::store_leases::StoreLeases;
+use super::store_leases::{StoreLeases, first_address, first_port};
+use crate::Resources;
 use kubelith_meta::Value;
 use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
 use kubelith_server::{Delegate, Pauses};
-use std::net::SocketAddr;
+use kubelith_store::cache::Hub;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +17,32 @@ const PREFIX: &str = "peerserverleases";
 const INTERVAL: Duration = Duration::from_secs(10);
 const IDENTITY: &str = "apiserverIdentity";
 
-pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
+/// Where other servers are, as they keep it in the store.
+pub struct PeerAddresses(StoreLeases);
+
+impl PeerAddresses {
+    /// `None` if endpoints are not served.
+    pub fn new(hub: &Hub, resources: &Resources) -> Option<PeerAddresses> {
+        StoreLeases::below(hub, resources, PREFIX).map(PeerAddresses)
+    }
+
+    /// `host:port` of a server; empty if it says nothing.
+    pub async fn of(&self, server: &str) -> Result<String, String> {
+        let objects = self.0.objects().await?;
+        let found = objects.iter().find(|object| object.meta().label(IDENTITY) == Some(server));
+        let address = found.and_then(|object| {
+            let ip = first_address(object)?.parse::<IpAddr>().ok()?;
+            Some(SocketAddr::new(ip, u16::try_from(first_port(object)?).ok()?).to_string())
+        });
+        Ok(address.unwrap_or_default())
+    }
+}
+
+/// The leases of this server, and `hooks` behind them. Without an address nobody is to reach it.
+pub fn install(config: &Arc<Bootstrap>, kube: Delegate, hooks: Vec<PostStartHook>) -> Delegate {
+    if config.peer_address.is_none() {
+        return kube;
+    }
     let Some(leases) = StoreLeases::new(config, PREFIX).map(Arc::new) else { return kube };
     let stop = CancellationToken::new();
     let (config, id) = (config.clone(), config.identity.id.clone());
@@ -27,20 +54,21 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
         });
         Ok(())
     });
-    kube.post_start_hook(start).pre_shutdown_hook(PreShutdownHook::new(NAME, move || async move {
+    let leave = PreShutdownHook::new(NAME, move || async move {
         stop.cancel();
         if let Ok(Err(why)) = tokio::time::timeout(2 * INTERVAL, leases.remove(&id)).await {
             tracing::error!(err = why, "unable to remove peer endpoint leases");
         }
         Ok(())
-    }))
+    });
+    kube.post_start_hook(start).pre_shutdown_hook(leave).post_start_hooks(hooks)
 }
 
 async fn keep(config: &Bootstrap, leases: &StoreLeases) {
     let mut pauses = Pauses::by(&config.clock);
     loop {
         let id = config.identity.id.as_str();
-        let refreshed = leases.refresh(id, |object| describe(object, id, &config.peer_address)).await;
+        let refreshed = leases.refresh(id, |object| describe(object, id, config.peer_address.as_deref())).await;
         if let Err(why) = refreshed {
             tracing::error!(err = why, "unable to update peer endpoint leases");
         }
@@ -48,9 +76,9 @@ async fn keep(config: &Bootstrap, leases: &StoreLeases) {
     }
 }
 
-fn describe(object: &mut Value, id: &str, address: &str) {
+fn describe(object: &mut Value, id: &str, address: Option<&str>) {
     object.meta_mut().set_label(IDENTITY, id);
-    let Ok(address) = address.parse::<SocketAddr>() else { return };
+    let Some(Ok(address)) = address.map(str::parse::<SocketAddr>) else { return };
     let subset = Value::from([
         ("addresses", Value::from(vec![Value::from([("ip", address.ip().to_string())])])),
         ("ports", super::endpoints::ports(address.port())),

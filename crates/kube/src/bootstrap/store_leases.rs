@@ -2,10 +2,12 @@
 //! resource; kube-apiservers on the same etcd read and write them as Endpoints objects, and so do we.
 
 use super::Bootstrap;
+use crate::Resources;
 use bytes::Bytes;
 use kubelith_codec::json;
 use kubelith_meta::Value;
 use kubelith_registry::Resource;
+use kubelith_store::cache::Hub;
 use kubelith_store::{Expect, KeyRange, RangeRequest, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +34,12 @@ pub enum Removal {
 impl StoreLeases {
     /// `None` if endpoints are not served.
     pub fn new(config: &Bootstrap, prefix: &str) -> Option<StoreLeases> {
-        let endpoints = config.resources.get(&("".into(), "endpoints".into()))?.clone();
-        Some(StoreLeases { store: config.hub.store().clone(), prefix: config.hub.key_prefix(prefix), endpoints })
+        StoreLeases::below(&config.hub, &config.resources, prefix)
+    }
+
+    pub fn below(hub: &Hub, resources: &Resources, prefix: &str) -> Option<StoreLeases> {
+        let endpoints = resources.get(&("".into(), "endpoints".into()))?.clone();
+        Some(StoreLeases { store: hub.store().clone(), prefix: hub.key_prefix(prefix), endpoints })
     }
 
     /// Writes the key anew, as it was and with `set` applied; it lives for another [`TTL`].
@@ -70,15 +76,15 @@ impl StoreLeases {
 
     /// The first address of every key.
     pub async fn addresses(&self) -> Result<Vec<String>, String> {
+        let objects = self.objects().await?;
+        Ok(objects.iter().filter_map(first_address).map(str::to_owned).collect())
+    }
+
+    /// The objects of all keys.
+    pub async fn objects(&self) -> Result<Vec<Value>, String> {
         let request = RangeRequest::new(KeyRange::prefix(self.prefix.clone()));
         let found = self.store.range(request).await.map_err(|e| e.to_string())?;
-        let mut addresses = Vec::new();
-        for kv in &found.items {
-            let object = self.decode(&kv.value)?;
-            let address = first(object.get("subsets")).and_then(|s| first(s.get("addresses")));
-            addresses.extend(address.map(|a| a.str_at(&["ip"]).to_owned()).filter(|ip| !ip.is_empty()));
-        }
-        Ok(addresses)
+        found.items.iter().map(|kv| self.decode(&kv.value)).collect()
     }
 
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
@@ -89,6 +95,16 @@ impl StoreLeases {
     fn key(&self, name: &str) -> Bytes {
         format!("{}{name}", self.prefix).into()
     }
+}
+
+pub fn first_address(object: &Value) -> Option<&str> {
+    let address = first(object.get("subsets")).and_then(|subset| first(subset.get("addresses")))?;
+    Some(address.str_at(&["ip"])).filter(|ip| !ip.is_empty())
+}
+
+pub fn first_port(object: &Value) -> Option<i64> {
+    let port = first(object.get("subsets")).and_then(|subset| first(subset.get("ports")))?;
+    port.get("port").and_then(Value::as_i64)
 }
 
 fn first(list: Option<&Value>) -> Option<&Value> {

@@ -3,8 +3,9 @@
 use super::metrics::{PoolMetrics, Scope};
 use kubelith_kinds::core::service::view::{IPV4, family_of};
 use kubelith_meta::names::Cidr;
-use kubelith_meta::{Map, Status, Time, Value};
+use kubelith_meta::{Map, Status, Str, Time, Value};
 use kubelith_registry::{DeleteBy, DeleteOptions, Objects, Wanted};
+use kubelith_schema::lifecycle::Preconditions;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -79,10 +80,7 @@ impl Addresses {
         if !objects.iter().any(|object| object.meta().name() == DEFAULT_CIDR) {
             ranges.extend(&self.ranges);
         }
-        for object in objects.iter().filter(|object| is_ready(object)) {
-            let cidrs = object.at(&["spec", "cidrs"]).and_then(Value::as_array).unwrap_or(&[]);
-            ranges.extend(cidrs.iter().filter_map(Value::as_str).filter_map(Cidr::parse_sloppy).map(Cidr::network));
-        }
+        ranges.extend(objects.iter().filter(|object| is_ready(object)).flat_map(cidrs_of));
         ranges
     }
 
@@ -191,15 +189,39 @@ impl Addresses {
         }
     }
 
+    /// Whether the address is in a range of services, ready or not.
+    pub(super) fn knows(&self, address: IpAddr) -> bool {
+        let objects = self.objects.list(GROUP, "servicecidrs", "");
+        let listed = objects.iter().flat_map(cidrs_of).any(|range| range.contains(address));
+        listed || self.ready_ranges().iter().any(|range| range.contains(address))
+    }
+
     /// Gives an address back. One that nobody has is no error.
     pub async fn release(&self, address: IpAddr) {
+        self.delete(&address.to_string(), &DeleteOptions::default()).await;
+    }
+
+    /// Gives an address back, unless it was taken anew.
+    pub(super) async fn release_object(&self, object: &Value) {
+        let uid = Some(Str::from(object.meta().uid()));
+        let preconditions = Preconditions { uid, ..Preconditions::default() };
+        self.delete(object.meta().name(), &DeleteOptions { preconditions, ..DeleteOptions::default() }).await;
+    }
+
+    async fn delete(&self, address: &str, options: &DeleteOptions) {
         let Some(resource) = self.objects.resource(GROUP, "ipaddresses") else { return };
-        let call = self.objects.own_call(&resource, "", &address.to_string());
-        match resource.delete(&call, &DeleteOptions::default(), DeleteBy::Server).await {
-            Err(why) if !why.is_not_found() => tracing::error!(why = why.message, %address, "release of an address"),
+        let call = self.objects.own_call(&resource, "", address);
+        match resource.delete(&call, options, DeleteBy::Server).await {
+            Err(why) if !why.is_not_found() => tracing::error!(why = why.message, address, "release of an address"),
             _ => {}
         }
     }
+}
+
+/// The ranges of a ServiceCIDR.
+fn cidrs_of(object: &Value) -> impl Iterator<Item = Cidr> {
+    let cidrs = object.at(&["spec", "cidrs"]).and_then(Value::as_array).unwrap_or(&[]);
+    cidrs.iter().filter_map(Value::as_str).filter_map(Cidr::parse_sloppy).map(Cidr::network)
 }
 
 /// Without conditions a ServiceCIDR counts as ready: there may be no controller that sets them.

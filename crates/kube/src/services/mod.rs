@@ -4,6 +4,7 @@
 //! RangeAllocation in the store, changed by compare-and-put. Both outlive a restart, and both are given back when the
 //! write they were taken for does not happen.
 
+mod address_repair;
 mod addresses;
 mod families;
 mod metrics;

@@ -4,7 +4,7 @@ use super::client_cas::ClientCas;
 use super::files;
 use super::front_proxy::FrontProxy;
 use super::issuers::{Issuers, IssuersOrigin};
-use super::metrics::ReloadMetrics;
+use super::metrics::AccessMetrics;
 use super::objects::{CachedObjects, LegacyUse};
 use super::service_accounts::ServiceAccountKeys;
 use crate::options::{AuthenticationOptions, TokenWebhookOptions};
@@ -46,7 +46,7 @@ pub struct Sources<'a> {
     pub egress: &'a Egress,
     /// Compiles the expressions of issuers.
     pub cel: &'a Cel,
-    pub metrics: &'a ReloadMetrics,
+    pub metrics: &'a AccessMetrics,
     pub clock: &'a Arc<dyn Clock>,
 }
 

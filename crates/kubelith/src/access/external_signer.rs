@@ -1,6 +1,7 @@
 //! `--service-account-signing-endpoint`: a program that signs service account tokens and says by which keys they are
 //! known. It listens on a unix socket and speaks gRPC (`v1.ExternalJWTSigner`).
 
+use super::signer_metrics::{CallError, SignerMetrics};
 use arc_swap::ArcSwap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -53,8 +54,18 @@ mod messages {
     pub struct KeysResponse {
         #[prost(message, repeated, tag = "1")]
         pub keys: Vec<Key>,
+        #[prost(message, optional, tag = "2")]
+        pub data_timestamp: Option<Timestamp>,
         #[prost(int64, tag = "3")]
         pub refresh_hint_seconds: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Timestamp {
+        #[prost(int64, tag = "1")]
+        pub seconds: i64,
+        #[prost(int32, tag = "2")]
+        pub nanos: i32,
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
@@ -75,7 +86,7 @@ mod messages {
     }
 }
 
-use messages::{KeysResponse, MetadataResponse, Nothing, SignRequest, SignResponse};
+use messages::{KeysResponse, MetadataResponse, Nothing, SignRequest, SignResponse, Timestamp};
 
 pub struct JwtSigner {
     channel: Channel,
@@ -83,14 +94,28 @@ pub struct JwtSigner {
     keys: Arc<ArcSwap<KeySet>>,
     /// When the keys are to be fetched again. Held while they are: whoever comes meanwhile gets what was fetched.
     refresh_at: Mutex<Instant>,
+    metrics: SignerMetrics,
+}
+
+/// What the signer said of its keys.
+#[derive(Debug)]
+struct Fetched {
+    keys: Vec<NamedKey>,
+    refresh_in: Duration,
+    /// Seconds of Unix time.
+    data_of: f64,
 }
 
 impl JwtSigner {
     /// Connects, fetches the keys into `keys`, and asks how long tokens may live.
-    pub async fn connect(socket: &str, keys: Arc<ArcSwap<KeySet>>) -> Result<(Arc<JwtSigner>, Duration), String> {
+    pub async fn connect(
+        socket: &str,
+        keys: Arc<ArcSwap<KeySet>>,
+        metrics: &SignerMetrics,
+    ) -> Result<(Arc<JwtSigner>, Duration), String> {
         let failed = |why: String| format!("while setting up external-jwt-signer: {why}");
         let channel = channel(socket)?;
-        let signer = JwtSigner { channel, keys, refresh_at: Mutex::new(Instant::now()) };
+        let signer = JwtSigner { channel, keys, refresh_at: Mutex::new(Instant::now()), metrics: metrics.clone() };
         let filling = async {
             // A signer that is started with us may be there a little later.
             while let Err(status) = signer.call::<_, MetadataResponse>(METADATA, Nothing {}).await {
@@ -110,7 +135,7 @@ impl JwtSigner {
             ))
         })?;
         let metadata = signer.timed::<_, MetadataResponse>(METADATA_TIMEOUT, METADATA, Nothing {}).await;
-        let seconds = metadata.map_err(failed)?.max_token_expiration_seconds;
+        let seconds = metadata.map_err(|why| failed(why.text))?.max_token_expiration_seconds;
         if seconds < MIN_LIFE_SECONDS {
             return Err(format!(
                 "max token life supported by external-jwt-signer ({seconds}s) is less than acceptable (min \
@@ -142,11 +167,12 @@ impl JwtSigner {
     async fn fetch(&self) -> Result<(), String> {
         let mut refresh_at = self.refresh_at.lock().await;
         let fetched = match self.timed::<_, KeysResponse>(FETCH_TIMEOUT, FETCH_KEYS, Nothing {}).await {
-            Ok(response) => read(response),
-            Err(why) => Err(format!("while getting externally supported jwt signing keys: {why}")),
+            Ok(response) => read(response).map_err(CallError::unusable),
+            Err(why) => Err(why.within("while getting externally supported jwt signing keys")),
         };
-        *refresh_at = Instant::now() + fetched.as_ref().map_or(RETRY, |(_, hint)| *hint);
-        self.keys.store(Arc::new(KeySet::named(fetched?.0)));
+        self.metrics.fetched(fetched.as_ref().map(|fetched| fetched.data_of));
+        *refresh_at = Instant::now() + fetched.as_ref().map_or(RETRY, |fetched| fetched.refresh_in);
+        self.keys.store(Arc::new(KeySet::named(fetched.map_err(|why| why.text)?.keys)));
         Ok(())
     }
 
@@ -165,36 +191,53 @@ impl JwtSigner {
     }
 
     async fn token(&self, claims: String) -> Result<String, String> {
+        let signed = self.signed(claims).await;
+        self.metrics.signed(&signed);
+        signed.map_err(|why| why.text)
+    }
+
+    async fn signed(&self, claims: String) -> Result<String, CallError> {
         let request = SignRequest { claims: claims.clone() };
         let signed = self.timed::<_, SignResponse>(SIGN_TIMEOUT, SIGN, request).await;
-        let SignResponse { header, signature } = signed.map_err(|why| format!("while signing jwt: {why}"))?;
-        let key_id = check_header(&header).map_err(|why| format!("while validating header: {why}"))?;
+        let SignResponse { header, signature } = signed.map_err(|why| why.within("while signing jwt"))?;
+        let key_id = check_header(&header).map_err(|why| CallError::unusable(why).within("while validating header"))?;
         if !self.keys.load().has(&key_id) {
             self.fetch_once().await;
         }
         if self.keys.load().withholds(&key_id) {
-            return Err(format!(
+            return Err(CallError::unusable(format!(
                 "while validating header: key used for signing JWT (kid: {key_id}) is excluded from OIDC discovery docs"
-            ));
+            )));
         }
         if signature.is_empty() {
-            return Err("empty signature returned".to_owned());
+            return Err(CallError::unusable("empty signature returned"));
         }
         Ok(format!("{header}.{claims}.{signature}"))
     }
 
-    async fn timed<Q, A>(&self, limit: Duration, method: &'static str, request: Q) -> Result<A, String>
+    async fn timed<Q, A>(&self, limit: Duration, method: &'static str, request: Q) -> Result<A, CallError>
     where
         Q: prost::Message + Send + Sync + 'static,
         A: prost::Message + Default + Send + Sync + 'static,
     {
         match tokio::time::timeout(limit, self.call(method, request)).await {
-            Ok(answer) => answer.map_err(|s| format!("rpc error: code = {:?} desc = {}", s.code(), s.message())),
-            Err(_) => Err("context deadline exceeded".to_owned()),
+            Ok(answer) => answer.map_err(CallError::from),
+            Err(_) => Err(tonic::Status::deadline_exceeded("context deadline exceeded").into()),
         }
     }
 
     async fn call<Q, A>(&self, method: &'static str, request: Q) -> Result<A, tonic::Status>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let begin = Instant::now();
+        let outcome = self.answer(method, request).await;
+        self.metrics.called(method, &outcome, begin.elapsed());
+        outcome
+    }
+
+    async fn answer<Q, A>(&self, method: &'static str, request: Q) -> Result<A, tonic::Status>
     where
         Q: prost::Message + Send + Sync + 'static,
         A: prost::Message + Default + Send + Sync + 'static,
@@ -234,7 +277,7 @@ fn channel(socket: &str) -> Result<Channel, String> {
     })))
 }
 
-fn read(response: KeysResponse) -> Result<(Vec<NamedKey>, Duration), String> {
+fn read(response: KeysResponse) -> Result<Fetched, String> {
     let seconds = response.refresh_hint_seconds;
     if seconds <= 0 {
         return Err(format!("found invalid refresh hint ({seconds}s)"));
@@ -242,6 +285,7 @@ fn read(response: KeysResponse) -> Result<(Vec<NamedKey>, Duration), String> {
     if response.keys.is_empty() {
         return Err("found no keys".to_owned());
     }
+    let data_of = seconds_of(response.data_timestamp).map_err(|why| format!("invalid data timestamp: {why}"))?;
     let mut keys = Vec::with_capacity(response.keys.len());
     for key in response.keys {
         if key.id.is_empty() || key.id.len() > MAX_KEY_ID {
@@ -258,7 +302,21 @@ fn read(response: KeysResponse) -> Result<(Vec<NamedKey>, Duration), String> {
         };
         keys.push(NamedKey { id: key.id, key: public, publication });
     }
-    Ok((keys, Duration::from_secs(seconds.unsigned_abs())))
+    Ok(Fetched { keys, refresh_in: Duration::from_secs(seconds.unsigned_abs()), data_of })
+}
+
+/// The years 1 to 9999 in seconds of Unix time: what a timestamp of protobuf may be.
+const TIMESTAMPS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+fn seconds_of(timestamp: Option<Timestamp>) -> Result<f64, String> {
+    let Some(Timestamp { seconds, nanos }) = timestamp else { return Err("invalid nil Timestamp".to_owned()) };
+    let wrong = match () {
+        () if seconds < *TIMESTAMPS.start() => "before 0001-01-01",
+        () if seconds > *TIMESTAMPS.end() => "after 9999-12-31",
+        () if !(0..1_000_000_000).contains(&nanos) => "has out-of-range nanos",
+        () => return Ok(seconds as f64 + f64::from(nanos) / 1e9),
+    };
+    Err(format!("timestamp (seconds:{seconds} nanos:{nanos}) {wrong}"))
 }
 
 /// The id of the key, if the header has what it must have and nothing else.

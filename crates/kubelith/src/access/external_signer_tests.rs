@@ -3,6 +3,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioExecutor;
+use kubelith_observe::metrics::prometheus::Registry;
 use prost::Message;
 use std::convert::Infallible;
 use tokio::net::UnixListener;
@@ -28,12 +29,17 @@ fn key(id: &str, key: &[u8]) -> messages::Key {
 
 #[test]
 fn keys_that_cannot_be_used_are_refused() {
-    let answer = |keys: Vec<messages::Key>, refresh_hint_seconds| read(KeysResponse { keys, refresh_hint_seconds });
+    let some_time = Some(Timestamp { seconds: 1, nanos: 0 });
+    let answer = |keys: Vec<messages::Key>, refresh_hint_seconds| {
+        read(KeysResponse { keys, data_timestamp: some_time, refresh_hint_seconds })
+    };
     assert_eq!(answer(vec![], 0).unwrap_err(), "found invalid refresh hint (0s)");
     assert_eq!(answer(vec![], 1).unwrap_err(), "found no keys");
     assert_eq!(answer(vec![key("", b"x")], 1).unwrap_err(), "found invalid public key id \"\"");
     assert_eq!(answer(vec![key("k", b"")], 1).unwrap_err(), "found empty public key");
     assert!(answer(vec![key("k", b"x")], 1).unwrap_err().starts_with("while parsing external public keys"));
+    let timeless = KeysResponse { keys: vec![key("k", b"x")], data_timestamp: None, refresh_hint_seconds: 1 };
+    assert_eq!(read(timeless).unwrap_err(), "invalid data timestamp: invalid nil Timestamp");
 }
 
 /// What a signer answers.
@@ -71,7 +77,9 @@ async fn respond(request: http::Request<Incoming>, answers: Arc<Answers>) -> Res
         METADATA => MetadataResponse { max_token_expiration_seconds: answers.life_seconds }.encode_to_vec(),
         FETCH_KEYS => {
             let old = messages::Key { exclude_from_oidc_discovery: true, ..key("old", &answers.public) };
-            KeysResponse { keys: vec![key("now", &answers.public), old], refresh_hint_seconds: 600 }.encode_to_vec()
+            let data_timestamp = Some(Timestamp { seconds: 7, nanos: 500_000_000 });
+            let keys = vec![key("now", &answers.public), old];
+            KeysResponse { keys, data_timestamp, refresh_hint_seconds: 600 }.encode_to_vec()
         }
         SIGN => {
             let asked = SignRequest::decode(body.slice(5..)).unwrap();
@@ -98,8 +106,8 @@ fn public() -> Vec<u8> {
 #[tokio::test]
 async fn a_signer_signs_and_tells_its_keys() {
     let (_folder, socket) = start(Answers { key_id: "now", public: public(), life_seconds: 3600 });
-    let keys = Arc::<ArcSwap<KeySet>>::default();
-    let (signer, longest) = JwtSigner::connect(&socket, keys.clone()).await.unwrap();
+    let (keys, registry) = (Arc::<ArcSwap<KeySet>>::default(), Registry::new());
+    let (signer, longest) = JwtSigner::connect(&socket, keys.clone(), &SignerMetrics::new(&registry)).await.unwrap();
     assert_eq!(longest, Duration::from_secs(3600));
     assert!(keys.load().has("now") && keys.load().has("old"));
     assert!(!keys.load().jwks_json().contains("old"));
@@ -109,12 +117,22 @@ async fn a_signer_signs_and_tells_its_keys() {
     keys.store(Arc::default());
     signer.refresh_keys().await;
     assert!(keys.load().has("now"));
+    let counted =
+        kubelith_observe::metrics::prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    for line in [
+        "apiserver_externaljwt_fetch_keys_data_timestamp 7.5",
+        "apiserver_externaljwt_fetch_keys_request_total{code=\"OK\"} 2",
+        "apiserver_externaljwt_sign_request_total{code=\"OK\"} 1",
+        "apiserver_externaljwt_request_duration_seconds_count{code=\"OK\",method=\"/v1.ExternalJWTSigner/Sign\"} 1",
+    ] {
+        assert!(counted.lines().any(|counted| counted == line), "{line} in {counted}");
+    }
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_published_must_not_sign() {
     let (_folder, socket) = start(Answers { key_id: "old", public: public(), life_seconds: 3600 });
-    let (signer, _) = JwtSigner::connect(&socket, Arc::default()).await.unwrap();
+    let (signer, _) = JwtSigner::connect(&socket, Arc::default(), &SignerMetrics::new(&Registry::new())).await.unwrap();
     let refused = signer.sign("Y2xhaW1z".into()).await.unwrap_err();
     let want = "while validating header: key used for signing JWT (kid: old) is excluded from OIDC discovery docs";
     assert_eq!(refused, want);
@@ -123,6 +141,7 @@ async fn a_key_that_is_not_published_must_not_sign() {
 #[tokio::test]
 async fn a_signer_of_short_lived_tokens_is_refused() {
     let (_folder, socket) = start(Answers { key_id: "now", public: public(), life_seconds: 599 });
-    let refused = JwtSigner::connect(&socket, Arc::default()).await.err().unwrap();
+    let refused =
+        JwtSigner::connect(&socket, Arc::default(), &SignerMetrics::new(&Registry::new())).await.err().unwrap();
     assert_eq!(refused, "max token life supported by external-jwt-signer (599s) is less than acceptable (min 600s)");
 }

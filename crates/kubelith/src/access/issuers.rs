@@ -1,7 +1,7 @@
 //! Issuers of OpenID tokens, from the flags or from an AuthenticationConfiguration that is followed.
 
 use super::files::Followed;
-use super::metrics::ReloadMetrics;
+use super::metrics::AccessMetrics;
 use crate::options::{AuthenticationOptions, OidcOptions};
 use futures::future::join_all;
 use kubelith_auth::TokenAuthenticator;
@@ -19,13 +19,14 @@ use kubelith_outbound::egress::{Egress, Route};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_tls::Trust;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One request to an issuer.
 const ISSUER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a new configuration may take to find all its issuers before it counts all the same.
+/// How long a new configuration may take to find all its issuers. One that takes longer is tried again.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(60);
 
 pub enum IssuersOrigin {
@@ -41,9 +42,11 @@ pub struct Issuers {
     /// Our own issuers, which nobody else may claim to be.
     disallowed: Vec<String>,
     file: Option<Followed>,
+    /// Why the file could not be read, if that was so.
+    unreadable: Option<String>,
     egress: Egress,
     cel: Cel,
-    metrics: ReloadMetrics,
+    metrics: AccessMetrics,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,7 +55,7 @@ impl Issuers {
         options: &AuthenticationOptions,
         egress: &Egress,
         cel: &Cel,
-        metrics: &ReloadMetrics,
+        metrics: &AccessMetrics,
         clock: &Arc<dyn Clock>,
     ) -> Result<Option<Issuers>, String> {
         let disallowed = options.service_accounts.issuers.clone();
@@ -65,14 +68,14 @@ impl Issuers {
             Some(IssuersOrigin::File(path)) => {
                 let followed = Followed::read(vec![path.clone()])?;
                 let config = read_config(followed.content(), &disallowed, cel).map_err(|e| in_file(&path, e))?;
-                metrics.in_force(followed.content());
+                metrics.authentication.in_force(followed.content());
                 (config, all_algorithms(), Some(followed))
             }
         };
-        let current = authenticators(&config, &algorithms, &disallowed, egress, (cel, clock))?;
+        let current = authenticators(&config, &algorithms, &disallowed, egress, (cel, clock, metrics))?;
         let tokens = Arc::new(SwapTokens::new(union(&current)));
         let (egress, cel, metrics, clock) = (egress.clone(), cel.clone(), metrics.clone(), clock.clone());
-        Ok(Some(Issuers { tokens, current, config, disallowed, file, egress, cel, metrics, clock }))
+        Ok(Some(Issuers { tokens, current, config, disallowed, file, unreadable: None, egress, cel, metrics, clock }))
     }
 
     pub fn tokens(&self) -> Arc<dyn TokenAuthenticator> {
@@ -102,29 +105,68 @@ impl Issuers {
         });
     }
 
-    /// Takes a changed file over, once its issuers have answered. A bad one is reported once and passed over.
+    /// Takes a changed file over, once its issuers have answered. A bad one is told once and passed over.
     pub async fn reload(&mut self) -> Result<(), String> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let Some(content) = file.changed()? else { return Ok(()) };
-        file.accept(content.clone());
-        let taken = self.take_over(&content).await;
+        let Some(file) = &self.file else { return Ok(()) };
+        let content = match file.changed() {
+            Ok(None) => return Ok(()),
+            Ok(Some(content)) => content,
+            // It is looked at again every second, and told once.
+            Err(why) if self.unreadable.as_ref() == Some(&why) => return Ok(()),
+            Err(why) => {
+                self.metrics.authentication.failed();
+                self.unreadable = Some(why.clone());
+                return Err(why);
+            }
+        };
+        self.unreadable = None;
+        let taken = match self.judge(&content) {
+            Ok(config) => self.take_over(config).await,
+            Err(why) => {
+                // It will not get any better.
+                self.accept(&content);
+                Err(why)
+            }
+        };
         match taken {
-            Ok(()) => self.metrics.reloaded(&content),
-            Err(_) => self.metrics.failed(),
+            Ok(()) => {
+                self.accept(&content);
+                self.metrics.authentication.reloaded(&content);
+            }
+            Err(_) => self.metrics.authentication.failed(),
         }
         taken
     }
 
-    async fn take_over(&mut self, content: &[u8]) -> Result<(), String> {
+    fn accept(&mut self, content: &[u8]) {
+        if let Some(file) = &mut self.file {
+            file.accept(content.to_vec());
+        }
+    }
+
+    fn judge(&self, content: &[u8]) -> Result<AuthenticationConfig, String> {
         let config = read_config(content, &self.disallowed, &self.cel)?;
         if config.anonymous != self.config.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".into());
         }
-        let by = (&self.cel, &self.clock);
+        Ok(config)
+    }
+
+    /// Puts the new issuers in the place of the old ones, once all of them have answered. Tokens of the old ones are good until
+    /// then, and for good if they do not.
+    async fn take_over(&mut self, config: AuthenticationConfig) -> Result<(), String> {
+        let by = (&self.cel, &self.clock, &self.metrics);
         let next = authenticators(&config, &all_algorithms(), &self.disallowed, &self.egress, by)?;
-        // Tokens of the old issuers are good until the new ones are known.
-        let _ = tokio::time::timeout(RELOAD_PATIENCE, join_all(next.iter().map(|i| discover(i)))).await;
+        let found = join_all(next.iter().map(|issuer| discover(issuer)));
+        if tokio::time::timeout(RELOAD_PATIENCE, found).await.is_err() {
+            let why: Vec<String> = next.iter().filter_map(|i| i.health().err()).map(|e| e.to_string()).collect();
+            return Err(format!("failed to update authentication config: {}", why.join(", ")));
+        }
         self.tokens.replace(union(&next));
+        let trusted: HashSet<&str> = next.iter().map(|issuer| issuer.issuer()).collect();
+        for gone in self.current.iter().filter(|issuer| !trusted.contains(issuer.issuer())) {
+            self.metrics.issuers.forget(gone.issuer());
+        }
         (self.current, self.config) = (next, config);
         tracing::info!("reloaded authentication config");
         Ok(())
@@ -181,7 +223,7 @@ fn authenticators(
     algorithms: &[String],
     disallowed: &[String],
     egress: &Egress,
-    (cel, clock): (&Cel, &Arc<dyn Clock>),
+    (cel, clock, metrics): (&Cel, &Arc<dyn Clock>, &AccessMetrics),
 ) -> Result<Vec<Arc<OidcAuthenticator>>, String> {
     let make = |jwt: &JwtConfig| {
         let trust = match jwt.issuer.certificate_authority.as_str() {
@@ -196,7 +238,8 @@ fn authenticators(
         };
         let client = Arc::new(HttpClient::by(route, &tls, Credential::None, ISSUER_TIMEOUT)?);
         let made = OidcAuthenticator::new(jwt.clone(), algorithms, disallowed, cel, client, clock.clone());
-        made.map(Arc::new).map_err(|e| e.to_string())
+        let made = made.map_err(|e| e.to_string())?;
+        Ok(Arc::new(made.counted_by(Arc::new(metrics.issuers.clone()))))
     };
     config.jwt.iter().map(make).collect()
 }

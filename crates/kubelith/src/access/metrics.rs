@@ -1,8 +1,11 @@
-//! What is counted of configuration files that are followed, and of authorizers.
+//! What is counted of configuration files that are followed, of issuers of tokens, and of authorizers.
 
+use super::signer_metrics::SignerMetrics;
 use kubelith_auth::authz::metrics::{AuthorizerMetrics, DecisionCounts};
 use kubelith_auth::authz::webhook::Outcome;
+use kubelith_auth::oidc::IssuerMetrics;
 use kubelith_auth::remote::TryOutcome;
+use kubelith_auth::traits::Authentication;
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
 use kubelith_observe::metrics::prometheus::{self, GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
@@ -14,6 +17,8 @@ use std::time::Duration;
 
 /// Seconds.
 const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+/// Seconds.
+const TOKEN_CHECKS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const DECISIONS: &str = "apiserver_authorization_decisions_total";
 /// The only authorizers that have conditions.
 const WEBHOOK: &str = "Webhook";
@@ -87,10 +92,86 @@ pub fn hash(content: &[u8]) -> String {
     digest.as_ref().iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }
 
+/// Issuers of tokens, which are told apart by a hash of their address.
+#[derive(Clone)]
+pub struct IssuerCounters {
+    checks: HistogramVec,
+    asked_for_keys: GaugeVec,
+    keys: GaugeVec,
+    /// The issuers whose keys are in force, with those of each.
+    in_force: Arc<Mutex<BTreeMap<String, String>>>,
+    server: Arc<str>,
+}
+
+impl IssuerCounters {
+    fn new(registry: &Registry, server_id: &str) -> IssuerCounters {
+        let name = |what: &str| format!("apiserver_authentication_jwt_authenticator_{what}");
+        let gauges = |what: &str, help: &str, labels: &[&str]| {
+            let vec = GaugeVec::new(Opts::new(name(what), help), labels).expect("names and labels are well-formed");
+            register(registry, vec.clone());
+            vec
+        };
+        IssuerCounters {
+            checks: histograms(
+                registry,
+                &name("latency_seconds"),
+                "Time of checking tokens that no cache knew.",
+                &TOKEN_CHECKS,
+                &["result", "jwt_issuer_hash"],
+            ),
+            asked_for_keys: gauges(
+                "jwks_fetch_last_timestamp_seconds",
+                "When an issuer was last asked for its keys, by outcome.",
+                &["result", "jwt_issuer_hash", "apiserver_id_hash"],
+            ),
+            keys: gauges(
+                "jwks_fetch_last_key_set_info",
+                "A hash of the keys that an issuer gave last.",
+                &["jwt_issuer_hash", "apiserver_id_hash", "hash"],
+            ),
+            in_force: Arc::default(),
+            server: hash(server_id.as_bytes()).into(),
+        }
+    }
+
+    /// Nobody trusts the issuer any more. Removing what is not there is no failure.
+    pub fn forget(&self, issuer: &str) {
+        let issuer = hash(issuer.as_bytes());
+        for result in ["success", "failure"] {
+            let _ = self.asked_for_keys.remove_label_values(&[result, &issuer, &self.server]);
+        }
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = in_force.remove(&issuer) {
+            let _ = self.keys.remove_label_values(&[&*issuer, &self.server, &keys]);
+        }
+    }
+}
+
+impl IssuerMetrics for IssuerCounters {
+    fn checked(&self, issuer: &str, outcome: &Authentication, took: Duration) {
+        let result = if outcome.is_ok() { "success" } else { "failure" };
+        self.checks.with_label_values(&[result, &hash(issuer.as_bytes())]).observe(took.as_secs_f64());
+    }
+
+    fn asked_for_keys(&self, issuer: &str, keys: Option<&[u8]>) {
+        let issuer = hash(issuer.as_bytes());
+        let result = if keys.is_some() { "success" } else { "failure" };
+        self.asked_for_keys.with_label_values(&[result, &*issuer, &self.server]).set(unix_time().as_secs_f64());
+        let Some(keys) = keys.map(hash) else { return };
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = in_force.insert(issuer.clone(), keys.clone()) {
+            let _ = self.keys.remove_label_values(&[&*issuer, &self.server, &older]);
+        }
+        self.keys.with_label_values(&[&*issuer, &self.server, &keys]).set(1.0);
+    }
+}
+
 /// All of them.
 #[derive(Clone)]
 pub struct AccessMetrics {
     pub authentication: ReloadMetrics,
+    pub issuers: IssuerCounters,
+    pub signer: SignerMetrics,
     pub authorization: ReloadMetrics,
     pub authorizers: Arc<dyn AuthorizerMetrics>,
 }
@@ -99,6 +180,8 @@ impl AccessMetrics {
     pub fn new(registry: &Registry, server_id: &str) -> AccessMetrics {
         AccessMetrics {
             authentication: ReloadMetrics::new(registry, "authentication", server_id),
+            issuers: IssuerCounters::new(registry, server_id),
+            signer: SignerMetrics::new(registry),
             authorization: ReloadMetrics::new(registry, "authorization", server_id),
             authorizers: Arc::new(Authorizers::new(registry)),
         }

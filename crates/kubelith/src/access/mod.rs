@@ -13,6 +13,7 @@ mod issuers;
 pub mod metrics;
 mod objects;
 mod service_accounts;
+mod signer_metrics;
 
 pub use client_cas::ClientCas;
 pub use feed::RolesProgress;
@@ -62,7 +63,7 @@ impl Setup {
         let who = &options.authentication;
         let keys = match older {
             Some(older) => ServiceAccountKeys::forked(&who.service_accounts, &older)?,
-            None => ServiceAccountKeys::load(&who.service_accounts, &options.data_dir).await?,
+            None => ServiceAccountKeys::load(&who.service_accounts, &options.data_dir, &metrics.signer).await?,
         };
         let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());
         let cel = Cel::new(match options.features.enabled("AuthorizeWithSelectors") {
@@ -76,7 +77,7 @@ impl Setup {
             legacy_use: &legacy_use,
             egress: &options.egress,
             cel: &cel,
-            metrics: &metrics.authentication,
+            metrics: &metrics,
             clock: &clock,
         };
         // Without a rule for anybody, strangers would have all rights.

@@ -1,6 +1,7 @@
 //! The keys of service account tokens: those of the flags, or one of our own, made on the first start.
 
 use super::external_signer::JwtSigner;
+use super::signer_metrics::SignerMetrics;
 use crate::options::ServiceAccountOptions;
 use arc_swap::ArcSwap;
 use futures::FutureExt;
@@ -51,11 +52,15 @@ pub struct TokenPolicy {
 impl ServiceAccountKeys {
     /// Reads the keys that the flags name, or our own; without one, it is made when it is first waited for. A signer
     /// outside of this program is connected to.
-    pub async fn load(options: &ServiceAccountOptions, data_dir: &Path) -> Result<ServiceAccountKeys, String> {
+    pub async fn load(
+        options: &ServiceAccountOptions,
+        data_dir: &Path,
+        metrics: &SignerMetrics,
+    ) -> Result<ServiceAccountKeys, String> {
         let issuer = options.issuers[0].clone();
         let verify: Arc<ArcSwap<KeySet>> = Arc::default();
         if let Some(socket) = &options.signing_endpoint {
-            let (signer, longest) = JwtSigner::connect(socket, verify.clone()).await?;
+            let (signer, longest) = JwtSigner::connect(socket, verify.clone(), metrics).await?;
             if options.max_expiration > longest {
                 let (asked, longest) = (go(options.max_expiration), go(longest));
                 return Err(format!(

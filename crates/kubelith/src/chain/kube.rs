@@ -6,10 +6,16 @@ use kubelith_handlers::api::Api;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
 use kubelith_kube::connect::{self, ConnectFeatures};
 use kubelith_openapi::discovery::Source;
+use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::{Delegate, served};
 use std::sync::Arc;
 
-pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Result<Delegate, String> {
+pub fn server(
+    shared: &Shared<'_>,
+    mut builtin: Builtin,
+    next: Delegate,
+    peer_hooks: Vec<PostStartHook>,
+) -> Result<Delegate, String> {
     let enabled = |gate: &str| shared.options.features.enabled(gate);
     connect::install(
         &mut builtin.routes,
@@ -26,7 +32,7 @@ pub fn server(shared: &Shared<'_>, mut builtin: Builtin, next: Delegate) -> Resu
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(served::subjects(&builtin.routes));
-    Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next))))
+    Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next)), peer_hooks))
 }
 
 fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
@@ -40,7 +46,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         services: shared.services.clone(),
         clock: shared.clock.clone(),
         identity: shared.frame.identity.clone(),
-        peer_address: network.peer_address(port).to_string(),
+        peer_address: enabled("UnknownVersionInteroperabilityProxy").then(|| network.peer_address(port).to_string()),
         service: kubernetes_service(network, port),
         service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),
         authentication: shared.authentication.clone(),

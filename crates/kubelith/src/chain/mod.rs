@@ -1,7 +1,7 @@
 //! The server chain: what serves the APIs, from the top to the 404 at its end.
 //!
 //! ```text
-//! request ─► filters ─► frame's own paths ─► aggregator ─► documents ─► kube ─► extensions ─► 404
+//! request ─► filters ─► frame's own paths ─► (peers) ─► aggregator ─► documents ─► kube ─► extensions ─► 404
 //! ```
 //!
 //! It is built from its end, each server in a file of its own. A server gets what all share and the server behind it,
@@ -13,11 +13,13 @@ mod extensions;
 mod generic;
 mod kube;
 mod own_requests;
+mod peers;
 mod services;
 mod shared;
 
 pub use shared::{Builtin, Frame, Shared};
 
+use kubelith_aggregator::PeerProxy;
 use kubelith_openapi::OpenApi;
 use kubelith_server::Delegate;
 
@@ -26,9 +28,14 @@ pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> 
     let nobody = Delegate::end();
     let generic = generic::hooks(shared, nobody);
     let (extensions, custom) = extensions::server(shared, generic);
-    let kube = kube::server(shared, builtin, extensions)?;
+    let peers = peers::proxy(shared)?;
+    let kube = kube::server(shared, builtin, extensions, peers.as_ref().map(PeerProxy::hooks).unwrap_or_default())?;
     let documents = documents(shared, kube);
     let aggregator = aggregator::server(shared, documents)?;
+    let aggregator = match peers {
+        Some(peers) => aggregator.behind(|next| peers.before(next)),
+        None => aggregator,
+    };
     Ok(controllers::beside(shared, custom, aggregator))
 }
 

@@ -68,7 +68,6 @@ fn write_flag(out: &mut String, flag: &Flag) {
     };
     let effect = match flag.effect {
         Effect::Applies => "",
-        Effect::NotYet => " Accepted, without effect in this release.",
         Effect::NoUse => " Accepted for compatibility, without effect.",
     };
     let deprecated = flag.deprecated.map(|why| format!(" (DEPRECATED: {why})")).unwrap_or_default();

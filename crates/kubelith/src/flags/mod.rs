@@ -36,8 +36,6 @@ pub struct Flag {
 pub enum Effect {
     /// What its help says.
     Applies,
-    /// Nothing yet: accepted, with a warning.
-    NotYet,
     /// Nothing, for good: it tunes what this program does not have. Accepted with a warning.
     NoUse,
 }

@@ -2,6 +2,7 @@
 
 use crate::flags::Flags;
 use kubelith_tls::CertKeyFiles;
+use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default)]
 pub struct AggregatorOptions {
@@ -11,6 +12,8 @@ pub struct AggregatorOptions {
     pub reject_redirects: bool,
     /// By which other servers know this one.
     pub client_certificate: Option<CertKeyFiles>,
+    /// Authorities of the certificates of other servers of the cluster: what only they serve is asked for there.
+    pub peer_ca_file: Option<PathBuf>,
 }
 
 impl AggregatorOptions {
@@ -24,6 +27,7 @@ impl AggregatorOptions {
             route_to_endpoints: flags.bool("enable-aggregator-routing"),
             reject_redirects: flags.bool("aggregator-reject-forwarding-redirect"),
             client_certificate: given.then(|| CertKeyFiles { cert: cert.into(), key: key.into() }),
+            peer_ca_file: Some(flags.text("peer-ca-file")).filter(|file| !file.is_empty()).map(PathBuf::from),
         }
     }
 }

@@ -149,16 +149,17 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
+    let identity = ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up);
+    let server_id = identity.id.clone();
     let (begin, older) = match forked {
         Some(Forked { store, inheritance, keys }) => {
-            (Begin { clock: clock.clone(), store: Some(store), inheritance }, Some(keys))
+            (Begin { clock: clock.clone(), store: Some(store), inheritance, server_id }, Some(keys))
         }
-        None => (Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default() }, None),
+        None => (Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default(), server_id }, None),
     };
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
-    let identity = ServerIdentity::of_host(&local_names::hostname().unwrap_or_else(|| "localhost".into()), &made_up);
     let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
     let setup = Setup::new(&options, client_cas, access_metrics, clock.clone(), older).await?;
     metrics.watch_tokens(&setup.stats());

@@ -2,14 +2,12 @@
 
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry, exponential_buckets,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry,
+    exponential_buckets,
 };
 use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
 use std::time::Duration;
-
-/// Which server it is; told by the scraper, so nothing here.
-const SERVER: &str = "";
 
 pub struct EncryptionMetrics {
     calls: HistogramVec,
@@ -21,10 +19,13 @@ pub struct EncryptionMetrics {
     made: Histogram,
     not_made: IntCounter,
     missed: IntCounter,
+    keys_share: Gauge,
+    /// A hash of the server's id.
+    server: String,
 }
 
 impl EncryptionMetrics {
-    pub fn new(registry: &Registry) -> EncryptionMetrics {
+    pub fn new(registry: &Registry, server: &str) -> EncryptionMetrics {
         const NONE: &[&str] = &[];
         const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
         let name = |rest: &str| format!("apiserver_envelope_encryption_{rest}");
@@ -36,7 +37,13 @@ impl EncryptionMetrics {
         );
         let made = Histogram::with_opts(made.buckets(buckets(5e-6, 14))).expect("a well-formed name");
         register(registry, made.clone());
+        let share =
+            Gauge::new(name("dek_cache_fill_percent"), "How much of the memory for keys of KMS v1 is used, 0 to 1.");
+        let keys_share = share.expect("a well-formed name");
+        register(registry, keys_share.clone());
         EncryptionMetrics {
+            keys_share,
+            server: server.to_owned(),
             calls: histograms(
                 registry,
                 &name("kms_operations_latency_seconds"),
@@ -97,13 +104,13 @@ impl EncryptionObserver for EncryptionMetrics {
             KeyUse::Sealed => "to_storage",
             KeyUse::Opened => "from_storage",
         };
-        let labels = [kind, provider, key_id_hash, SERVER];
+        let labels = [kind, provider, key_id_hash, &self.server];
         self.keys.with_label_values(&labels).inc();
         self.keys_at.with_label_values(&labels).set(now());
     }
 
     fn key_confirmed(&self, provider: &str, key_id_hash: &str) {
-        self.confirmed_at.with_label_values(&[provider, key_id_hash, SERVER]).set(now());
+        self.confirmed_at.with_label_values(&[provider, key_id_hash, &self.server]).set(now());
     }
 
     fn key_refused(&self, provider: &str, why: &str) {
@@ -119,6 +126,10 @@ impl EncryptionObserver for EncryptionMetrics {
 
     fn seed_missed(&self) {
         self.missed.inc();
+    }
+
+    fn keys_share(&self, share: f64) {
+        self.keys_share.set(share);
     }
 
     fn seeds_known(&self, provider: &str, count: usize) {

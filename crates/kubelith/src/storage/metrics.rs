@@ -30,6 +30,7 @@ pub struct StorageMetrics {
     config: IntGaugeVec,
     layout: Arc<KeyLayout>,
     registry: Registry,
+    server: String,
 }
 
 /// Whether `apiserver_storage_objects` is served.
@@ -40,7 +41,8 @@ pub enum CountObjects {
 }
 
 impl StorageMetrics {
-    pub fn new(registry: &Registry, layout: Arc<KeyLayout>) -> StorageMetrics {
+    /// `server` is a hash of the server's id.
+    pub fn new(registry: &Registry, layout: Arc<KeyLayout>, server: &str) -> StorageMetrics {
         const CONTROLLER: &str = "apiserver_encryption_config_controller";
         let counters = |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
         let gauges = |name: &str, help: &str, labels: &[&str]| gauges(registry, name, help, labels);
@@ -72,6 +74,7 @@ impl StorageMetrics {
             ),
             layout,
             registry: registry.clone(),
+            server: server.to_owned(),
         }
     }
 
@@ -91,14 +94,14 @@ impl StorageMetrics {
 
     pub fn encryption_loaded(&self, hash: &str) {
         self.config.reset();
-        self.config.with_label_values(&["", hash]).set(1);
+        self.config.with_label_values(&[&*self.server, hash]).set(1);
     }
 
     pub fn encryption_reloaded(&self, outcome: &Result<Reloaded, String>, hash: &str) {
         let status = if outcome.is_ok() { "success" } else { "failure" };
-        self.reloads.with_label_values(&[status, ""]).inc();
+        self.reloads.with_label_values(&[status, &self.server]).inc();
         let now = unix_time();
-        self.reloaded_at.with_label_values(&[status, ""]).set(now.as_secs() as i64);
+        self.reloaded_at.with_label_values(&[status, &self.server]).set(now.as_secs() as i64);
         if outcome.is_ok() {
             self.encryption_loaded(hash);
         }

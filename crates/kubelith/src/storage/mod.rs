@@ -5,6 +5,7 @@ pub mod live_backup;
 mod metered;
 mod metrics;
 
+use crate::access::metrics::hash;
 use crate::failure::Failure;
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
@@ -15,7 +16,7 @@ use kubelith_server::health::{Check, HealthChecks};
 use kubelith_server::lifecycle::{PostStartHook, Tasks};
 use kubelith_store::cache::{Hub, HubOptions, Inheritance, Malformed, Past};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
-use kubelith_store::encryption::{Encryption, Keyring, ReloadMode, Transformers};
+use kubelith_store::encryption::{Encryption, Keyring, LegacyKms, ReloadMode, Transformers};
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{HistoryLimits, KeyLayout, MemorySnapshot, MemoryStore, Store, StoreError};
 pub use metrics::CountObjects;
@@ -48,6 +49,8 @@ pub struct Begin {
     pub store: Option<MemoryStore>,
     /// Its caches.
     pub inheritance: Inheritance,
+    /// What the server is called among those of its cluster.
+    pub server_id: String,
 }
 
 /// A store whose state can be taken, copied and put back: this server has it for itself.
@@ -111,9 +114,14 @@ impl Storage {
     ) -> Result<Storage, Failure> {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
-        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry));
-        let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone()));
-        let encryption = load_encryption(storage, observer).await?;
+        let server = hash(begin.server_id.as_bytes());
+        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, &server));
+        let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone(), &server));
+        let legacy = match options.features.enabled("KMSv1") {
+            true => LegacyKms::Allowed,
+            false => LegacyKms::Refused,
+        };
+        let encryption = load_encryption(storage, legacy, observer).await?;
         let hub_options = HubOptions {
             encryption: encryption.clone().map(|e| Arc::new(Keyring::new(layout.clone(), e)) as Arc<dyn Transformers>),
             malformed: match options.features.enabled("AllowUnsafeMalformedObjectDeletion") {
@@ -268,11 +276,12 @@ fn store_check(name: String, store: &Arc<dyn Store>, timeout: Duration) -> Check
 
 async fn load_encryption(
     options: &StorageOptions,
+    legacy: LegacyKms,
     observer: Arc<EncryptionMetrics>,
 ) -> Result<Option<Arc<Encryption>>, String> {
     let Some(path) = &options.encryption_config else { return Ok(None) };
     let mode = if options.encryption_reload { ReloadMode::OnChange } else { ReloadMode::Once };
-    Encryption::load_observed(path, mode, observer).await.map(Some)
+    Encryption::load_observed(path, mode, legacy, observer).await.map(Some)
 }
 
 /// The past that a store in memory keeps may take an eighth of what the process may use.

@@ -102,6 +102,7 @@ impl Metrics {
         count("disabled_metrics_total", "Metrics that --disabled-metrics leaves out.")
             .inc_by(selection.disabled.len() as u64);
         count("hidden_metrics_total", "Metrics that are hidden because they are deprecated.");
+        count(selection::CATEGORIZATIONS, "How often a label had a value that --allow-metric-labels does not list.");
     }
 
     /// Shows the counts of tokens.

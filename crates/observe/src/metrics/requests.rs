@@ -156,7 +156,7 @@ impl RequestMetrics {
         let terminations = [ROUTE.as_slice(), &["code"]].concat();
         let sizes = exponential_buckets(1000.0, 10.0, 7).expect("a valid series");
         let body_sizes = prometheus::linear_buckets(50_000.0, 100_000.0, 31).expect("a valid series");
-        RequestMetrics {
+        let made = RequestMetrics {
             total: counters(
                 registry,
                 "apiserver_request_total",
@@ -257,7 +257,13 @@ impl RequestMetrics {
             known: RwLock::default(),
             served: OnceLock::new(),
             routes: RwLock::default(),
+        };
+        // Both kinds are shown before there is any of them.
+        for kind in ["readOnly", "mutating"] {
+            made.in_flight(kind);
+            made.in_queue(kind);
         }
+        made
     }
 
     /// Counts only what is served, from now on.

@@ -5,6 +5,8 @@ use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 use std::collections::{BTreeMap, BTreeSet};
 
 const UNEXPECTED: &str = "unexpected";
+/// How often a label had a value beyond its list.
+pub(super) const CATEGORIZATIONS: &str = "cardinality_enforcement_unexpected_categorizations_total";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
@@ -32,22 +34,32 @@ impl Selection {
     /// Applies it to what was gathered.
     pub fn select(&self, mut families: Vec<MetricFamily>) -> Vec<MetricFamily> {
         families.retain(|f| !self.disabled.contains(f.name()));
+        let mut unexpected = 0;
         for ((metric, label), values) in &self.allowed {
             for family in families.iter_mut().filter(|f| f.name() == metric) {
-                relabel(family, label, values);
+                unexpected += relabel(family, label, values);
             }
+        }
+        let counts = families.iter_mut().filter(|f| f.name() == CATEGORIZATIONS);
+        for count in counts.flat_map(MetricFamily::mut_metric) {
+            let mut sum = prometheus::proto::Counter::default();
+            sum.set_value(unexpected as f64);
+            count.set_counter(sum);
         }
         families
     }
 }
 
-fn relabel(family: &mut MetricFamily, label: &str, values: &BTreeSet<String>) {
+/// How often a value was none of `values`.
+fn relabel(family: &mut MetricFamily, label: &str, values: &BTreeSet<String>) -> u64 {
     let kind = family.get_field_type();
+    let mut unexpected = 0;
     let mut merged: Vec<Metric> = Vec::new();
     for mut metric in family.take_metric() {
         let mut labels: Vec<LabelPair> = metric.take_label();
         for pair in labels.iter_mut().filter(|l| l.name() == label && !values.contains(l.value())) {
             pair.set_value(UNEXPECTED.to_owned());
+            unexpected += times(kind, &metric);
         }
         metric.set_label(labels);
         match merged.iter_mut().find(|m| m.get_label() == metric.get_label()) {
@@ -56,6 +68,16 @@ fn relabel(family: &mut MetricFamily, label: &str, values: &BTreeSet<String>) {
         }
     }
     family.set_metric(merged);
+    unexpected
+}
+
+/// How often something was counted; of what only has a value now, that is not known.
+fn times(kind: MetricType, metric: &Metric) -> u64 {
+    match kind {
+        MetricType::COUNTER => metric.get_counter().get_value() as u64,
+        MetricType::HISTOGRAM => metric.get_histogram().get_sample_count(),
+        _ => 1,
+    }
 }
 
 fn add(kind: MetricType, into: &mut Metric, more: &Metric) {
@@ -108,6 +130,7 @@ mod tests {
         selection.allow("a_total,code", "200,201").unwrap();
         selection.allow("c,code", "").unwrap();
         assert!(selection.allow("a_total", "x").is_err());
+        super::super::counters(&registry, CATEGORIZATIONS, "N.", &[]).with_label_values(&[] as &[&str]);
         let mut text = Vec::new();
         TextEncoder::new().encode(&selection.select(registry.gather()), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
@@ -117,5 +140,6 @@ mod tests {
             assert!(text.contains(line), "{text}");
         }
         assert!(!text.contains("b_total"));
+        assert!(text.contains(&format!("{CATEGORIZATIONS} 8\n")), "{text}");
     }
 }

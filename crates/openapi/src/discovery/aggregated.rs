@@ -6,12 +6,20 @@ use kubelith_schema::Scope;
 
 /// `/apis` or `/api`, as the client asks for it with `as=APIGroupDiscoveryList`.
 pub fn discovery_list<'a>(groups: impl Iterator<Item = &'a Group>) -> Value {
+    list_of(group_items(groups))
+}
+
+pub fn list_of(items: Vec<Value>) -> Value {
     Value::from([
         ("kind", Value::from("APIGroupDiscoveryList")),
         ("apiVersion", Value::from("apidiscovery.k8s.io/v2")),
         ("metadata", Value::object()),
-        ("items", Value::Array(groups.map(group_item).collect())),
+        ("items", Value::Array(items)),
     ])
+}
+
+pub fn group_items<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<Value> {
+    groups.map(group_item).collect()
 }
 
 fn group_item(group: &Group) -> Value {

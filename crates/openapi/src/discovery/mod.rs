@@ -3,8 +3,10 @@
 
 mod aggregated;
 mod documents;
+mod peers;
 mod serve;
 
+pub use peers::{PeerCounts, PeerGroups};
 pub use serve::{Discovery, Entry, Source};
 
 use kubelith_meta::{GroupVersionKind, Str, Value};

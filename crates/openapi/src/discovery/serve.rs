@@ -1,8 +1,9 @@
 //! Discovery as a link of the server chain. What there is comes from several sources. It is merged and encoded when
 //! somebody asks for it, and kept until something changes: a thousand definitions can come without a thousand documents.
 
+use super::peers::{self, PeerCounts, PeerGroups};
 use super::{Group, aggregated, documents};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Method, StatusCode};
@@ -12,6 +13,7 @@ use kubelith_http::{Body, BoxHandler, Handler, Reply, Request, Response};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Who adds groups. Of those that have the same group version, the first one here is believed.
@@ -45,6 +47,24 @@ pub struct Discovery {
     address: Str,
     /// Which groups the documents without resources list, if not all that there are.
     listed: OnceLock<Listed>,
+    /// Other servers of the cluster, if they are asked.
+    peers: OnceLock<Peers>,
+    peer_counts: Arc<PeerCounts>,
+}
+
+/// What other servers serve.
+struct Peers {
+    /// What this one is called among them.
+    server: Str,
+    groups: ArcSwap<PeerGroups>,
+    /// The document of all, with what it was made of.
+    joined: ArcSwapOption<Joined>,
+}
+
+struct Joined {
+    own: Arc<Merged>,
+    peers: Arc<PeerGroups>,
+    document: Aggregated,
 }
 
 type Listed = Box<dyn Fn() -> Arc<Vec<Group>> + Send + Sync>;
@@ -70,6 +90,8 @@ impl Discovery {
             merged: ArcSwapOption::empty(),
             address: address.into(),
             listed: OnceLock::new(),
+            peers: OnceLock::new(),
+            peer_counts: Arc::default(),
         })
     }
 
@@ -122,6 +144,37 @@ impl Discovery {
     /// `/apis` without resources lists what `list` says, and `/apis/<group>` describes such a group so.
     pub fn list_groups_by(&self, list: impl Fn() -> Arc<Vec<Group>> + Send + Sync + 'static) {
         let _ = self.listed.set(Box::new(list));
+    }
+
+    /// From now on `/apis` has what other servers serve, too. This one is called `server` among them.
+    pub fn join_peers(&self, server: impl Into<Str>) {
+        let peers = Peers { server: server.into(), groups: ArcSwap::default(), joined: ArcSwapOption::empty() };
+        let _ = self.peers.set(peers);
+    }
+
+    pub fn set_peers(&self, groups: PeerGroups) {
+        if let Some(peers) = self.peers.get() {
+            peers.groups.store(Arc::new(groups));
+        }
+    }
+
+    pub fn peer_counts(&self) -> Arc<PeerCounts> {
+        self.peer_counts.clone()
+    }
+
+    /// The resources that this server or one behind it serves.
+    pub fn resources(&self) -> Vec<(GroupVersion, Str)> {
+        let mut all = Vec::new();
+        for group in &self.merged().groups {
+            for version in &group.versions {
+                let gv = GroupVersion::new(group.name.clone(), version.name.clone());
+                all.extend(version.resources.iter().map(|resource| (gv.clone(), resource.plural.clone())));
+                let described = version.described.as_ref().and_then(|v| v.get("resources")).and_then(Value::as_array);
+                let names = described.unwrap_or(&[]).iter().map(|r| Str::from(r.str_at(&["resource"])));
+                all.extend(names.map(|name| (gv.clone(), name)));
+            }
+        }
+        all
     }
 
     pub fn groups(&self) -> Vec<Group> {
@@ -222,10 +275,10 @@ impl Handler for Link {
                 not_routed(negotiated::status(request.headers(), pretty(&request), &route_error(e)))
             }
             Document::Value(value) => plain(&request, &value),
-            Document::Legacy => aggregatable(&request, &merged, 0, || {
+            Document::Legacy => self.aggregatable(&request, &merged, 0, || {
                 documents::legacy_versions(&merged.groups, &self.discovery.address)
             }),
-            Document::Groups => aggregatable(&request, &merged, 1, || match self.discovery.listed.get() {
+            Document::Groups => self.aggregatable(&request, &merged, 1, || match self.discovery.listed.get() {
                 Some(list) => documents::group_list(&list()),
                 None => documents::group_list(&merged.groups),
             }),
@@ -305,45 +358,111 @@ fn encoded(request: &Request, output: &Output, value: &Value) -> Response {
     }
 }
 
-/// `/api` and `/apis`: the aggregated document if the client takes that, however much it likes others, else the old one.
-fn aggregatable(request: &Request, merged: &Merged, which: usize, old: impl FnOnce() -> Value) -> Response {
-    let accept = accept_of(request.headers());
-    let output = negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint);
-    let Some(output) = output.ok().filter(|output| output.convert.is_some()) else {
-        return plain(request, &old());
-    };
-    let mut response = match aggregated_response(request, merged, which, &output) {
-        Ok(response) => response,
-        Err(status) => negotiated::status(request.headers(), pretty(request), &status),
-    };
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-    response
+impl Link {
+    /// `/api` and `/apis`: the aggregated document if the client takes that, however much it likes others, else the old one.
+    fn aggregatable(
+        &self,
+        request: &Request,
+        merged: &Arc<Merged>,
+        which: usize,
+        old: impl FnOnce() -> Value,
+    ) -> Response {
+        let accept = accept_of(request.headers());
+        let output = negotiate::output(&accept, negotiate::BUILT_IN, &AggregatedEndpoint);
+        let Some(output) = output.ok().filter(|output| output.convert.is_some()) else {
+            return plain(request, &old());
+        };
+        let counts = &self.discovery.peer_counts;
+        let alone = output.profile == ALONE;
+        if alone {
+            counts.alone.fetch_add(1, Ordering::Relaxed);
+        }
+        let made = match self.discovery.peers.get().filter(|_| which == 1 && !alone) {
+            Some(peers) => peers.response(request, merged, counts, &output),
+            None => merged.response(request, which, &output),
+        };
+        let mut response =
+            made.unwrap_or_else(|status| negotiated::status(request.headers(), pretty(request), &status));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        response
+    }
 }
 
-fn aggregated_response(request: &Request, merged: &Merged, which: usize, output: &Output) -> Result<Response, Status> {
-    let core = which == 0;
-    let document = || aggregated::discovery_list(merged.groups.iter().filter(|g| g.name.is_empty() == core));
-    let cached = merged.aggregated[which].get_or_init(|| {
-        let json = Bytes::from(kubelith_codec::object::object_json(&document()));
+/// The profile of a media type by which a client asks for what this server serves alone.
+const ALONE: &str = "nopeer";
+
+impl Aggregated {
+    fn new(document: &Value) -> Aggregated {
+        let json = Bytes::from(kubelith_codec::object::object_json(document));
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, &json);
         let hex: String = digest.as_ref().iter().map(|b| format!("{b:02X}")).collect();
         let etag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hex is a header value");
         Aggregated { json, etag }
-    });
-    let known = request.headers().get(IF_NONE_MATCH).is_some_and(|tag| *tag == cached.etag);
-    let mut response = if known {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        let body = match output.format {
-            Format::Json => cached.json.clone(),
-            format => negotiated::encode(format, &document(), false)?,
+    }
+
+    /// `document` is what it was made of.
+    fn response(
+        &self,
+        request: &Request,
+        output: &Output,
+        document: impl FnOnce() -> Value,
+    ) -> Result<Response, Status> {
+        let known = request.headers().get(IF_NONE_MATCH).is_some_and(|tag| *tag == self.etag);
+        let mut response = if known {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            let body = match output.format {
+                Format::Json => self.json.clone(),
+                format => negotiated::encode(format, &document(), false)?,
+            };
+            Response::new(Body::from(body))
         };
-        Response::new(Body::from(body))
-    };
-    let media_type = HeaderValue::from_str(&output.media_type_with_kind()).expect("media types are header values");
-    response.headers_mut().insert(CONTENT_TYPE, media_type);
-    response.headers_mut().insert(ETAG, cached.etag.clone());
-    Ok(response)
+        let media_type = HeaderValue::from_str(&output.media_type_with_kind()).expect("media types are header values");
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+        response.headers_mut().insert(ETAG, self.etag.clone());
+        Ok(response)
+    }
+}
+
+impl Merged {
+    fn response(&self, request: &Request, which: usize, output: &Output) -> Result<Response, Status> {
+        let core = which == 0;
+        let document = || aggregated::discovery_list(self.groups.iter().filter(|g| g.name.is_empty() == core));
+        let cached = self.aggregated[which].get_or_init(|| Aggregated::new(&document()));
+        cached.response(request, output, document)
+    }
+}
+
+impl Peers {
+    fn response(
+        &self,
+        request: &Request,
+        own: &Arc<Merged>,
+        counts: &PeerCounts,
+        output: &Output,
+    ) -> Result<Response, Status> {
+        let peers = self.groups.load_full();
+        let document = || {
+            let groups = aggregated::group_items(own.groups.iter().filter(|g| !g.name.is_empty()));
+            peers::document(peers::merge(&self.server, groups, &peers))
+        };
+        let known = self.joined.load_full();
+        let known = known.filter(|known| Arc::ptr_eq(&known.own, own) && Arc::ptr_eq(&known.peers, &peers));
+        let joined = match known {
+            Some(known) => {
+                counts.hits.fetch_add(1, Ordering::Relaxed);
+                known
+            }
+            None => {
+                counts.misses.fetch_add(1, Ordering::Relaxed);
+                let document = Aggregated::new(&document());
+                let joined = Arc::new(Joined { own: own.clone(), peers: peers.clone(), document });
+                self.joined.store(Some(joined.clone()));
+                joined
+            }
+        };
+        joined.document.response(request, output, document)
+    }
 }

@@ -17,6 +17,6 @@ mod transformer;
 pub use config::{EncryptionConfiguration, Key, KmsConfiguration, Provider, ReloadMode, ResourceConfiguration};
 pub use keyring::{Keyring, Transformers, Unconfigured};
 pub use observe::{EncryptionObserver, KeyUse};
-pub use reload::{Encryption, HealthCheck, Reloaded};
+pub use reload::{Encryption, HealthCheck, LegacyKms, Reloaded};
 pub use store::EncryptedStore;
 pub use transformer::{ResourceTransformer, Transformer};

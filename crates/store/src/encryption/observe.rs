@@ -30,6 +30,9 @@ pub trait EncryptionObserver: Send + Sync + 'static {
     fn seed_missed(&self) {}
 
     fn seeds_known(&self, _provider: &str, _count: usize) {}
+
+    /// How much of the memory for keys of KMS v1 is used, 0 to 1.
+    fn keys_share(&self, _share: f64) {}
 }
 
 impl EncryptionObserver for () {}

@@ -1,8 +1,11 @@
 //! The configuration in force: loaded from a file, and loaded again when the file changes.
 
 use super::ciphers::{Cbc, Cipher, CipherResult, Gcm, hex, sha256};
-use super::config::{EncryptionConfiguration, Key, Provider, ReloadMode, ResourceConfiguration, parse_group_resource};
+use super::config::{
+    EncryptionConfiguration, Key, KmsConfiguration, Provider, ReloadMode, ResourceConfiguration, parse_group_resource,
+};
 use super::kms::Kms;
+use super::kms::v1::KmsV1;
 use super::observe::EncryptionObserver;
 use super::transformer::{Kind, NamedCipher, ProviderTransformer, ResourceTransformer, Transformer};
 use arc_swap::ArcSwap;
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant};
 const AESCBC_PREFIX: &str = "k8s:enc:aescbc:v1:";
 const AESGCM_PREFIX: &str = "k8s:enc:aesgcm:v1:";
 const SECRETBOX_PREFIX: &str = "k8s:enc:secretbox:v1:";
+const KMS_V1_PREFIX: &str = "k8s:enc:kms:v1:";
 const KMS_V2_PREFIX: &str = "k8s:enc:kms:v2:";
 /// How often the file is looked at: reading a few hundred bytes costs nothing, and who rotates keys waits for it.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,14 +32,28 @@ pub struct Encryption {
     path: PathBuf,
     mode: ReloadMode,
     loaded: ArcSwap<Loaded>,
+    by: By,
+}
+
+/// What providers are made with.
+#[derive(Clone)]
+struct By {
+    legacy: LegacyKms,
     observer: Arc<dyn EncryptionObserver>,
+}
+
+/// Whether plugins of KMS v1 may be used (the gate KMSv1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LegacyKms {
+    Refused,
+    Allowed,
 }
 
 /// One state of the file. Requests under way keep theirs.
 struct Loaded {
     transformers: HashMap<GroupResource, Arc<Transformer>>,
     unconfigured: Arc<Transformer>,
-    plugins: Vec<Arc<Kms>>,
+    plugins: Vec<Plugin>,
     hash: String,
     kms_timeouts: Duration,
 }
@@ -76,17 +94,19 @@ impl HealthCheck {
 impl Encryption {
     /// Reads the file and starts the KMS providers that it names.
     pub async fn load(path: &Path, mode: ReloadMode) -> Result<Arc<Encryption>, String> {
-        Encryption::load_observed(path, mode, Arc::new(())).await
+        Encryption::load_observed(path, mode, LegacyKms::Refused, Arc::new(())).await
     }
 
     /// As [`Encryption::load`]; `observer` is told what happens.
     pub async fn load_observed(
         path: &Path,
         mode: ReloadMode,
+        legacy: LegacyKms,
         observer: Arc<dyn EncryptionObserver>,
     ) -> Result<Arc<Encryption>, String> {
-        let loaded = ArcSwap::from_pointee(Loaded::load(path, mode, &observer).await?);
-        Ok(Arc::new(Encryption { path: path.to_path_buf(), mode, loaded, observer }))
+        let by = By { legacy, observer };
+        let loaded = ArcSwap::from_pointee(Loaded::load(path, mode, &by).await?);
+        Ok(Arc::new(Encryption { path: path.to_path_buf(), mode, loaded, by }))
     }
 
     /// The transformer to store a resource with.
@@ -128,7 +148,7 @@ impl Encryption {
         if hash == self.loaded.load().hash {
             return Ok(Reloaded::Unchanged);
         }
-        let new = Loaded::load(&self.path, ReloadMode::OnChange, &self.observer).await?;
+        let new = Loaded::load(&self.path, ReloadMode::OnChange, &self.by).await?;
         if new.hash == self.loaded.load().hash {
             return Ok(Reloaded::Unchanged);
         }
@@ -172,7 +192,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, String), String> {
 }
 
 impl Loaded {
-    async fn load(path: &Path, mode: ReloadMode, observer: &Arc<dyn EncryptionObserver>) -> Result<Loaded, String> {
+    async fn load(path: &Path, mode: ReloadMode, by: &By) -> Result<Loaded, String> {
         let parsing = |error: String| format!("error while parsing file: {error}");
         let (data, hash) = read(path).map_err(|error| parsing(format!("error while loading file: {error}")))?;
         let config = EncryptionConfiguration::parse(&data).map_err(|error| {
@@ -180,20 +200,19 @@ impl Loaded {
             parsing(format!("error decoding encryption provider configuration file {shown}: {error}"))
         })?;
         config.validate(mode).into_result().map_err(|errors| parsing(errors.to_string()))?;
-        let mut loaded = Loaded::build(&config, observer)
-            .await
-            .map_err(|error| format!("error while building transformers: {error}"))?;
+        let mut loaded =
+            Loaded::build(&config, by).await.map_err(|error| format!("error while building transformers: {error}"))?;
         loaded.hash = hash;
         Ok(loaded)
     }
 
-    async fn build(config: &EncryptionConfiguration, observer: &Arc<dyn EncryptionObserver>) -> Result<Loaded, String> {
+    async fn build(config: &EncryptionConfiguration, by: &By) -> Result<Loaded, String> {
         let mut plugins = Plugins::default();
         let mut chains: HashMap<GroupResource, Vec<ProviderTransformer>> = HashMap::new();
         for resources in &config.resources {
             check_masks(resources, &chains)?;
             for provider in &resources.providers {
-                plugins.start(provider, observer).await?;
+                plugins.start(provider, by).await?;
             }
             for name in &resources.resources {
                 let chain = chains.entry(parse_group_resource(name)).or_default();
@@ -269,29 +288,53 @@ fn written(resource: &GroupResource) -> String {
 /// The KMS providers of a configuration: one connection each, however many resources use it.
 #[derive(Default)]
 struct Plugins {
-    in_order: Vec<Arc<Kms>>,
-    by_name: HashMap<String, Arc<Kms>>,
+    in_order: Vec<Plugin>,
+    /// By version, name and endpoint: two of KMS v1 may have one name.
+    started: HashMap<[String; 3], Plugin>,
     timeouts: Duration,
 }
 
-impl Plugins {
-    async fn start(&mut self, provider: &Provider, observer: &Arc<dyn EncryptionObserver>) -> Result<(), String> {
-        let Some(config) = &provider.kms else { return Ok(()) };
-        match config.api_version.as_str() {
-            "v1" => Err("KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
-                         instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
-                .into()),
-            "v2" => {
-                let kms = Kms::start_observed(config, observer.clone()).await?;
-                self.timeouts += Duration::from_nanos(config.timeout.as_nanos().max(0) as u64);
-                self.by_name.insert(config.name.clone(), kms.clone());
-                self.in_order.push(kms);
-                Ok(())
-            }
-            other => {
-                Err(format!("could not configure KMS plugin {:?}, unsupported KMS API version {other:?}", config.name))
-            }
+#[derive(Clone)]
+enum Plugin {
+    V1(Arc<KmsV1>),
+    V2(Arc<Kms>),
+}
+
+impl Plugin {
+    async fn check(&self) -> Result<(), String> {
+        match self {
+            Plugin::V1(kms) => kms.check().await,
+            Plugin::V2(kms) => kms.check().await,
         }
+    }
+}
+
+fn plugin_key(config: &KmsConfiguration) -> [String; 3] {
+    [&config.api_version, &config.name, &config.endpoint].map(Clone::clone)
+}
+
+impl Plugins {
+    async fn start(&mut self, provider: &Provider, by: &By) -> Result<(), String> {
+        let Some(config) = &provider.kms else { return Ok(()) };
+        let timeout = Duration::from_nanos(config.timeout.as_nanos().max(0) as u64);
+        // To find out how the first version is, it is asked twice.
+        let (plugin, timeouts) = match config.api_version.as_str() {
+            "v1" if by.legacy == LegacyKms::Refused => {
+                return Err("KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
+                            instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
+                    .into());
+            }
+            "v1" => (Plugin::V1(KmsV1::start(config, by.observer.clone())?), 2 * timeout),
+            "v2" => (Plugin::V2(Kms::start_observed(config, by.observer.clone()).await?), timeout),
+            other => {
+                let name = &config.name;
+                return Err(format!("could not configure KMS plugin {name:?}, unsupported KMS API version {other:?}"));
+            }
+        };
+        self.timeouts += timeouts;
+        self.started.insert(plugin_key(config), plugin.clone());
+        self.in_order.push(plugin);
+        Ok(())
     }
 }
 
@@ -316,11 +359,13 @@ fn provider_transformer(provider: &Provider, plugins: &Plugins) -> Result<Provid
         });
     }
     if let Some(config) = &provider.kms {
-        let Some(kms) = plugins.by_name.get(&config.name) else {
-            return Err(format!("KMS plugin {:?} was not started", config.name));
+        let (prefix, kind) = match plugins.started.get(&plugin_key(config)) {
+            None => return Err(format!("KMS plugin {:?} was not started", config.name)),
+            Some(Plugin::V1(kms)) => (KMS_V1_PREFIX, Kind::KmsV1(kms.clone())),
+            Some(Plugin::V2(kms)) => (KMS_V2_PREFIX, Kind::Kms(kms.clone())),
         };
-        let prefix = format!("{KMS_V2_PREFIX}{}:", config.name).into_bytes();
-        return Ok(ProviderTransformer { prefix, kind: Kind::Kms(kms.clone()) });
+        let prefix = format!("{prefix}{}:", config.name).into_bytes();
+        return Ok(ProviderTransformer { prefix, kind });
     }
     Ok(ProviderTransformer { prefix: Vec::new(), kind: Kind::Identity })
 }

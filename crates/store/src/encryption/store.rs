@@ -107,7 +107,7 @@ impl Store for EncryptedStore {
         Box::pin(async move {
             let transformer = self.transformers.of(&key);
             // A put is refused before anything is written: the store is as good as unavailable.
-            let sealed = transformer.seal(value, &key).map_err(StoreError::Unavailable)?;
+            let sealed = transformer.seal(value, &key).await.map_err(StoreError::Unavailable)?;
             match self.inner.put(key, sealed, expect, ttl).await {
                 Ok(revision) => Ok(revision),
                 Err(error) => Err(open_conflict(&transformer, error).await),

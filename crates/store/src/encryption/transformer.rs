@@ -2,6 +2,7 @@
 
 use super::ciphers::{Cipher, CipherResult};
 use super::kms::Kms;
+use super::kms::v1::KmsV1;
 use super::reload::Encryption;
 use bytes::Bytes;
 use kubelith_meta::{GroupResource, text};
@@ -32,6 +33,7 @@ pub(super) enum Kind {
         none_matches: &'static str,
     },
     Kms(Arc<Kms>),
+    KmsV1(Arc<KmsV1>),
 }
 
 pub(super) struct NamedCipher {
@@ -86,8 +88,8 @@ impl Transformer {
         Err(text::aggregate(errors))
     }
 
-    /// The form in which `plain` is stored under `key`.
-    pub fn seal(&self, plain: Bytes, key: &[u8]) -> Result<Bytes, String> {
+    /// The form in which `plain` is stored under `key`. Waits only for plugins of KMS v1.
+    pub async fn seal(&self, plain: Bytes, key: &[u8]) -> Result<Bytes, String> {
         let Some(provider) = self.providers.first() else { return Err("no providers are configured".into()) };
         let mut out = Vec::with_capacity(provider.prefix.len() + plain.len() + 128);
         out.extend_from_slice(&provider.prefix);
@@ -99,6 +101,7 @@ impl Transformer {
                 named.cipher.seal(&plain, key, &mut out)?;
             }
             Kind::Kms(kms) => kms.seal(&plain, key, &mut out)?,
+            Kind::KmsV1(kms) => kms.seal(&plain, key, &mut out).await?,
         }
         Ok(out.into())
     }
@@ -117,6 +120,7 @@ impl ProviderTransformer {
             Kind::Identity => Ok(Opened { value: stored.clone(), stale: false }),
             Kind::Keys { keys, none_matches } => open_with_keys(keys, none_matches, rest, key),
             Kind::Kms(kms) => kms.open(rest, key).await.map_err(|error| vec![error]),
+            Kind::KmsV1(kms) => kms.open(rest, key).await.map_err(|error| vec![error]),
         }
     }
 }

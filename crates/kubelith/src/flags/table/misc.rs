@@ -1,7 +1,7 @@
 //! The rest.
 
 use super::super::{Flag, Kind::*};
-use super::{deprecated, flag, later, no_use};
+use super::{deprecated, flag, no_use};
 
 pub const FLAGS: &[Flag] = &[
     flag("aggregator-reject-forwarding-redirect", Bool, "true", "Refuse redirects of aggregated APIs."),
@@ -50,7 +50,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     flag("peer-advertise-ip", Text, "", "Address under which other API servers reach this one."),
     flag("peer-advertise-port", Text, "", "Port under which other API servers reach this one."),
-    later(
+    flag(
         "peer-ca-file",
         Text,
         "",

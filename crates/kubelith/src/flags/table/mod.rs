@@ -63,11 +63,6 @@ const fn deprecated(flag: Flag, message: &'static str) -> Flag {
     Flag { deprecated: Some(message), ..flag }
 }
 
-/// A flag without effect in this release.
-const fn later(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, effect: Effect::NotYet, help, deprecated: None }
-}
-
 /// A flag for something that this program does another way.
 const fn no_use(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
     Flag { name, kind, default, effect: Effect::NoUse, help, deprecated: None }

@@ -7,6 +7,7 @@
 
 mod envelope;
 mod service;
+pub(super) mod v1;
 
 use super::ciphers::{Gcm, Seed, random};
 use super::config::KmsConfiguration;

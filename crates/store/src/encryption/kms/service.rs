@@ -1,4 +1,4 @@
-//! The KMS v2 plugin protocol: three calls over a unix socket.
+//! The plugin protocol of KMS v2: three calls over a unix socket.
 
 use crate::encryption::observe::EncryptionObserver;
 use crate::error::StoreError;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::transport::Channel;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 #[derive(Clone, PartialEq, Message)]
 pub struct StatusRequest {}
@@ -68,7 +68,7 @@ pub(super) struct KmsService {
 }
 
 impl KmsService {
-    /// `endpoint` is `unix:///path`; the connection is made on first use.
+    /// `endpoint` is `unix:///path`, or `unix:///@name` for a socket that is no file; the connection is made on first use.
     pub fn new(
         provider: &str,
         endpoint: &str,
@@ -76,6 +76,10 @@ impl KmsService {
         observer: Arc<dyn EncryptionObserver>,
     ) -> Result<KmsService, StoreError> {
         let path = endpoint.strip_prefix("unix://").or_else(|| endpoint.strip_prefix("unix:")).unwrap_or(endpoint);
+        let path = match path.strip_prefix("/@") {
+            Some(name) => format!("\0{name}"),
+            None => path.to_owned(),
+        };
         let channel = grpc::channel(Target::Unix(path.into()))?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }
@@ -93,7 +97,7 @@ impl KmsService {
         Ok(response.plaintext)
     }
 
-    async fn call<Q, A>(&self, method: &'static str, request: Q) -> Result<A, String>
+    pub async fn call<Q, A>(&self, method: &'static str, request: Q) -> Result<A, String>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -102,7 +106,7 @@ impl KmsService {
         let call = grpc::unary(self.channel.clone(), method, Request::new(request));
         let answer = tokio::time::timeout(self.timeout, call).await;
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
-        let code = answer.as_ref().map_or_else(|status| format!("{:?}", status.code()), |_| "OK".to_owned());
+        let code = answer.as_ref().map_or_else(|status| code_name(status.code()), |_| "OK".to_owned());
         self.observer.plugin_called(&self.provider, method, &code, started.elapsed());
         answer.map_err(|status| describe(&status))
     }
@@ -110,5 +114,14 @@ impl KmsService {
 
 /// As Go prints a status.
 fn describe(status: &Status) -> String {
-    format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
+    format!("rpc error: code = {} desc = {}", code_name(status.code()), status.message())
+}
+
+/// As Go calls a code.
+fn code_name(code: Code) -> String {
+    match code {
+        Code::Ok => "OK".to_owned(),
+        Code::Cancelled => "Canceled".to_owned(),
+        other => format!("{other:?}"),
+    }
 }

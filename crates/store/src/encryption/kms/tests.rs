@@ -1,7 +1,9 @@
 //! A KMS plugin on a real socket, and what the provider makes of its answers.
 
 use super::service::{DecryptResponse, EncryptRequest, EncryptResponse};
+use super::v1::{KeyRequest, KeyResponse, KmsV1, VersionResponse};
 use super::*;
+use crate::encryption::ciphers::{Cbc, Cipher};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -102,6 +104,13 @@ async fn respond(request: http::Request<Incoming>, answers: Arc<Answers>) -> Res
             let plaintext: Vec<u8> = request.ciphertext[5..].iter().rev().copied().collect();
             DecryptResponse { plaintext: plaintext.into() }.encode_to_vec()
         }
+        "/v1beta1.KeyManagementService/Version" => VersionResponse { version: key_id }.encode_to_vec(),
+        "/v1beta1.KeyManagementService/Encrypt" | "/v1beta1.KeyManagementService/Decrypt" => {
+            answers.decrypts.fetch_add(1, Ordering::SeqCst);
+            let request = KeyRequest::decode(message).unwrap();
+            assert_eq!(request.version, "v1beta1");
+            KeyResponse { key: request.key.iter().rev().copied().collect() }.encode_to_vec()
+        }
         other => panic!("unknown method {other}"),
     };
     let mut framed = vec![0];
@@ -201,6 +210,50 @@ async fn a_plugin_may_start_after_the_server() {
     kms.check().await.unwrap();
     sealed(&kms, "value", "k");
     server.abort();
+}
+
+#[tokio::test]
+async fn a_plugin_may_listen_where_there_is_no_file() {
+    let (plugin, name) = (FakePlugin::start(), format!("kubelith-kms-{}", std::process::id()));
+    let server = serve(format!("\0{name}").into(), plugin.answers.clone());
+    let config = KmsConfiguration { endpoint: format!("unix:///@{name}"), ..plugin.config() };
+    let kms = Kms::start_observed(&config, Arc::new(())).await.unwrap();
+    kms.check().await.unwrap();
+    server.abort();
+}
+
+#[tokio::test]
+async fn values_of_the_first_version_have_keys_of_their_own() {
+    let plugin = FakePlugin::start();
+    let config = KmsConfiguration { api_version: "v1".into(), cache_size: Some(1), ..plugin.config() };
+    let kms = KmsV1::start(&config, Arc::new(())).unwrap();
+    let refused = kms.check().await.unwrap_err();
+    assert!(
+        refused.ends_with("KMS provider api version key-1 is not supported, only v1beta1 is supported now"),
+        "{refused}"
+    );
+    *plugin.answers.key_id.lock().unwrap() = "v1beta1".into();
+
+    let (mut one, mut two) = (Vec::new(), Vec::new());
+    kms.seal(b"one", b"k", &mut one).await.unwrap();
+    kms.seal(b"two", b"k", &mut two).await.unwrap();
+    let asked = || plugin.answers.decrypts.load(Ordering::SeqCst);
+    assert_eq!((asked(), &one[..2]), (2, &[0, 32][..]));
+    assert_eq!(kms.open(&two, b"k").await.unwrap(), Opened { value: "two".into(), stale: false });
+    assert_eq!(asked(), 2, "the last key is in memory");
+    assert_eq!(kms.open(&one, b"k").await.unwrap().value, "one");
+    assert_eq!(asked(), 3);
+    assert!(kms.open(&one, b"other").await.unwrap_err().contains("message authentication failed"));
+
+    // As servers wrote before release 1.25.
+    let mut old = vec![0, 32];
+    let key = [7_u8; 32];
+    old.extend(key);
+    Cipher::Cbc(Box::new(Cbc::new(&key).unwrap())).seal(b"old", b"k", &mut old).unwrap();
+    assert_eq!(kms.open(&old, b"k").await.unwrap(), Opened { value: "old".into(), stale: true });
+    for broken in [&b""[..], b"\0", b"\0\x20x"] {
+        assert!(kms.open(broken, b"k").await.unwrap_err().starts_with("invalid data encountered"));
+    }
 }
 
 #[test]

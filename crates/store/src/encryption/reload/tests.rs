@@ -121,13 +121,13 @@ async fn the_first_provider_writes_and_all_read() {
         let rest: Vec<&str> = prefixes.iter().map(|(provider, _)| *provider).filter(|p| *p != first).collect();
         let file = File::with(&[("[secrets]", &format!("[{first}, {}]", rest.join(", ")))]);
         let transformer = file.load().await.unwrap().transformer(&secrets());
-        let stored = transformer.seal(plain.clone(), b"k").unwrap();
+        let stored = transformer.seal(plain.clone(), b"k").await.unwrap();
         assert!(stored.starts_with(prefix.as_bytes()), "{first}");
         let opened = transformer.open(&stored, b"k").await.unwrap();
         assert_eq!((opened.value, opened.stale), (plain.clone(), false), "{first}");
         for other in rest {
             let file = File::with(&[("[secrets]", &format!("[{other}]"))]);
-            let stored = file.load().await.unwrap().transformer(&secrets()).seal(plain.clone(), b"k").unwrap();
+            let stored = file.load().await.unwrap().transformer(&secrets()).seal(plain.clone(), b"k").await.unwrap();
             let opened = transformer.open(&stored, b"k").await.unwrap();
             assert_eq!((opened.value, opened.stale), (plain.clone(), true), "{other} after {first}");
         }
@@ -160,7 +160,7 @@ async fn rotated_keys_are_stale() {
     };
     let file = File::with(&[("[secrets]", &keys(&["A"]))]);
     let encryption = file.load().await.unwrap();
-    let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").unwrap();
+    let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").await.unwrap();
     file.write(&[("[secrets]", &keys(&["Q", "A"]))]);
     assert_eq!(encryption.reload().await.unwrap(), Reloaded::Changed);
     assert_eq!(encryption.reload().await.unwrap(), Reloaded::Unchanged);
@@ -187,7 +187,7 @@ async fn rules_are_found_by_resource_group_and_wildcard() {
         ("apps", "deployments", "k8s:enc:aesgcm"),
         ("", "pods", "k8s:enc:secretbox"),
     ] {
-        let stored = encryption.transformer(&GroupResource::new(group, resource)).seal("v".into(), b"k").unwrap();
+        let stored = encryption.transformer(&GroupResource::new(group, resource)).seal("v".into(), b"k").await.unwrap();
         assert!(stored.starts_with(prefix.as_bytes()), "{resource}.{group}");
     }
     let core = File::with(&[("['*.']", &format!("[{CBC}]"))]);
@@ -231,7 +231,7 @@ async fn kms_health_is_one_check_per_plugin_or_one_for_all() {
     assert_eq!((checks.len(), checks[0].name(), checks[0].check().await), (1, "kms-provider-0".into(), Ok(())));
     let all = file.load().await.unwrap().health_checks();
     assert_eq!((all.len(), all[0].name(), all[0].check().await), (1, "kms-providers".into(), Ok(())));
-    let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").unwrap();
+    let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").await.unwrap();
     assert!(stored.starts_with(b"k8s:enc:kms:v2:plug:"));
     let plain = File::with(&[("[secrets]", &format!("[{CBC}]"))]);
     let once = Encryption::load(&plain.path(), ReloadMode::Once).await.unwrap();

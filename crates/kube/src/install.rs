@@ -272,6 +272,7 @@ fn endpoint(config: &Install, resource: &Arc<Resource>, index: usize) -> Endpoin
             resource.descriptor.clone(),
             kind.clone(),
             resource.strategy.clone(),
+            resource.served.clone(),
             Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
         ))),
         strategic: true,

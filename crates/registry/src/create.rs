@@ -108,7 +108,7 @@ impl Resource {
         }
         let ttl = self.time_to_live(&object);
         let unfinished = Unfinished::new(object, encoded.draft.as_ref(), wanted);
-        match self.put(&key, encoded, Expect::Absent, ttl).await {
+        match self.put_for(call, &key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => match unfinished {
                 Unfinished::Draft(draft) => Ok(Created::Json(draft.json_at(revision.0))),
                 Unfinished::Object(mut object) => {

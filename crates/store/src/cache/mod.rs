@@ -10,6 +10,7 @@ mod index_tests;
 mod inheritance;
 mod load;
 mod object;
+mod past;
 mod pending_writes;
 mod recent;
 mod replay;
@@ -25,6 +26,7 @@ pub use hub::{FRESH_TIMEOUT, Hub, HubOptions, Malformed, Past, ReadBy, Renderer}
 pub use index::{Clause, Term};
 pub use inheritance::Inheritance;
 pub use object::{Broken, CachedObject, Draft, Event, EventKind, Form, Problem, Rendered};
+pub use past::PastVersion;
 pub use recent::Recent;
 pub use resource::{CacheStats, Change, PastChange, ResourceCache, Scope, TooOld};
 pub use snapshot::{Objects, Oddities, Snapshot};

@@ -76,6 +76,8 @@ const UPDATE: &[Operation] = &[Operation::Update];
 const WRITE: &[Operation] = &[Operation::Create, Operation::Update];
 const CHANGE: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete];
 
+/// What has an object to change.
+const NOT_DELETE: &[Operation] = &[Operation::Create, Operation::Update, Operation::Connect];
 const ANY: &[Operation] = &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
 /// The gate of plugins for groups of pods.
@@ -215,7 +217,7 @@ const PLUGINS: &[Plugin] = {
             On,
             Make::Configured(|c, text| Ok(Box::new(MutatingAdmissionPolicy::new(c, text)?))),
         )
-        .admits(ANY),
+        .admits(NOT_DELETE),
         Plugin::made(
             "MutatingAdmissionWebhook",
             On,
@@ -278,7 +280,11 @@ pub fn build(config: &Config, switches: &Switches) -> Result<Chain, String> {
             Make::Plain(make) => make(config),
             Make::Configured(make) => {
                 let made = make(config, config.configuration.of(plugin.name)?.as_deref());
-                made.map_err(|why| format!("couldn't init admission plugin {}: {why}", quote(plugin.name)))?
+                made.map_err(|why| match why.starts_with("failed to initialize") {
+                    // It was made, and what it was told turned out to be wrong.
+                    true => why,
+                    false => format!("couldn't init admission plugin {}: {why}", quote(plugin.name)),
+                })?
             }
             Make::Gated(gate, make) => match (config.gates)(gate) {
                 true => make(config),
@@ -350,6 +356,10 @@ mod tests {
         let exactly = |names: &[&str]| count(Switches::exactly(own(names)));
         assert_eq!((exactly(&[]), exactly(&["Priority", "PodSecurity"])), (0, 2));
         assert!(is_known("ImagePolicyWebhook") && !is_known("Odd"));
+        // A delete has no object that a policy could change.
+        let asked =
+            PLUGINS.iter().filter(|plugin| plugin.admits.contains(&Operation::Delete)).map(|plugin| plugin.name);
+        assert!(!asked.collect::<Vec<_>>().contains(&"MutatingAdmissionPolicy"));
         let unconfigured = build(&config, &Switches { enabled: own(&["ImagePolicyWebhook"]), disabled: Vec::new() });
         let why = "couldn't init admission plugin \"ImagePolicyWebhook\": no config specified";
         assert_eq!(unconfigured.err().unwrap(), why);

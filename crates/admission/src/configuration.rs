@@ -1,6 +1,6 @@
 //! `--admission-control-config-file`: what the plugins that take a configuration are told.
 
-use kubelith_codec::config::{Format, Item, Malformed, Shape};
+use kubelith_codec::config::{Format, Item, Malformed, Shape, Unknown};
 use kubelith_codec::{json, yaml};
 use kubelith_meta::Value;
 use kubelith_meta::text::Quoted;
@@ -17,7 +17,7 @@ const fn format(group: &'static str, versions: &'static [&'static str]) -> Forma
             list: "[]v1.AdmissionPluginConfiguration",
         }),
     )];
-    Format { group, versions, kind: "AdmissionConfiguration", fields }
+    Format { group, versions, kind: "AdmissionConfiguration", fields, unknown: Unknown::Refused, scheme: None }
 }
 
 /// Fields of files from before there was a kind, with the plugins that read them.

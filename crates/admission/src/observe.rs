@@ -89,6 +89,8 @@ pub struct PolicyCheck<'a> {
     /// Of validating policies: `allow`, `deny`, `audit` or `warn`.
     pub action: &'static str,
     pub time: Duration,
+    /// What was said of the object, or went wrong; empty if nothing was.
+    pub why: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

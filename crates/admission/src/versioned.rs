@@ -98,6 +98,8 @@ pub struct Changing<'a> {
     other: Option<Other>,
     /// The old object in the version of `other`.
     old: Option<(GroupVersionKind, Value)>,
+    /// Whether a patch was applied to it.
+    is_patched: bool,
 }
 
 struct Other {
@@ -109,7 +111,7 @@ struct Other {
 impl<'a> Changing<'a> {
     pub fn new(request: Request<'a>, working: &'a mut Value) -> Changing<'a> {
         let kind = working.gvk();
-        Changing { request, working, kind, other: None, old: None }
+        Changing { request, working, kind, other: None, old: None, is_patched: false }
     }
 
     /// As it is now, in whichever version.
@@ -146,8 +148,23 @@ impl<'a> Changing<'a> {
         Ok(())
     }
 
+    /// Whether it has a time of this very request, which knows parts of a second until it is written down for the first
+    /// time. kube-apiserver compares objects with and without these parts, and so any patch of a built-in object that this
+    /// request gave a new entry of `managedFields` is a change to it.
+    pub fn has_new_time(&self) -> bool {
+        if self.is_patched || is_custom(self.request) {
+            return false;
+        }
+        let entries = |object: &Value| object.at(&["metadata", "managedFields"]).cloned();
+        let known = self.request.old.and_then(entries).unwrap_or_default();
+        let known = known.as_array().unwrap_or(&[]);
+        let entries = entries(self.object()).unwrap_or_default();
+        entries.as_array().unwrap_or(&[]).iter().any(|entry| !known.contains(entry))
+    }
+
     /// Puts in the place of the object what it was changed to, in the version it has now.
     pub fn replace(&mut self, object: Value) {
+        self.is_patched = true;
         match &mut self.other {
             Some(other) => *other = Other { object, kind: other.kind.clone(), is_changed: true },
             None => *self.working = object,

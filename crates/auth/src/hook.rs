@@ -3,6 +3,7 @@
 
 use crate::remote::{FetchError, FetchResponse};
 use futures::future::BoxFuture;
+use kubelith_codec::negotiate::read_media_type;
 use kubelith_codec::{json, yaml};
 use kubelith_meta::status::ForeignResponse;
 use kubelith_meta::text::json_kind;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 /// Of a body that is no Status, this much is shown.
 const MAX_SHOWN: usize = 2048;
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// One webhook.
 pub trait Hook: Send + Sync {
@@ -37,7 +39,13 @@ impl Hooks for NoHooks {
 
 /// The document that was answered, or the Status that stands for its absence. An answer that cannot be read has no Status.
 pub fn answer(response: &FetchResponse) -> Result<Value, Failed> {
-    if !(200..=206).contains(&response.status) {
+    if !response.content_type.is_empty()
+        && let Err(why) = read_media_type(&response.content_type)
+    {
+        return Err(Failed::Refused(Box::new(Status::internal_error(why))));
+    }
+    // Go's client takes what was upgraded for an answer as well.
+    if !(200..=206).contains(&response.status) && response.status != SWITCHING_PROTOCOLS {
         return Err(Failed::Refused(Box::new(refusal(response))));
     }
     let FetchResponse { status, body, content_type, .. } = response;

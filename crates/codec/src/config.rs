@@ -1,9 +1,10 @@
-//! Configuration files: documents with a kind and a shape that is written down beside the code that reads them. They are
+//! Configuration files: documents with a kind and a shape that is written down beside the code that reads them. Most are
 //! read strictly, with the words of kube-apiserver for what is wrong.
 
 use crate::error::TypeError;
 use crate::yaml;
 use kubelith_meta::Value;
+use kubelith_meta::text::json_kind;
 
 /// What a field may hold. A field that is absent or null is right everywhere.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,16 @@ pub struct Format {
     pub kind: &'static str,
     /// Beside `apiVersion` and `kind`.
     pub fields: &'static [Field],
+    pub unknown: Unknown,
+    /// How kube-apiserver calls those who know the kind, where it tells.
+    pub scheme: Option<&'static str>,
+}
+
+/// What becomes of fields that nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    Refused,
+    PassedOver,
 }
 
 /// Why a document cannot be used.
@@ -58,15 +69,22 @@ impl Format {
     pub fn read(&self, text: &[u8]) -> Result<Value, Malformed> {
         let document = yaml::read(text).map_err(|e| Malformed::Other(e.to_string()))?;
         self.check_kind(&document.value, text)?;
-        let mut walk = Walk { kind: self.kind, problems: document.duplicates };
+        let mut walk = Walk { within: self.kind, problems: document.duplicates };
         walk.fields(&document.value, self.fields, &["apiVersion", "kind"], "").map_err(Malformed::Other)?;
-        match walk.problems.is_empty() {
+        match walk.problems.is_empty() || self.unknown == Unknown::PassedOver {
             true => Ok(document.value),
             false => Err(Malformed::Other(format!("strict decoding error: {}", walk.problems.join(", ")))),
         }
     }
 
     fn check_kind(&self, value: &Value, text: &[u8]) -> Result<(), Malformed> {
+        if !matches!(value, Value::Object(_) | Value::Null) {
+            return Err(Malformed::Kind(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
+                 APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                json_kind(value)
+            )));
+        }
         let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
         let missing = |what: &str| {
             let text = String::from_utf8_lossy(text);
@@ -81,13 +99,17 @@ impl Format {
         let known = version.split_once('/').is_some_and(|(g, v)| g == self.group && self.versions.contains(&v));
         match known && kind == self.kind {
             true => Ok(()),
-            false => Err(Malformed::Kind(format!("no kind \"{kind}\" is registered for version \"{version}\""))),
+            false => {
+                let known = self.scheme.map(|scheme| format!(" in scheme \"{scheme}\"")).unwrap_or_default();
+                Err(Malformed::Kind(format!("no kind \"{kind}\" is registered for version \"{version}\"{known}")))
+            }
         }
     }
 }
 
 struct Walk {
-    kind: &'static str,
+    /// Go's name of the type that is walked through.
+    within: &'static str,
     /// Fields that nobody knows, and keys that are there twice.
     problems: Vec<String>,
 }
@@ -114,8 +136,11 @@ impl Walk {
             | (Shape::Bool, Value::Bool(_))
             | (Shape::Int, Value::Int(_)) => return Ok(()),
             (Shape::List(item), Value::Array(items)) => {
+                let outer = std::mem::replace(&mut self.within, element(item.list));
                 let mut items = items.iter().enumerate();
-                return items.try_for_each(|(i, value)| self.value(value, item.shape, &format!("{path}[{i}]")));
+                items.try_for_each(|(i, value)| self.value(value, item.shape, &format!("{path}[{i}]")))?;
+                self.within = outer;
+                return Ok(());
             }
             (Shape::Object(fields), Value::Object(_)) => return self.fields(value, fields, &[], path),
             (Shape::Text, _) => "string",
@@ -134,11 +159,21 @@ impl Walk {
         let error = TypeError {
             found: found.to_owned(),
             expected: expected.to_owned(),
-            in_struct: self.kind.to_owned(),
-            field: path.to_owned(),
+            in_struct: self.within.to_owned(),
+            field: without_places(path),
         };
         Err(error.to_string())
     }
+}
+
+/// What a list of this type consists of: `[]v1.Part` of `Part`.
+fn element(list: &'static str) -> &'static str {
+    list.rsplit(['.', ']']).next().unwrap_or(list)
+}
+
+/// Go's decoder names fields without the place in the list that they are in.
+fn without_places(path: &str) -> String {
+    path.split('[').map(|part| part.split_once(']').map_or(part, |(_, rest)| rest)).collect()
 }
 
 #[cfg(test)]
@@ -155,6 +190,8 @@ mod tests {
             ("any", Shape::Any),
             ("parts", Shape::List(&Item { shape: Shape::Object(&[("set", Shape::Bool)]), list: "[]v1.Part" })),
         ],
+        unknown: Unknown::Refused,
+        scheme: None,
     };
 
     #[test]
@@ -171,6 +208,17 @@ mod tests {
                 format!("{head}parts: {{}}\n"),
                 Some("json: cannot unmarshal object into Go struct field Settings.parts of type []v1.Part"),
             ),
+            (
+                format!("{head}parts: [{{set: 1}}]\n"),
+                Some("json: cannot unmarshal number into Go struct field Part.parts.set of type bool"),
+            ),
+            (
+                "text".into(),
+                Some(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct { \
+                     APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+                ),
+            ),
             ("kind: Settings\n".into(), Some("Object 'apiVersion' is missing in 'kind: Settings\n'")),
             ("{}".into(), Some("Object 'Kind' is missing in '{}'")),
             (
@@ -180,6 +228,10 @@ mod tests {
         ] {
             assert_eq!(FORMAT.read(text.as_bytes()).err().map(|e| e.to_string()).as_deref(), want, "{text}");
         }
+        let lenient = Format { unknown: Unknown::PassedOver, scheme: Some("here"), ..FORMAT };
+        assert!(lenient.read(format!("{head}foo: 1\n").as_bytes()).is_ok());
+        let other = lenient.read(b"apiVersion: example.io/v3\nkind: Settings\n").unwrap_err().to_string();
+        assert_eq!(other, "no kind \"Settings\" is registered for version \"example.io/v3\" in scheme \"here\"");
         let twice = FORMAT.read(format!("{head}name: a\nname: b\n").as_bytes()).unwrap_err().to_string();
         assert!(twice.contains("already set in map"), "{twice}");
     }

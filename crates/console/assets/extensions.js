@@ -24,7 +24,7 @@ const sign = (object, type) => {
 };
 const why = (object, ...types) => types.map((type) => condition(object, type)).filter((c) => c && c.status !== "True" && c.message).map((c) => c.message).join(" ");
 const link = (of, object) => h("a", { href: linkTo(of.r, object.metadata.namespace, object.metadata.name) }, object.metadata.name);
-const times = [{ name: "Calls", num: true, cell: (x) => count(x.s?.calls || 0) }, { name: "Median", num: true, tight: true, cell: (x) => ms(x.s?.p50 || 0) }, { name: "99 of 100", num: true, tight: true, cell: (x) => ms(x.s?.p99 || 0) }];
+const times = [{ name: "Calls", num: true, cell: (x) => count(x.s?.calls || 0) }, { name: "Median", num: true, tight: true, cell: (x) => ms(x.s?.p50 || 0) }, { name: "90 of 100", num: true, tight: true, cell: (x) => ms(x.s?.p90 || 0) }, { name: "99 of 100", num: true, tight: true, cell: (x) => ms(x.s?.p99 || 0) }];
 const price = (of, object) => h("a", { href: `${linkTo(of.r, "", object.metadata.name)}&tab=Costs`, "aria-label": `Costs of ${object.metadata.name}` }, "costs");
 const bad = (n) => (n ? tag(count(n), "bad") : "0");
 
@@ -48,7 +48,7 @@ export async function show(main, params, { signal }) {
 
 function failures(stats) {
   if (!stats.failures.length) return "";
-  return section(["Failures of webhooks", "newest first"], table("Failures", [{ name: "Webhook", class: "name", cell: (f) => f.webhook }, { name: "What it said", class: "long", cell: (f) => f.why }, { name: "Times", num: true, cell: (f) => count(f.count) },
+  return section(["Refusals and failures", "what webhooks and policies said, newest first"], table("Failures", [{ name: "Name", class: "name", cell: (f) => f.name }, { name: "Kind", tight: true, cell: (f) => tag(f.kind) }, { name: "What it said", class: "long", cell: (f) => f.why }, { name: "Times", num: true, cell: (f) => count(f.count) },
     { name: "Last", tight: true, cell: (f) => `${age((Date.now() - f.last) / 1000)} ago` }], stats.failures));
 }
 
@@ -70,7 +70,7 @@ function rules(policies, changing, stats) {
     { name: "Over budget", num: true, cell: (x) => bad(x.s?.overBudget) }, { name: "Errors", num: true, cell: (x) => bad(x.s?.errors) }, { name: "Budget", tight: true, cell: (x) => price(x.of, x.p) }, { name: "Type check", cell: (x) => warnings(x.p) || (x.p.status?.typeChecking ? tag("fine", "good") : "–") }], list, "None."));
 }
 
-const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.calls, 0), p50: Math.max(...list.map((s) => s.p50)), p99: Math.max(...list.map((s) => s.p99)), denied: list.reduce((n, s) => n + s.denied, 0), errors: list.reduce((n, s) => n + s.errors, 0), overBudget: list.reduce((n, s) => n + s.overBudget, 0) } : undefined);
+const merged = (list) => (list.length ? { calls: list.reduce((n, s) => n + s.calls, 0), p50: Math.max(...list.map((s) => s.p50)), p90: Math.max(...list.map((s) => s.p90)), p99: Math.max(...list.map((s) => s.p99)), denied: list.reduce((n, s) => n + s.denied, 0), errors: list.reduce((n, s) => n + s.errors, 0), overBudget: list.reduce((n, s) => n + s.overBudget, 0) } : undefined);
 
 function definitions(crds, stats) {
   const rows = crds.items.map((c) => ({ c, s: stats.conversions.find((s) => s.definition === c.metadata.name) }));

@@ -32,7 +32,7 @@ export async function versions(panel, it) {
     const last = managers(item.object).at(0);
     const body = h("div");
     const details = h("details", { open: i === 0 && item.type !== "ADDED" ? true : null }, h("summary", {}, tag(item.type.toLowerCase(), item.type === "DELETED" ? "bad" : item.type === "ADDED" ? "good" : ""), ` revision ${item.revision} `,
-      h("span", { class: "muted" }, `${age(item.ageSeconds)} ago${last ? ` by ${last}` : ""}`)), body);
+      h("span", { class: "muted" }, `${when(item)}${last && item.type !== "DELETED" ? ` by ${last}` : ""}`)), body);
     const draw = () => {
       if (!details.open || body.firstChild || !item.object) return;
       if (item.type === "DELETED") body.append(restore(resource, item.object));
@@ -42,7 +42,15 @@ export async function versions(panel, it) {
     draw();
     return details;
   });
-  replace(panel, h("div", { class: "stack" }, shown.length ? shown : h("div", { class: "empty" }, "The server no longer has earlier versions: it keeps changes of the last five minutes, and the last hundred of each resource."), raw(resource, namespace, name)));
+  replace(panel, h("div", { class: "stack" }, shown.length ? shown : h("div", { class: "empty" }, "The store no longer has anything of it: changes are kept until the store is compacted, every five minutes unless --etcd-compaction-interval says otherwise."), raw(resource, namespace, name)));
+}
+
+/** How long ago a change was: as the server saw it, or as the object says, where the change is older than the server's start. */
+function when(item) {
+  if (item.ageSeconds !== undefined) return `${age(item.ageSeconds)} ago`;
+  if (item.type === "DELETED") return "before the server's start";
+  const times = (item.object?.metadata?.managedFields || []).map((m) => m.time).concat(item.object?.metadata?.creationTimestamp).filter(Boolean).sort();
+  return times.length ? `${age((Date.now() - Date.parse(times.at(-1))) / 1000)} ago` : "";
 }
 
 const managers = (object) => (object?.metadata?.managedFields || []).filter((m) => m.time).sort((a, b) => (a.time < b.time ? 1 : -1)).map((m) => m.manager);
@@ -87,13 +95,13 @@ export async function show(main, params, { signal }) {
   };
   const gone = h("div", {}, h("div", { class: "muted" }, "Loading…"));
   replace(main, h("div", { class: "page" }, h("div", { class: "title" }, h("h1", {}, "History")),
-    h("p", { class: "muted" }, "The server remembers the changes of the last five minutes, and the last hundred of each resource. Name an object to see how it came to be."),
+    h("p", { class: "muted" }, "Changes are remembered until the store is compacted (every five minutes, unless --etcd-compaction-interval says otherwise), over restarts too, and the last hundred of each resource for longer. Name an object to see how it came to be."),
     h("form", { class: "fields", onsubmit: go }, h("label", { class: "wide" }, "Resource", choice), h("label", {}, "Namespace", where), h("label", {}, "Name", name), h("button", { type: "submit", class: "primary" }, "Show")),
     section([`Deleted ${typeOf(resource)}`, "that are still gone, newest first"], gone), raw(resource, ns, "")));
   try {
     const { items } = await past(resource, ns, "", signal);
     replace(gone, table("Deleted", [{ name: "Object", class: "name", cell: (x) => h("a", { href: `${linkTo(resource, x.namespace, x.name)}&tab=History` }, [x.namespace, x.name].filter(Boolean).join("/")) },
-      { name: "Revision", num: true, cell: (x) => count(Number(x.revision)) }, { name: "When", tight: true, cell: (x) => `${age(x.ageSeconds)} ago` }], items, "None."));
+      { name: "Revision", num: true, cell: (x) => count(Number(x.revision)) }, { name: "When", tight: true, cell: when }], items, "None."));
   } catch (error) {
     if (!signal.aborted) replace(gone, problem(error, error.code === 403 ? command("kubectl create clusterrole console --verb=get --non-resource-url='/kubelith/v1/*'") : undefined));
   }

@@ -5,7 +5,7 @@ use crate::fields::KindFields;
 use crate::options::{FieldValidation, Write, WriteOptions};
 use crate::{Answering, By, Context, Endpoint, Limits, Query};
 use futures::future::BoxFuture;
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_TYPE, WARNING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubelith_auth::{Answer, Authorizer};
 use kubelith_codec::json::Strictness;
@@ -14,6 +14,7 @@ use kubelith_http::audit::AuditContext;
 use kubelith_http::negotiated::{
     self, accept_of, negotiation_error, no_such_method, no_such_resource, not_routed, route_error,
 };
+use kubelith_http::warnings::header_values;
 use kubelith_http::{BoxHandler, Handler, Reply, Request, RequestBody, RequestInfo, Response};
 use kubelith_meta::quick_hash::QuickHash;
 use kubelith_meta::time::Time;
@@ -25,12 +26,6 @@ use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::{Descriptor, Scope, Version};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-const WARNING: HeaderName = http::header::WARNING;
-/// Warnings beyond this many bytes together are dropped, as in the reference.
-const WARNINGS_MAX: usize = 4 * 1024;
-/// If they are too many, each is cut to this many bytes.
-const WARNING_CUT: usize = 256;
 
 /// Work that is not a verb on a stored object: reviews, bindings, evictions, tokens, proxies.
 pub trait Action: Send + Sync + 'static {
@@ -234,6 +229,7 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
     );
     let authorizer = carried.authorizer.clone();
     let audit = carried.audit.clone();
+    let latency = carried.latency.clone();
     let warnings = if audit.is_some() { Warnings::default() } else { Warnings::unaudited() };
     let asked =
         Asked { user, query, headers: headers.clone(), warnings: warnings.clone(), authorizer, audit: audit.clone() };
@@ -246,8 +242,13 @@ pub fn answer(request: Request, work: impl FnOnce(Asked, Request) -> Result<Answ
             let revealing = warnings.take_revealing_annotations();
             revealing.into_iter().for_each(|(key, value)| audit.annotate_revealing(key, value));
         }
+        if let Some(latency) = latency {
+            latency.add_waited(warnings.waited());
+        }
         let mut response = result.unwrap_or_else(|status| negotiated::status(&headers, pretty, &status));
-        add_warnings(&mut response, warnings.take());
+        for value in header_values(&warnings.take()) {
+            response.headers_mut().append(WARNING, value);
+        }
         if is_routed { response } else { not_routed(response) }
     })
 }
@@ -395,29 +396,4 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
         negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
     }
     Ok(())
-}
-
-/// `Warning: 299 - "text"`, one header each.
-fn add_warnings(response: &mut Response, texts: Vec<String>) {
-    let total: usize = texts.iter().map(String::len).sum();
-    let mut left = WARNINGS_MAX;
-    for text in texts {
-        let text = if total > WARNINGS_MAX { cut(&text, WARNING_CUT) } else { &text };
-        let header = format!("299 - {}", kubelith_meta::text::quote(text));
-        if header.len() > left {
-            break;
-        }
-        left -= header.len();
-        if let Ok(value) = HeaderValue::from_bytes(header.as_bytes()) {
-            response.headers_mut().append(WARNING, value);
-        }
-    }
-}
-
-fn cut(text: &str, max: usize) -> &str {
-    let mut end = max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -67,6 +67,8 @@ pub struct ResourceFields {
     kind: GroupVersionKind,
     convert: ConvertNow,
     strategy: Arc<dyn Strategy>,
+    /// The versions that clients can use: who wrote in another one owns nothing any more.
+    served: Arc<[Str]>,
     /// What writes of the resource itself cannot set, at every version.
     reset: Vec<(Str, Filter)>,
 }
@@ -76,9 +78,10 @@ impl ResourceFields {
         descriptor: Arc<Descriptor>,
         kind: GroupVersionKind,
         strategy: Arc<dyn Strategy>,
+        served: Arc<[Str]>,
         convert: ConvertNow,
     ) -> ResourceFields {
-        let mut fields = ResourceFields { descriptor, kind, convert, strategy, reset: Vec::new() };
+        let mut fields = ResourceFields { descriptor, kind, convert, strategy, served, reset: Vec::new() };
         fields.reset = fields.reset_in(Part::Main);
         fields
     }
@@ -125,7 +128,7 @@ impl Versions for ResourceFields {
         if parsed.group != self.descriptor.group {
             return None;
         }
-        self.descriptor.version(&parsed.version).filter(|v| v.served).map(|v| Type::of(&v.schema))
+        self.descriptor.version(&parsed.version).filter(|v| self.served.contains(&v.name)).map(|v| Type::of(&v.schema))
     }
 
     fn are_decoded_by_type(&self) -> bool {

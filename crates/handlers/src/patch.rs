@@ -200,6 +200,7 @@ impl Patch<'_> {
         if self.kind == Kind::Json {
             let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
             let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
+            let patch = patch.at_most(json_patch::MAX_OPERATIONS).map_err(patch_status)?;
             strict = in_order(unknown, strict.iter().map(|problem| format!("json patch {problem}")).collect());
             if let Some(reached) = reached {
                 *reached = Reached::by_pointers(patch.pointers());

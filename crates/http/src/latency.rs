@@ -2,6 +2,7 @@
 //! metrics read it.
 
 use crate::message::Request;
+use kubelith_meta::call::{Wait, Waited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,20 +16,30 @@ pub enum Part {
     Queue,
     MutatingWebhooks,
     ValidatingWebhooks,
+    /// Expressions of admission policies.
+    Policies,
     Storage,
     Decode,
     ResponseWrite,
 }
 
-pub const PARTS: [(Part, &str); 8] = [
+pub const PARTS: [(Part, &str); 9] = [
     (Part::Authentication, "authentication"),
     (Part::Authorization, "authorization"),
     (Part::Queue, "apf_queue_wait"),
     (Part::MutatingWebhooks, "mutating_webhook"),
     (Part::ValidatingWebhooks, "validating_webhook"),
+    (Part::Policies, "policies"),
     (Part::Storage, "etcd"),
-    (Part::Decode, "decode"),
+    (Part::Decode, "decode_response_object"),
     (Part::ResponseWrite, "response_write"),
+];
+
+const WAITS: [(Wait, Part); 4] = [
+    (Wait::MutatingWebhooks, Part::MutatingWebhooks),
+    (Wait::ValidatingWebhooks, Part::ValidatingWebhooks),
+    (Wait::Policies, Part::Policies),
+    (Wait::Store, Part::Storage),
 ];
 
 /// Clones share the numbers.
@@ -44,6 +55,16 @@ impl Latency {
 
     pub fn of(&self, part: Part) -> Duration {
         Duration::from_nanos(self.nanos[part as usize].load(Ordering::Relaxed))
+    }
+
+    /// Adds what a call waited for.
+    pub fn add_waited(&self, waited: Waited) {
+        for (what, part) in WAITS {
+            let spent = waited[what as usize];
+            if !spent.is_zero() {
+                self.add(part, spent);
+            }
+        }
     }
 
     /// Time spent waiting for others, which is not the server's own doing.

@@ -155,8 +155,8 @@ impl ParamCheck {
 
     fn plural_of(&self, version: &GroupVersion, kind: &str) -> Option<Str> {
         let served = builtin().descriptor_of_kind(&version.group, kind).filter(|descriptor| {
-            descriptor.version(&version.version).is_some_and(|v| v.served)
-                && self.objects.resource(&descriptor.group, &descriptor.plural).is_some()
+            let resource = self.objects.resource(&descriptor.group, &descriptor.plural);
+            resource.is_some_and(|resource| resource.served.contains(&version.version))
         });
         if let Some(descriptor) = served {
             return Some(descriptor.plural.clone());

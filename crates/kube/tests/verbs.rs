@@ -3,11 +3,13 @@
 mod support;
 
 use http::Method;
+use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::Install;
 use kubelith_meta::Value;
 use kubelith_schema::Encoding;
 use kubelith_store::embedded::fault::FaultyDisk;
 use kubelith_store::{EmbeddedOptions, EmbeddedStore, Expect, MemoryStore, Store};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::Server;
 
@@ -60,6 +62,33 @@ async fn objects_are_read_in_any_form_and_written_in_one() {
     assert_eq!(json.send(Method::POST, services, service).await.0, 201);
     let (code, refused) = proto.send(Method::POST, services, &service.replace("\"s\"", "\"t\"")).await;
     assert_eq!(code, 422, "the other server knows that the port is taken: {refused:?}");
+}
+
+#[tokio::test]
+async fn fields_are_owned_in_versions_that_had_to_be_asked_for() {
+    let server = Server::with(Arc::new(MemoryStore::default()), |install| {
+        let all = BTreeMap::from([("api/all".to_owned(), "true".to_owned())]);
+        Install { runtime_config: RuntimeConfig::parse(install.catalog, &all).unwrap(), ..install }
+    })
+    .await;
+    let path = |version: &str| format!("/apis/storage.k8s.io/{version}/volumeattributesclasses");
+    let class = r#"{"metadata":{"name":"c"},"driverName":"d","parameters":{"a":"b"}}"#;
+    let (code, made) = server.send(Method::POST, &path("v1beta1"), class).await;
+    let versions = |object: &Value| -> Vec<String> {
+        let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or(&[]);
+        entries.iter().map(|entry| entry.str_at(&["apiVersion"]).to_owned()).collect()
+    };
+    assert_eq!((code, versions(&made)), (201, vec!["storage.k8s.io/v1beta1".to_owned()]));
+    // Who writes in another version leaves it to its owner.
+    let uri = format!("{}/c?fieldManager=other", path("v1"));
+    let label = r#"{"metadata":{"labels":{"x":"y"}}}"#;
+    let (code, patched) = server.send_as(Method::PATCH, &uri, "application/merge-patch+json", label).await;
+    let mut owners = versions(&patched);
+    owners.sort();
+    assert_eq!(
+        (code, owners.as_slice()),
+        (200, &["storage.k8s.io/v1".to_owned(), "storage.k8s.io/v1beta1".to_owned()][..])
+    );
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -9,7 +9,7 @@ use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use kubelith_observe::metrics::prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Opts, Registry};
 use kubelith_observe::metrics::{counters, histograms, register};
-use kubelith_observe::recent::Recent;
+use kubelith_observe::recent::{Recent, Speaker};
 use kubelith_registry::admission::Operation;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -314,7 +314,7 @@ impl Observer for AdmissionMetrics {
         let labels = [call.name, kind, operation, rejected];
         self.webhooks.times.with_label_values(&labels).observe(call.time.as_secs_f64());
         if !call.why.is_empty() {
-            self.recent.webhook_failed(call.name, call.why);
+            self.recent.said_no(Speaker::Webhook, call.name, call.why);
         }
         let why = match call.failure {
             None => return,
@@ -346,6 +346,9 @@ impl Observer for AdmissionMetrics {
     }
 
     fn policy_checked(&self, check: PolicyCheck<'_>) {
+        if !check.why.is_empty() {
+            self.recent.said_no(Speaker::Policy, check.policy, check.why);
+        }
         self.policies.count(check);
     }
 
@@ -512,7 +515,10 @@ impl Collector for Quantiles {
                 pair.set_value(value.to_owned());
                 pair
             });
-            metric.set_label(pairs.collect());
+            // The library sorts the labels of its own kinds of metrics only.
+            let mut pairs: Vec<LabelPair> = pairs.collect();
+            pairs.sort_by(|a, b| a.name().cmp(b.name()));
+            metric.set_label(pairs);
             metric.set_summary(series.summary());
             metric
         });

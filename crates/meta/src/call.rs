@@ -3,7 +3,7 @@
 use crate::user::User;
 use crate::{GroupKind, GroupResource, GroupVersionKind, Str};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The facts of a request that reach strategies, admission and error messages.
 #[derive(Debug, Clone)]
@@ -37,6 +37,21 @@ pub enum Mode {
     DryRun,
 }
 
+/// What a call waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// One after another.
+    MutatingWebhooks,
+    /// Side by side: the longest counts.
+    ValidatingWebhooks,
+    /// Expressions of policies.
+    Policies,
+    Store,
+}
+
+/// How long, by [`Wait`].
+pub type Waited = [Duration; 4];
+
 /// What a call has to say beside its answer: warnings for the client, in order, each once, and annotations for the audit
 /// log. Cheap to clone; all clones collect into one list.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +66,7 @@ struct Said {
     annotations: Vec<(String, String)>,
     /// Those that show contents of the request.
     revealing: Vec<(String, String)>,
+    waited: Waited,
 }
 
 impl Call {
@@ -69,6 +85,12 @@ impl Call {
     /// For the request's event in the audit log. `key` is qualified: `validation.policy.admission.k8s.io/…`.
     pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
         self.warnings.annotate(key, value);
+    }
+
+    /// Takes note that the call waited.
+    pub fn waited(&self, what: Wait, time: Duration) {
+        let known = &mut self.warnings.said().waited[what as usize];
+        *known = if what == Wait::ValidatingWebhooks { time.max(*known) } else { *known + time };
     }
 
     /// As `annotate`, for what only a log that keeps requests may show.
@@ -116,6 +138,11 @@ impl Warnings {
 
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.said().warnings)
+    }
+
+    /// What was waited for so far.
+    pub fn waited(&self) -> Waited {
+        self.said().waited
     }
 
     pub fn take_annotations(&self) -> Vec<(String, String)> {

@@ -1,4 +1,4 @@
-//! The last requests that were slow, refused or denied, and the last failures of webhooks: for people who look now. All of it is
+//! The last requests that were slow, refused or denied, and what webhooks and policies said last: for people who look now. All of it is
 //! off the usual way of a request, bounded, and empty unless somebody asked for it to be kept ([`Recent::keep`]).
 
 use kubelith_auth::User;
@@ -29,7 +29,7 @@ pub struct Lists {
     pub slow: VecDeque<SlowRequest>,
     pub refused: VecDeque<Refusal>,
     pub denied: VecDeque<Denial>,
-    pub failures: VecDeque<HookProblem>,
+    pub failures: VecDeque<Refusing>,
 }
 
 /// Who asked for what.
@@ -66,9 +66,17 @@ pub struct Denial {
     pub count: u64,
 }
 
+/// What refuses requests, or fails to judge them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    Webhook,
+    Policy,
+}
+
 #[derive(Clone)]
-pub struct HookProblem {
-    pub webhook: String,
+pub struct Refusing {
+    pub speaker: Speaker,
+    pub name: String,
     pub why: String,
     pub last: SystemTime,
     pub count: u64,
@@ -130,16 +138,16 @@ impl Recent {
         push(&mut lists.denied, Denial { asked, reason: cut(reason), last: wall_time(), count });
     }
 
-    pub fn webhook_failed(&self, webhook: &str, why: &str) {
+    /// A webhook or a policy refused something, or could not judge it.
+    pub fn said_no(&self, speaker: Speaker, name: &str, why: &str) {
         if !self.is_kept() {
             return;
         }
         let why = cut(why);
         let mut lists = self.lock();
-        let same = |problem: &HookProblem| problem.webhook == webhook && problem.why == why;
-        let count = 1 + take(&mut lists.failures, same).map_or(0, |problem| problem.count);
-        let problem = HookProblem { webhook: webhook.to_owned(), why, last: wall_time(), count };
-        push(&mut lists.failures, problem);
+        let same = |known: &Refusing| (known.speaker, known.name.as_str(), &known.why) == (speaker, name, &why);
+        let count = 1 + take(&mut lists.failures, same).map_or(0, |known| known.count);
+        push(&mut lists.failures, Refusing { speaker, name: name.to_owned(), why, last: wall_time(), count });
     }
 
     fn lock(&self) -> MutexGuard<'_, Lists> {
@@ -191,7 +199,7 @@ mod tests {
         for _ in 0..3 {
             recent.denied(Some(&user), &info, "no");
             recent.refused(Some(&user), &info);
-            recent.webhook_failed("w", "it is down");
+            recent.said_no(Speaker::Webhook, "w", "it is down");
         }
         for n in 0..MAX_KEPT - 1 {
             let (user, info) = asked(&format!("u{n}"), "pods");

@@ -137,7 +137,7 @@ impl Resource {
         let draft = encoded.draft.clone().filter(|_| matches!(origin, Origin::Create(Wanted::Json)));
         // Where its JSON will do, the object goes before the store is waited for.
         let object = draft.is_none().then_some(object);
-        match self.put(&key, encoded, Expect::Absent, ttl).await {
+        match self.put_for(call, &key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => Ok(Inserted::Done(match (draft, object) {
                 (Some(draft), _) => Created::Json(draft.json_at(revision.0)),
                 (None, object) => {

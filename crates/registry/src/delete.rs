@@ -119,13 +119,13 @@ impl Resource {
         let mut revision = Revision(found.revision);
         if marked {
             // Also an object that goes at once is marked first: watchers see it go.
-            match self.put_marked(key, &mut object, revision).await? {
+            match self.put_marked(call, key, &mut object, revision).await? {
                 Ok(written) => revision = written,
                 Err(e) => return self.delete_overtaken(call, e).await,
             }
         }
         if outcome == DeleteOutcome::Gone {
-            match self.remove(key, Expect::At(revision)).await {
+            match self.remove(call, key, Expect::At(revision)).await {
                 Ok(deleted) => set_resource_version(&mut object, deleted.revision.0),
                 // Somebody else, a kubelet perhaps, was faster.
                 Err(StoreError::Conflict { current: None }) if marked => {}
@@ -138,13 +138,14 @@ impl Resource {
 
     async fn put_marked(
         &self,
+        call: &Call,
         key: &str,
         object: &mut Value,
         revision: Revision,
     ) -> Result<Result<Revision, StoreError>, Status> {
         let bytes = self.encode(object, EventKind::Modified).await?;
         let ttl = self.time_to_live(object);
-        let put = self.put(key, bytes, Expect::At(revision), ttl).await;
+        let put = self.put_for(call, key, bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {
             set_resource_version(object, written.0);
         }
@@ -178,7 +179,7 @@ impl Resource {
             let kind = GroupKind { group: call.resource.group.clone(), kind: call.resource.resource.clone() };
             return Err(Status::invalid(&kind, &call.name, &errors));
         }
-        match self.remove(key, Expect::Any).await {
+        match self.remove(call, key, Expect::Any).await {
             Ok(_) | Err(StoreError::Conflict { .. }) => {}
             Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),
         }

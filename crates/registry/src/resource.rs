@@ -7,7 +7,7 @@ use crate::strategy::Strategy;
 use crate::turns::Turns;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use kubelith_meta::call::Call;
+use kubelith_meta::call::{Call, Wait};
 use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::status::Status;
@@ -19,7 +19,7 @@ use kubelith_store::cache::{
 };
 use kubelith_store::{Deleted, Expect, KeyRange, RangeRequest, Revision, StoreError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Brings objects from one version of their kind to another.
 pub trait Conversion: Send + Sync + 'static {
@@ -167,6 +167,21 @@ impl Resource {
         Bytes::from(format!("{}{key}", self.hub.key_prefix(&self.descriptor.storage.prefix)))
     }
 
+    /// As `put`, and tells the call how long that took.
+    pub(crate) async fn put_for(
+        &self,
+        call: &Call,
+        key: &str,
+        encoded: Encoded,
+        expect: Expect,
+        ttl: Option<Duration>,
+    ) -> Result<Revision, StoreError> {
+        let began = Instant::now();
+        let written = self.put(key, encoded, expect, ttl).await;
+        call.waited(Wait::Store, began.elapsed());
+        written
+    }
+
     /// Writes to the store.
     pub(crate) async fn put(
         &self,
@@ -189,8 +204,11 @@ impl Resource {
     }
 
     /// Deletes from the store.
-    pub(crate) async fn remove(&self, key: &str, expect: Expect) -> Result<Deleted, StoreError> {
-        let deleted = self.hub.store().delete(self.store_key(key), expect).await?;
+    pub(crate) async fn remove(&self, call: &Call, key: &str, expect: Expect) -> Result<Deleted, StoreError> {
+        let began = Instant::now();
+        let deleted = self.hub.store().delete(self.store_key(key), expect).await;
+        call.waited(Wait::Store, began.elapsed());
+        let deleted = deleted?;
         self.hub.wrote(deleted.revision.0, self.read_by());
         Ok(deleted)
     }

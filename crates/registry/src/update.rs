@@ -175,7 +175,7 @@ impl Resource {
         let ttl = self.time_to_live(&object);
         let expect = Expect::At(kubelith_store::Revision(found.revision));
         let draft = encoded.draft.clone();
-        match self.put(key, encoded, expect, ttl).await {
+        match self.put_for(call, key, encoded, expect, ttl).await {
             Ok(revision) => {
                 set_resource_version(&mut object, revision.0);
                 let json = draft.map(|draft| draft.json_at(revision.0));
@@ -219,7 +219,7 @@ impl Resource {
     async fn delete_emptied(&self, call: &Call, key: &str, object: Value, found: &Current) -> Result<Attempt, Status> {
         if !call.dry_run() {
             let expect = Expect::At(kubelith_store::Revision(found.revision));
-            match self.remove(key, expect).await {
+            match self.remove(call, key, expect).await {
                 Ok(_) | Err(StoreError::Conflict { current: None }) => {}
                 Err(StoreError::Conflict { current }) => return self.overtaken(call, current).await,
                 Err(e) => return Err(error::from_store(e, &call.resource, &call.name)),

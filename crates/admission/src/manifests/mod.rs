@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::observe::Observer;
 use arc_swap::{ArcSwap, Guard};
 use files::Files;
-use kubelith_codec::config::{Format, Malformed, Shape};
+use kubelith_codec::config::{Format, Malformed, Shape, Unknown};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, Path as FieldPath};
 use kubelith_registry::Objects;
@@ -147,7 +147,14 @@ pub fn folder(config: &Value, gates: &dyn Fn(&str) -> bool) -> Result<Option<Pat
 
 const fn policy_format(kind: &'static str) -> Format {
     let fields = &[("staticManifestsDir", Shape::Text)];
-    Format { group: "apiserver.config.k8s.io", versions: &["v1"], kind, fields }
+    Format {
+        group: "apiserver.config.k8s.io",
+        versions: &["v1"],
+        kind,
+        fields,
+        unknown: Unknown::Refused,
+        scheme: None,
+    }
 }
 
 /// What the configuration file has for the plugins of policies.

@@ -1,7 +1,7 @@
 //! EventRateLimit: how many events the server takes, from anybody, a namespace, a user, or about one object.
 
 use crate::plugin::{Plugin, Verdict};
-use kubelith_codec::config::{Format, Item, Shape};
+use kubelith_codec::config::{Format, Item, Shape, Unknown};
 use kubelith_meta::field::{BadValue, Error, ErrorList, Path};
 use kubelith_meta::text::aggregate;
 use kubelith_meta::{Status, Value};
@@ -26,11 +26,13 @@ const FORMAT: Format = Format {
             list: "[]v1alpha1.Limit",
         }),
     )],
+    unknown: Unknown::PassedOver,
+    scheme: Some("pkg/admission/eventratelimit/config.go:31"),
 };
 
 /// Keys that are remembered if the configuration does not say.
 const DEFAULT_KEYS: usize = 4096;
-const TYPES: [&str; 4] = ["Namespace", "Server", "SourceAndObject", "User"];
+const TYPES: [&str; 4] = ["Server", "Namespace", "User", "SourceAndObject"];
 
 pub struct EventRateLimit {
     limits: Vec<Limit>,

@@ -3,14 +3,15 @@
 use super::amounts::amounts;
 use super::{list, list_mut};
 use crate::plugin::{Plugin, Verdict};
-use kubelith_codec::config::{Field, Format, Item, Shape};
+use kubelith_codec::config::{Field, Format, Item, Shape, Unknown};
 use kubelith_codec::json;
+use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::text::json_kind;
 use kubelith_meta::{GroupResource, Map, Status, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::{Collection, parse};
-use kubelith_rules::Features;
+use kubelith_rules::{Env, Features};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -69,6 +70,8 @@ const FORMAT: Format = Format {
     versions: &["v1alpha1"],
     kind: "Configuration",
     fields: &[("default", TOLERATIONS), ("whitelist", TOLERATIONS)],
+    unknown: Unknown::PassedOver,
+    scheme: Some("pkg/admission/podtolerationrestriction/config.go:32"),
 };
 
 /// Annotations of a namespace, or else the configuration, give tolerations to pods and say which they may have.
@@ -90,6 +93,14 @@ impl PodTolerationRestriction {
             None => Value::Null,
         };
         let of = |name: &str| document.get(name).and_then(Value::as_array).unwrap_or(&[]).to_vec();
+        let (mut errors, root, env) = (ErrorList::default(), Path::new("podtolerationrestriction"), Env::default());
+        for name in ["default", "whitelist"] {
+            kubelith_pods::validate::tolerations(&env, &of(name), &root.child(name), &mut errors);
+        }
+        if !errors.is_empty() {
+            let all: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
+            return Err(format!("invalid config: [{}]", all.join(" ")));
+        }
         Ok(PodTolerationRestriction {
             namespaces: objects.of("", "namespaces"),
             features,

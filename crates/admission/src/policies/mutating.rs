@@ -18,6 +18,7 @@ use kubelith_codec::json::{self, Strictness};
 use kubelith_merge::PatchError;
 use kubelith_merge::json_patch::{Checking, JsonPatch, MAX_COPIED_BYTES};
 use kubelith_merge::typed::{Duplicates, Type};
+use kubelith_meta::call::Wait;
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
@@ -218,7 +219,9 @@ impl MutatingAdmissionPolicy {
             }
             let began = Instant::now();
             let mutated = self.mutated(context, invocation, changing, mutation);
-            self.count(invocation, &mutated, began.elapsed());
+            let time = began.elapsed();
+            context.request.call.waited(Wait::Policies, time);
+            self.count(invocation, &mutated, time);
             match mutated {
                 Ok(None) => is_touched = true,
                 Ok(Some(made)) => {
@@ -241,14 +244,23 @@ impl MutatingAdmissionPolicy {
     }
 
     fn count(&self, invocation: &Invocation<'_>, mutated: &Result<Option<Value>, Failure>, time: Duration) {
-        let error = match mutated {
-            Ok(_) => CheckError::None,
-            Err(Failure::Policy(why)) => CheckError::of(why),
-            Err(Failure::Status(status)) => CheckError::of(&status.message),
+        let why = match mutated {
+            Ok(_) => "",
+            Err(Failure::Policy(why)) => why,
+            Err(Failure::Status(status)) => &status.message,
         };
+        let error = if mutated.is_ok() { CheckError::None } else { CheckError::of(why) };
         let (policy, binding) = (&invocation.policy.name, &invocation.binding.name);
         let action = if mutated.is_ok() { "allow" } else { "deny" };
-        self.0.observer.policy_checked(PolicyCheck { power: Power::Mutating, policy, binding, error, action, time });
+        self.0.observer.policy_checked(PolicyCheck {
+            power: Power::Mutating,
+            policy,
+            binding,
+            error,
+            action,
+            time,
+            why,
+        });
     }
 
     fn holds(&self, context: &Context<'_>, invocation: &Invocation<'_>, changing: &Changing<'_>) -> Matched {

@@ -14,6 +14,7 @@ use crate::rules::Versions;
 use crate::versioned;
 use kubelith_cel::Val;
 use kubelith_codec::json;
+use kubelith_meta::call::Wait;
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::Request;
@@ -47,7 +48,12 @@ impl Plugin for ValidatingAdmissionPolicy {
         if bound.is_empty() {
             return Verdict::PASSED;
         }
-        Verdict::pending(async move { self.judge(request, object, &bound).await })
+        Verdict::pending(async move {
+            let began = Instant::now();
+            let judged = self.judge(request, object, &bound).await;
+            request.call.waited(Wait::Policies, began.elapsed());
+            judged
+        })
     }
 }
 
@@ -326,6 +332,7 @@ impl ValidatingAdmissionPolicy {
                 error,
                 action,
                 time,
+                why: message,
             });
         };
         for Failed { place, message, reason, is_denied, time } in outcome.failed {

@@ -5,6 +5,7 @@ use super::review::{self, Response, Texts};
 use crate::attributes::Seen;
 use crate::observe::{HookCall, HookFailure, Observer, Power};
 use kubelith_auth::hook::{self, Failed, Hooks};
+use kubelith_meta::call::Wait;
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Status, names};
@@ -84,7 +85,14 @@ impl Caller<'_> {
         let failed =
             |why: &dyn std::fmt::Display, code| Failure::calling(format!("failed to call webhook: {why}"), code);
         let timeout = within(hook.timeout, request.call.deadline);
-        let response = client.post(review, timeout).await.map_err(|e| failed(&e, 503))?;
+        let began = Instant::now();
+        let response = client.post(review, timeout).await;
+        let wait = match self.power {
+            Power::Mutating => Wait::MutatingWebhooks,
+            Power::Validating => Wait::ValidatingWebhooks,
+        };
+        request.call.waited(wait, began.elapsed());
+        let response = response.map_err(|e| failed(&e, 503))?;
         let answer = hook::answer(&response).map_err(|e| match e {
             Failed::Refused(status) => failed(&status.message, status.code),
             Failed::Unreadable(why) => failed(&why, 503),

@@ -1,7 +1,7 @@
 //! What the configuration file has for the plugins of webhooks.
 
 use crate::manifests;
-use kubelith_codec::config::{Format, Shape};
+use kubelith_codec::config::{Format, Shape, Unknown};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, Path};
 use std::path::PathBuf;
@@ -11,6 +11,8 @@ const FORMAT: Format = Format {
     versions: &["v1"],
     kind: "WebhookAdmissionConfiguration",
     fields: &[("kubeConfigFile", Shape::Text), ("staticManifestsDir", Shape::Text)],
+    unknown: Unknown::Refused,
+    scheme: Some("k8s.io/apiserver/pkg/admission/plugin/webhook/config/kubeconfig.go:34"),
 };
 
 /// Who this server is to webhooks, and where more of them are.

@@ -9,6 +9,7 @@ mod config;
 mod hook;
 mod mutating;
 pub(crate) mod review;
+mod shape;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,8 @@ use std::time::Instant;
 const PATCHED: &str = "patch.webhook.admission.k8s.io/";
 const MUTATED: &str = "mutation.webhook.admission.k8s.io/";
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/";
+/// Of a patch. kube-apiserver has no bound, but each operation may move all that a list has.
+const MAX_OPERATIONS: usize = 100_000;
 const JSON_PATCH: &str = "JSONPatch";
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -185,7 +187,8 @@ fn apply(
     let body = body.map_err(|e| Failure::undecodable_patch(&e.to_string()))?.value;
     let shown = json::to_string(&body);
     let decoded = JsonPatch::decode(body, Checking::Ignore);
-    let (patch, _) = decoded.map_err(|e| Failure::undecodable_patch(&e.to_string()))?;
+    let patch = decoded.and_then(|(patch, _)| patch.at_most(MAX_OPERATIONS));
+    let patch = patch.map_err(|e| Failure::undecodable_patch(&e.to_string()))?;
     if patch.is_empty() {
         return Ok(None);
     }
@@ -207,7 +210,7 @@ fn apply(
     patch.apply(&mut patched, MAX_COPIED_BYTES).map_err(|e| internal(&e))?;
     let mut patched =
         versioned::decode(request, patched, &seen.kind, json::Strictness::Lenient).map_err(|why| internal(&why))?;
-    let changed = !is_same(&before, &patched);
+    let changed = changing.has_new_time() || !is_same(&before, &patched);
     versioned::complete(request, &mut patched).map_err(|why| Failure::Other(Status::unknown(why)))?;
     changing.replace(patched);
     Ok(Some(Patched { changed, patch: shown }))

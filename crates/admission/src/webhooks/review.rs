@@ -1,13 +1,14 @@
 //! AdmissionReview: what a webhook is told, and what it may answer.
 
 use super::hook::ReviewVersion;
+use super::shape;
 use crate::attributes::{Seen, name_of, namespace_of};
 use crate::expression::{options_of, user_info};
 use crate::observe::Power;
 use crate::versioned;
 use kubelith_codec::{base64, json};
 use kubelith_meta::status::Outcome;
-use kubelith_meta::text::{json_kind, quote};
+use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::admission::Request;
 
@@ -138,60 +139,7 @@ pub fn decode(answer: &Value, version: ReviewVersion) -> Result<(), String> {
             ));
         }
     }
-    check_types(answer)
-}
-
-/// The types of what is looked at: what is of another type is no review.
-fn check_types(answer: &Value) -> Result<(), String> {
-    let wrong = |value: &Value, field: &str, go: &str| {
-        Err(format!("json: cannot unmarshal {} into Go struct field {field} of type {go}", json_kind(value)))
-    };
-    let Some(response) = answer.get("response").filter(|r| !r.is_null()) else { return Ok(()) };
-    if response.as_object().is_none() {
-        return wrong(response, "AdmissionReview.response", "v1.AdmissionResponse");
-    }
-    let at = |key: &str| response.get(key).filter(|v| !v.is_null());
-    for (key, go) in [("uid", "types.UID"), ("patchType", "v1.PatchType")] {
-        if let Some(value) = at(key).filter(|v| v.as_str().is_none()) {
-            return wrong(value, &format!("AdmissionResponse.response.{key}"), go);
-        }
-    }
-    if let Some(value) = at("allowed").filter(|v| v.as_bool().is_none()) {
-        return wrong(value, "AdmissionResponse.response.allowed", "bool");
-    }
-    if let Some(value) = at("patch") {
-        match value.as_str() {
-            None => return wrong(value, "AdmissionResponse.response.patch", "[]uint8"),
-            Some(text) => drop(base64::decode(text).map_err(|e| e.to_string())?),
-        }
-    }
-    if let Some(value) = at("warnings").filter(|v| v.as_array().is_none()) {
-        return wrong(value, "AdmissionResponse.response.warnings", "[]string");
-    }
-    if let Some(value) = at("auditAnnotations").filter(|v| v.as_object().is_none()) {
-        return wrong(value, "AdmissionResponse.response.auditAnnotations", "map[string]string");
-    }
-    let texts = at("warnings").and_then(Value::as_array).unwrap_or(&[]);
-    if let Some(value) = texts.iter().find(|v| v.as_str().is_none() && !v.is_null()) {
-        return wrong(value, "AdmissionResponse.response.warnings", "string");
-    }
-    let notes = at("auditAnnotations").and_then(Value::as_object).into_iter().flat_map(|m| m.iter());
-    if let Some((_, value)) = notes.into_iter().find(|(_, v)| v.as_str().is_none() && !v.is_null()) {
-        return wrong(value, "AdmissionResponse.response.auditAnnotations", "string");
-    }
-    let Some(status) = at("status") else { return Ok(()) };
-    if status.as_object().is_none() {
-        return wrong(status, "AdmissionResponse.response.status", "v1.Status");
-    }
-    for (key, go) in [("status", "string"), ("message", "string"), ("reason", "v1.StatusReason")] {
-        if let Some(value) = status.get(key).filter(|v| v.as_str().is_none() && !v.is_null()) {
-            return wrong(value, &format!("Status.response.status.{key}"), go);
-        }
-    }
-    match status.get("code").filter(|v| v.as_i64().is_none() && !v.is_null()) {
-        Some(value) => wrong(value, "Status.response.status.code", "int32"),
-        None => Ok(()),
-    }
+    shape::check(answer)
 }
 
 /// Whether a review answers the one that was sent, and what it says.

@@ -2,35 +2,43 @@
 
 /// The media type in lower case, without parameters; `None` if the header or a parameter is malformed.
 pub fn parse_media_type(header: &str) -> Option<String> {
+    read_media_type(header).ok()
+}
+
+/// As [`parse_media_type`], with what Go says to a malformed one.
+pub fn read_media_type(header: &str) -> Result<String, &'static str> {
     let (media, params) = header.split_once(';').map_or((header, ""), |(m, _)| (m, &header[m.len()..]));
     let media = media.trim().to_lowercase();
     let (kind, rest) = token(&media);
     if kind.is_empty() {
-        return None;
+        return Err("mime: no media type");
     }
     if !rest.is_empty() {
-        let (subkind, rest) = token(rest.strip_prefix('/')?);
-        if subkind.is_empty() || !rest.is_empty() {
-            return None;
+        let (subkind, rest) = token(rest.strip_prefix('/').ok_or("mime: expected slash after first token")?);
+        if subkind.is_empty() {
+            return Err("mime: expected token after slash");
+        }
+        if !rest.is_empty() {
+            return Err("mime: unexpected content after media subtype");
         }
     }
-    params_are_valid(params).then_some(media)
+    check_params(params).map(|()| media)
 }
 
-fn params_are_valid(mut rest: &str) -> bool {
+fn check_params(mut rest: &str) -> Result<(), &'static str> {
     let mut seen: Vec<String> = Vec::new();
     loop {
         rest = rest.trim_start();
         if rest.is_empty() {
-            return true;
+            return Ok(());
         }
         let Some((name, after)) = param(rest) else {
             // One semicolon at the end is forgiven.
-            return rest.trim() == ";";
+            return if rest.trim() == ";" { Ok(()) } else { Err("mime: invalid media parameter") };
         };
         let name = name.to_lowercase();
         if seen.contains(&name) {
-            return false;
+            return Err("mime: duplicate parameter name");
         }
         seen.push(name);
         rest = after;

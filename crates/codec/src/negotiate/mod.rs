@@ -11,7 +11,7 @@ mod route;
 mod tests;
 
 pub use accept::{Clause, parse_accept};
-pub use mime::parse_media_type;
+pub use mime::{parse_media_type, read_media_type};
 pub use route::{RouteError, route_accepts, route_consumes};
 
 use kubelith_meta::{GroupVersionKind, Str};

@@ -3,6 +3,7 @@
 use super::figures::{Distribution, Figures, label};
 use super::{Sources, millis};
 use kubelith_observe::metrics::prometheus::proto::Metric;
+use kubelith_observe::recent::Speaker;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -60,7 +61,9 @@ struct Conversion {
 
 #[derive(Serialize)]
 struct Failure {
-    webhook: String,
+    /// `webhook` or `policy`.
+    kind: &'static str,
+    name: String,
     why: String,
     last: u64,
     count: u64,
@@ -77,7 +80,11 @@ pub fn look(sources: &Sources) -> Extensions {
     let figures = Figures::of(&sources.metrics);
     let lists = sources.metrics.requests.recent.lists();
     let failures = lists.failures.iter().rev().map(|problem| Failure {
-        webhook: problem.webhook.clone(),
+        kind: match problem.speaker {
+            Speaker::Webhook => "webhook",
+            Speaker::Policy => "policy",
+        },
+        name: problem.name.clone(),
         why: problem.why.clone(),
         last: millis(problem.last),
         count: problem.count,

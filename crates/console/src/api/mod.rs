@@ -51,6 +51,14 @@ pub struct Sources {
     pub allows_always: bool,
 }
 
+/// Where the objects of a resource are.
+struct Found {
+    hub: Arc<Hub>,
+    /// Of their keys.
+    prefix: String,
+    cache: Arc<ResourceCache>,
+}
+
 type Outcome = Result<Response, Status>;
 type Serve = for<'a> fn(&'a Arc<Sources>, &'a Request) -> BoxFuture<'a, Outcome>;
 
@@ -102,6 +110,15 @@ impl Sources {
         let (verb, path) = (&request.info().verb, &request.info().path);
         let why = format!("User {} cannot {verb} path {}", Quoted(name), Quoted(path));
         Err(Status::forbidden(&GroupResource::default(), "", why))
+    }
+
+    /// The cache of a resource.
+    fn cache_of(&self, resource: &GroupResource) -> Option<Found> {
+        self.hubs.iter().filter_map(Weak::upgrade).find_map(|hub| {
+            let is_it = |(prefix, _): &(String, _)| self.layout.resource(prefix.as_bytes()).as_ref() == Some(resource);
+            let (prefix, cache) = hub.caches().into_iter().find(is_it)?;
+            Some(Found { hub, prefix, cache })
+        })
     }
 
     /// The caches of all resources.

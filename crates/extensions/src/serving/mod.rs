@@ -139,7 +139,8 @@ async fn build(config: &Config, definition: Definition<'_>, cached: Cached) -> R
             garbage_collection: config.garbage_collection,
             turns: Turns::default(),
         });
-        let fields = ResourceFields::new(descriptor.clone(), kind.clone(), strategy, conversion.now.clone());
+        let fields =
+            ResourceFields::new(descriptor.clone(), kind.clone(), strategy, served.clone(), conversion.now.clone());
         let endpoint = Endpoint {
             resource,
             view: None,

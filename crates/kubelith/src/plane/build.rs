@@ -149,7 +149,8 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
-    let identity = ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up);
+    let identity =
+        ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up);
     let server_id = identity.id.clone();
     let (begin, older) = match forked {
         Some(Forked { store, inheritance, keys }) => {

@@ -143,7 +143,7 @@ impl Storage {
             }
             StorageBackend::Memory | StorageBackend::Etcd3 => None,
         };
-        let history = history_limits(options.generic.memory_budget);
+        let history = history_limits(options);
         let memory = begin.store.unwrap_or_else(|| MemoryStore::with_clock(history, begin.clock.clone()));
         let kept = match (&embedded, storage.backend) {
             _ if !storage.etcd_overrides.is_empty() => None,
@@ -285,10 +285,17 @@ async fn load_encryption(
 }
 
 /// The past that a store in memory keeps may take an eighth of what the process may use.
-fn history_limits(memory_budget: Option<u64>) -> HistoryLimits {
+fn history_limits(options: &Options) -> HistoryLimits {
     const PART: u64 = 8;
-    let usual = HistoryLimits::default();
-    HistoryLimits { bytes: memory_budget.map_or(usual.bytes, |budget| usual.bytes.min(budget / PART)), ..usual }
+    let usual = kept_history(options);
+    let budget = options.generic.memory_budget;
+    HistoryLimits { bytes: budget.map_or(usual.bytes, |budget| usual.bytes.min(budget / PART)), ..usual }
+}
+
+/// As long as the past would stay in etcd; within its bound of bytes, if that is for ever.
+fn kept_history(options: &Options) -> HistoryLimits {
+    const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    HistoryLimits { age: options.storage.etcd_compaction_interval.unwrap_or(FOR_EVER), ..HistoryLimits::default() }
 }
 
 async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(PathBuf, EmbeddedStore), Failure> {
@@ -298,6 +305,7 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
     };
     let mut embedded = EmbeddedOptions::new(folder.clone());
     embedded.clock = clock;
+    embedded.history = kept_history(options);
     embedded.sync = match sync {
         companion::Fsync::Always => Fsync::Always,
         companion::Fsync::Never => Fsync::Never,

@@ -158,6 +158,35 @@ fn exchange(stream: &mut Stream, calls: &AtomicUsize) -> Option<()> {
             say(&format!("HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:{to}/there\r\nContent-Length: 0\r\n\r\n"))
         }
         "half-headers" => say("HTTP/1.1 200 OK\r\nContent-Le").and(None),
+        "half-status" => say("HTTP/1.1 20").and(None),
+        "no-colon" => say("HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n").and(None),
+        "odd-length" => say("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n").and(None),
+        "odd-coding" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: odd\r\n\r\nhello").and(None),
+        "odd-chunk" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n").and(None),
+        "odd-type" => say(&whole("application//;json", &allowed(json!({})))).and(None),
+        "no-gzip" => say("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n0123456789").and(None),
+        "gzip" => {
+            let body = kubelith_codec::gzip::compress(allowed(json!({})).as_bytes());
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
+            say(&head)?;
+            let socket = stream.get_mut();
+            socket.write_all(&body).and_then(|()| socket.flush()).ok()
+        }
+        "in-circles" | "to-nowhere" | "to-refused" => {
+            let to = match path.as_str() {
+                "in-circles" => "/in-circles",
+                "to-nowhere" => "ht!tp://%zz",
+                _ => "https://127.0.0.1:1/x",
+            };
+            let answer = format!("HTTP/1.1 302 X\r\nLocation: {to}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+            say(&answer).and(None)
+        }
+        "later" => say("HTTP/1.1 503 X\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").and(None),
+        "busy-once" if calls.load(Ordering::SeqCst) % 2 == 0 => {
+            say("HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
+        }
+        "busy-once" => say(&whole(json, &allowed(json!({})))),
+        "wrong-type" => say(&whole(json, &allowed(json!({"allowed": false, "status": {"details": "x"}})))).and(None),
         "body-without-end" => {
             say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
             loop {

@@ -1,6 +1,6 @@
 //! Reading a patch body that is already a value. The wording is that of Go's decoder.
 
-use super::{Checking, JsonPatch, MAX_OPERATIONS, Member, Operation};
+use super::{Checking, JsonPatch, Member, Operation};
 use crate::PatchError;
 use kubelith_meta::Value;
 use kubelith_meta::text::{json_kind, quote};
@@ -20,13 +20,17 @@ impl JsonPatch {
             other => return Err(mismatch(&other, "jsonpatch.Patch")),
         };
         let operations: Vec<Operation> = list.into_iter().map(read_operation).collect::<Result<_, _>>()?;
-        if operations.len() > MAX_OPERATIONS {
-            return Err(PatchError::TooLarge(format!(
-                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
-                operations.len()
-            )));
-        }
         Ok((JsonPatch { operations }, strict))
+    }
+
+    /// With no more than `max` operations: each may move all that a list has.
+    pub fn at_most(self, max: usize) -> Result<JsonPatch, PatchError> {
+        match self.operations.len() {
+            given if given > max => Err(PatchError::TooLarge(format!(
+                "The allowed maximum operations in a JSON patch is {max}, got {given}"
+            ))),
+            _ => Ok(self),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::PatchError;
 use kubelith_meta::{Str, Value};
 use pointer::{Container, Pointer};
 
-/// More operations are refused with 413.
+/// More operations of a client are refused with 413.
 pub const MAX_OPERATIONS: usize = 10_000;
 
 /// What `copy` operations of one patch may add by default, in bytes of JSON: the reference's 3 MiB for request bodies.

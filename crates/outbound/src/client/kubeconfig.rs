@@ -18,10 +18,18 @@ pub struct Kubeconfig {
     pub credential: Credential,
 }
 
+/// The words are those of Go's, which looks whether the file is there first.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("stat {}: no such file or directory", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    })
+}
+
 impl Kubeconfig {
     pub fn load(path: &Path) -> Result<Kubeconfig, String> {
         let error = |why: String| format!("{}: {why}", path.display());
-        let text = std::fs::read(path).map_err(|e| error(e.to_string()))?;
+        let text = read_file(path)?;
         Kubeconfig::parse(&text, path.parent().unwrap_or(Path::new("."))).map_err(error)
     }
 

@@ -7,7 +7,7 @@ mod kubeconfig;
 mod tests;
 mod tls;
 
-pub use kubeconfig::{Kubeconfig, identity_of};
+pub use kubeconfig::{Kubeconfig, identity_of, read_file};
 pub use tls::ClientTls;
 
 use crate::egress::Route;

@@ -2,7 +2,7 @@
 
 use super::connect::{Proxy, Route};
 use crate::proxy::{ClientCertificate, TlsClient};
-use kubelith_codec::config::{Format, Item, Shape};
+use kubelith_codec::config::{Format, Item, Shape, Unknown};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path as FieldPath};
 use kubelith_meta::text::{Quoted, aggregate};
@@ -33,6 +33,8 @@ const FORMAT: Format = {
                 list: "[]v1beta1.EgressSelection",
             }),
         )],
+        unknown: Unknown::Refused,
+        scheme: None,
     }
 };
 

@@ -24,6 +24,8 @@ use tokio_rustls::client::TlsStream;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+const DNS_PORT: u16 = 53;
+
 /// Makes connections.
 #[derive(Clone)]
 pub struct Dialer {
@@ -56,13 +58,13 @@ impl Dialer {
                 .map_err(|_| DialError(format!("tls: invalid server name {bare:?}")))?,
         };
         let heard = Heard { base, first: Vec::new() };
-        let handshake = TlsConnector::from(tls.config.clone()).connect(name, heard).into_fallible();
+        let handshake = TlsConnector::from(tls.config.clone()).connect(name.clone(), heard).into_fallible();
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
             Ok(Ok(stream)) => Ok(Stream::new(Inner::Tls(Box::new(stream)))),
             Ok(Err((_, heard))) if heard.first == PLAIN_HTTP => {
                 Err(DialError("http: server gave HTTP response to HTTPS client".to_owned()))
             }
-            Ok(Err((e, _))) => Err(DialError(tls_words::of_handshake(&e))),
+            Ok(Err((e, heard))) => Err(DialError(tls_words::of_handshake(&e, &name, heard.ends()))),
             Err(_) => Err(DialError("net/http: TLS handshake timeout".to_owned())),
         }
     }
@@ -80,8 +82,11 @@ impl Dialer {
 
 /// One address of the host after the other; if none answers, the first says why.
 async fn connect(host: &str, port: u16) -> Result<TcpStream, DialError> {
-    let no_such_host = || DialError(format!("dial tcp: lookup {host}: no such host"));
-    let addresses = tokio::net::lookup_host((host, port)).await.map_err(|_| no_such_host())?;
+    let no_such_host = |at: String| DialError(format!("dial tcp: lookup {host}{at}: no such host"));
+    let addresses = match tokio::net::lookup_host((host, port)).await {
+        Ok(addresses) => addresses,
+        Err(_) => return Err(no_such_host(name_server().await)),
+    };
     let mut first = None;
     for address in addresses {
         match TcpStream::connect(address).await {
@@ -89,7 +94,17 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, DialError> {
             Err(why) => drop(first.get_or_insert_with(|| connect_error(address, &why))),
         }
     }
-    Err(first.map_or_else(no_such_host, DialError))
+    Err(first.map_or_else(|| no_such_host(String::new()), DialError))
+}
+
+/// Whom Go would have asked for a name, as it tells.
+async fn name_server() -> String {
+    let text = tokio::fs::read_to_string("/etc/resolv.conf").await.unwrap_or_default();
+    let server = text.lines().find_map(|line| line.strip_prefix("nameserver")).map(str::trim);
+    match server.and_then(|server| server.parse().ok()) {
+        Some(address) => format!(" on {}", SocketAddr::new(address, DNS_PORT)),
+        None => String::new(),
+    }
 }
 
 fn connect_error(address: SocketAddr, error: &io::Error) -> String {
@@ -112,6 +127,16 @@ const PLAIN_HTTP: &[u8] = b"HTTP/";
 pub struct Heard {
     base: Base,
     first: Vec<u8>,
+}
+
+impl Heard {
+    /// Our address and the other one, unless they are those of a tunnel.
+    fn ends(&self) -> Option<[SocketAddr; 2]> {
+        match &self.base {
+            Base::Left(tcp) => Some([tcp.local_addr().ok()?, tcp.peer_addr().ok()?]),
+            Base::Right(_) => None,
+        }
+    }
 }
 
 impl AsyncRead for Heard {

@@ -14,6 +14,7 @@ pub mod hook;
 mod identity;
 mod opening;
 mod path;
+mod redirect;
 mod tls;
 mod tls_words;
 mod transport;

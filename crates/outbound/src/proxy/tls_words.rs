@@ -4,19 +4,34 @@ use kubelith_meta::time::Time;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io;
+use std::net::SocketAddr;
 
-/// Of a handshake that ended early.
-pub fn of_handshake(error: &io::Error) -> String {
-    match (of_io(error), error.kind()) {
-        (Some(text), _) => text,
-        (None, io::ErrorKind::UnexpectedEof) => "EOF".to_owned(),
-        (None, _) => error.to_string(),
+/// Of a handshake with `name` that ended early; `ends` are our address and the other one, if they are known.
+pub fn of_handshake(error: &io::Error, name: &ServerName<'_>, ends: Option<[SocketAddr; 2]>) -> String {
+    if let Some(Error::InvalidCertificate(CertificateError::Other(why))) = tls_error(error)
+        && format!("{why:?}").contains("UnsupportedCertVersion")
+    {
+        // The library reads no certificates that are so old; Go does, and finds no names in them.
+        return format!("tls: failed to verify certificate: x509: {}", other_name(name, &[]));
+    }
+    match (of_io(error), error.kind(), ends) {
+        (Some(text), ..) => text,
+        (None, io::ErrorKind::UnexpectedEof, _) => "EOF".to_owned(),
+        (None, io::ErrorKind::ConnectionReset, Some([from, to])) => {
+            format!("read tcp {from}->{to}: read: connection reset by peer")
+        }
+        (None, io::ErrorKind::BrokenPipe, Some([from, to])) => format!("write tcp {from}->{to}: write: broken pipe"),
+        (None, ..) => error.to_string(),
     }
 }
 
 /// `None` if it is no error of TLS.
 pub fn of_io(error: &io::Error) -> Option<String> {
-    error.get_ref()?.downcast_ref::<Error>().map(of)
+    tls_error(error).map(of)
+}
+
+fn tls_error(error: &io::Error) -> Option<&Error> {
+    error.get_ref()?.downcast_ref::<Error>()
 }
 
 fn of(error: &Error) -> String {

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::USER_AGENT;
 use kubelith_auth::User;
 use kubelith_http::body::BodyEnd;
-use kubelith_http::latency::{Latency, PARTS};
+use kubelith_http::latency::{Latency, PARTS, Part};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::Str;
 use kubelith_meta::time::{Clock, SystemClock, Time};
@@ -192,7 +192,8 @@ impl Record {
         // Watches are meant to take long.
         let Some(latency) = self.latency.as_ref().filter(|_| total > SLOW && !self.long_running) else { return };
         let text = |d: Duration| kubelith_meta::time::Duration::from(d).to_string();
-        for (part, name) in PARTS {
+        // kube-apiserver does not tell how long policies took.
+        for (part, name) in PARTS.into_iter().filter(|(part, _)| *part != Part::Policies) {
             let spent = latency.of(part);
             if !spent.is_zero() {
                 let name = name.replace('_', "-");

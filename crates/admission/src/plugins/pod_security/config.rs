@@ -1,7 +1,7 @@
 //! PodSecurityConfiguration: what holds for namespaces without labels, and who is exempt.
 
 use super::policy::{BAD_LEVEL, BAD_VERSION, Level, LevelVersion, Policy, Version};
-use kubelith_codec::config::{Format, Shape, TEXTS};
+use kubelith_codec::config::{Format, Shape, TEXTS, Unknown};
 use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{is_dns1123_label, is_dns1123_subdomain};
@@ -25,6 +25,8 @@ const FORMAT: Format = Format {
         ),
         ("exemptions", Shape::Object(&[("usernames", TEXTS), ("namespaces", TEXTS), ("runtimeClasses", TEXTS)])),
     ],
+    unknown: Unknown::Refused,
+    scheme: Some("k8s.io/pod-security-admission/admission/api/scheme/scheme.go:31"),
 };
 
 /// Without a file: everything is allowed where no label says otherwise, and nobody is exempt from what labels say.
@@ -65,7 +67,10 @@ impl Settings {
         let errors = settings.errors();
         match errors.is_empty() {
             true => Ok(settings),
-            false => Err(failed(aggregate(errors.0.iter().map(ToString::to_string)))),
+            false => {
+                let all = aggregate(errors.0.iter().map(ToString::to_string));
+                Err(failed(format!("PodSecurity invalid: {all}")))
+            }
         }
     }
 
@@ -167,8 +172,8 @@ mod tests {
             ("deflts: {}\n", "strict decoding error: unknown field \"deflts\""),
             (
                 "exemptions: {namespaces: [b, b], usernames: [\"\"]}\n",
-                "failed to initialize admission plugin \"PodSecurity\": [exemptions.namespaces[1]: Duplicate value: \
-                 \"b\", exemptions.usernames[0]: Invalid value: \"\": username must not be empty]",
+                "failed to initialize admission plugin \"PodSecurity\": PodSecurity invalid: [exemptions.namespaces[1]: \
+                 Duplicate value: \"b\", exemptions.usernames[0]: Invalid value: \"\": username must not be empty]",
             ),
         ] {
             assert_eq!(read(rest).unwrap_err(), want);

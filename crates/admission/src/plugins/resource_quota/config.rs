@@ -1,7 +1,7 @@
 //! ResourceQuotaConfiguration: what nobody may consume without a quota that covers it.
 
 use super::quota::Scope;
-use kubelith_codec::config::{Field, Format, Item, Malformed, Shape, TEXTS};
+use kubelith_codec::config::{Field, Format, Item, Malformed, Shape, TEXTS, Unknown};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::text::aggregate;
 use kubelith_meta::{GroupResource, Str, Value};
@@ -26,12 +26,21 @@ const LIMITED: &[Field] = &[(
 )];
 
 const FORMATS: [Format; 2] = [
-    Format { group: "apiserver.config.k8s.io", versions: &["v1"], kind: "ResourceQuotaConfiguration", fields: LIMITED },
+    Format {
+        group: "apiserver.config.k8s.io",
+        versions: &["v1"],
+        kind: "ResourceQuotaConfiguration",
+        fields: LIMITED,
+        unknown: Unknown::Refused,
+        scheme: Some("k8s.io/apiserver/pkg/admission/plugin/resourcequota/config.go:31"),
+    },
     Format {
         group: "resourcequota.admission.k8s.io",
         versions: &["v1beta1", "v1alpha1"],
         kind: "Configuration",
         fields: LIMITED,
+        unknown: Unknown::Refused,
+        scheme: None,
     },
 ];
 

@@ -6,8 +6,8 @@ use crate::reader::Reader;
 use kubelith_meta::{GroupResource, GroupVersion, Str};
 use kubelith_schema::{
     Cell, Column, Deprecation, Descriptor, Encoding, Field, GoField, ListKind, Omit, PatchHint, Presence, ProtoSlot,
-    Rules, Schema, Scope, SelectableField, Shape, Storage, StructType, Subresource, TypeId, TypeTable, TypedSchema,
-    Union, Unknown, Unselectable, Version,
+    Rules, Schema, Scope, SelectableField, ServedReleases, Shape, Storage, StructType, Subresource, TypeId, TypeTable,
+    TypedSchema, Union, Unknown, Unselectable, Version,
 };
 use std::sync::Arc;
 
@@ -150,6 +150,7 @@ fn descriptor(r: &mut Reader<'_>, table: &Arc<TypeTable>, apis: &[Api], gates: &
             resource: GroupResource { group: r.text(), resource: r.text() },
             prefix: r.text(),
             encoding: if r.flag() { Encoding::Json } else { Encoding::Protobuf },
+            before: Some((r.uint() as u32, r.text())).filter(|(minor, _)| *minor > 0),
         },
         versions: r.list(|r| version(r, table, apis, &resource, gates)),
         group,
@@ -187,6 +188,7 @@ fn version(
         }),
         unselectable: Unselectable { namespace: r.flag(), message: r.text() },
         deprecation: r.some_text().map(|warning| Deprecation { warning }),
+        releases: ServedReleases { since: r.uint() as u32, removed: r.uint() as u32 },
     }
 }
 

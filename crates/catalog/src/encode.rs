@@ -203,6 +203,9 @@ fn resource(w: &mut Writer, r: &Resource) {
     w.text(&r.storage.resource.resource);
     w.text(&r.storage.prefix);
     w.uint(u64::from(r.storage.encoding == Encoding::Json));
+    let before = r.storage.before.as_ref();
+    w.uint(before.map_or(0, |(minor, _)| (*minor).into()));
+    w.text(before.map_or("", |(_, version)| version));
     w.list(&r.versions, version);
 }
 
@@ -228,6 +231,8 @@ fn version(w: &mut Writer, v: &ResourceVersion) {
     w.uint(u64::from(v.unselectable.namespace));
     w.text(&v.unselectable.message);
     w.text(v.deprecation.as_ref().map_or("", |d| &d.warning));
+    w.uint(v.releases.since.into());
+    w.uint(v.releases.removed.into());
 }
 
 fn column(w: &mut Writer, c: &Column) {

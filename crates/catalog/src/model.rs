@@ -3,7 +3,9 @@
 
 use crate::api::Api;
 use kubelith_meta::{GroupVersionKind, Str};
-use kubelith_schema::{Column, Deprecation, Scope, SelectableField, Storage, StructType, TypeId, Unselectable};
+use kubelith_schema::{
+    Column, Deprecation, Scope, SelectableField, ServedReleases, Storage, StructType, TypeId, Unselectable,
+};
 
 pub struct Model {
     pub types: Vec<StructType>,
@@ -42,6 +44,7 @@ pub struct ResourceVersion {
     pub selectable: Vec<SelectableField>,
     pub unselectable: Unselectable,
     pub deprecation: Option<Deprecation>,
+    pub releases: ServedReleases,
 }
 
 pub struct Subresource {

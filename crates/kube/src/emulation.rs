@@ -1,38 +1,8 @@
 //! `--emulated-version`: which resources a release before this one did not serve yet, and which it still did.
 
+use kubelith_features::NEWEST;
 use kubelith_meta::GroupVersionResource;
-use kubelith_schema::Descriptor;
-
-/// Resources that are younger than the oldest release that can be emulated, with the minor release that brought them.
-const INTRODUCED: &[(&str, &str, &[&str], u32)] = &[
-    ("admissionregistration.k8s.io", "v1", &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"], 36),
-    ("admissionregistration.k8s.io", "v1beta1", &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"], 34),
-    ("certificates.k8s.io", "v1beta1", &["podcertificaterequests"], 35),
-    ("resource.k8s.io", "v1", &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"], 34),
-    ("resource.k8s.io", "v1alpha3", &["resourcepoolstatusrequests"], 36),
-    ("resource.k8s.io", "v1beta2", &["devicetaintrules"], 36),
-    ("storage.k8s.io", "v1", &["volumeattributesclasses"], 34),
-    ("storagemigration.k8s.io", "v1beta1", &["storageversionmigrations"], 35),
-];
-
-/// Resources that only an emulated release serves, with the minor release that did so no more.
-const REMOVED: &[(&str, &str, &[&str], u32)] = &[(
-    "admissionregistration.k8s.io",
-    "v1beta1",
-    &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
-    34,
-)];
-
-/// Resources that are stored in another version for servers of older releases, with the release that knew the newer one first.
-const STORED_BEFORE: &[(&str, &[&str], u32, &str)] = &[
-    (
-        "resource.k8s.io",
-        &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
-        34,
-        "v1beta2",
-    ),
-    ("storage.k8s.io", &["volumeattributesclasses"], 34, "v1beta1"),
-];
+use kubelith_schema::{Descriptor, Version};
 
 /// The release that is emulated.
 #[derive(Debug, Clone)]
@@ -49,7 +19,7 @@ pub struct Emulation {
 impl Default for Emulation {
     /// Of this release: everything is there.
     fn default() -> Emulation {
-        Emulation { minor: u32::MAX, min_compatibility: u32::MAX, forward: false, explicit: Vec::new() }
+        Emulation { minor: NEWEST, min_compatibility: NEWEST, forward: false, explicit: Vec::new() }
     }
 }
 
@@ -57,10 +27,11 @@ impl Emulation {
     /// Whether the release has the resource in this version. `is_served` says it of other versions, as far as
     /// flags and gates go.
     pub fn has(&self, resource: &GroupVersionResource, of: &Descriptor, is_served: impl Fn(usize) -> bool) -> bool {
-        if self.removed(&resource.group, &resource.version, &resource.resource) {
+        let Some(own) = of.version(&resource.version) else { return false };
+        if own.releases.removed != 0 && own.releases.removed <= self.minor {
             return false;
         }
-        if self.introduced(&resource.group, &resource.version, &resource.resource) {
+        if self.introduced(own) {
             return true;
         }
         let version = format!("{}/{}", resource.group, resource.version);
@@ -69,26 +40,18 @@ impl Emulation {
             return true;
         }
         let stable = |version: &str| !version.contains("alpha");
-        let older = |(i, v): (usize, &kubelith_schema::Version)| {
-            stable(&v.name) && self.introduced(&resource.group, &v.name, &resource.resource) && is_served(i)
-        };
+        let older = |(i, v): (usize, &Version)| stable(&v.name) && self.introduced(v) && is_served(i);
         self.forward && stable(&resource.version) && of.versions.iter().enumerate().any(older)
     }
 
     /// The version to store a resource in, if it is not the usual one.
-    pub fn storage_version(&self, group: &str, plural: &str) -> Option<&'static str> {
-        let mut unknown = STORED_BEFORE.iter().filter(|(_, _, since, _)| *since > self.min_compatibility);
-        unknown.find(|(g, resources, ..)| *g == group && resources.contains(&plural)).map(|(.., version)| *version)
+    pub fn storage_version<'d>(&self, of: &'d Descriptor) -> Option<&'d str> {
+        let (since, version) = of.storage.before.as_ref()?;
+        (*since > self.min_compatibility).then_some(version.as_str())
     }
 
-    fn removed(&self, group: &str, version: &str, resource: &str) -> bool {
-        let mut gone = REMOVED.iter().filter(|(.., minor)| *minor <= self.minor);
-        gone.any(|(g, v, resources, _)| *g == group && *v == version && resources.contains(&resource))
-    }
-
-    fn introduced(&self, group: &str, version: &str, resource: &str) -> bool {
-        let mut younger = INTRODUCED.iter().filter(|(.., minor)| *minor > self.minor);
-        !younger.any(|(g, v, resources, _)| *g == group && *v == version && resources.contains(&resource))
+    fn introduced(&self, version: &Version) -> bool {
+        version.releases.since <= self.minor
     }
 }
 
@@ -103,27 +66,19 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_resources_of_the_catalogue() {
-        for (group, version, resources, _) in INTRODUCED.iter().chain(REMOVED) {
-            for plural in *resources {
-                let descriptor = builtin().descriptor(group, plural).unwrap_or_else(|| panic!("{plural}.{group}"));
-                assert!(descriptor.version(version).is_some(), "{plural}.{version}.{group}");
-            }
-        }
-    }
-
-    #[test]
     fn older_servers_can_read_what_is_stored() {
-        for (group, resources, _, version) in STORED_BEFORE {
-            for plural in *resources {
-                let descriptor = builtin().descriptor(group, plural).unwrap();
-                assert!(descriptor.version(version).is_some(), "{plural}.{version}.{group}");
+        for descriptor in &builtin().descriptors {
+            if let Some((_, version)) = &descriptor.storage.before {
+                assert!(descriptor.version(version).is_some(), "{}.{version}", descriptor.plural);
             }
         }
-        let of = |min_compatibility| Emulation { min_compatibility, ..Emulation::default() };
-        assert_eq!(of(33).storage_version("resource.k8s.io", "resourceclaims"), Some("v1beta2"));
-        assert_eq!(of(34).storage_version("resource.k8s.io", "resourceclaims"), None);
-        assert_eq!(of(33).storage_version("apps", "deployments"), None);
+        let stored = |min_compatibility, group, plural| {
+            let emulation = Emulation { min_compatibility, ..Emulation::default() };
+            emulation.storage_version(builtin().descriptor(group, plural).unwrap())
+        };
+        assert_eq!(stored(33, "resource.k8s.io", "resourceclaims"), Some("v1beta2"));
+        assert_eq!(stored(34, "resource.k8s.io", "resourceclaims"), None);
+        assert_eq!(stored(33, "apps", "deployments"), None);
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Install {
         if descriptor.storage.encoding != self.stored_as && self.stored_as == Encoding::Json {
             Arc::make_mut(&mut stored).storage.encoding = Encoding::Json;
         }
-        if let Some(version) = self.emulation.storage_version(&descriptor.group, &descriptor.plural) {
+        if let Some(version) = self.emulation.storage_version(descriptor) {
             Arc::make_mut(&mut stored).storage.kind.version = version.into();
         }
         stored

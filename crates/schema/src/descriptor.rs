@@ -42,6 +42,15 @@ pub struct Version {
     /// What a field selector on any other label is answered with.
     pub unselectable: Unselectable,
     pub deprecation: Option<Deprecation>,
+    /// The minor releases of Kubernetes that serve it, as far as they can be emulated.
+    pub releases: ServedReleases,
+}
+
+/// From which minor release on, and before which; 0 stands for no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServedReleases {
+    pub since: u32,
+    pub removed: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -129,6 +138,8 @@ pub struct Storage {
     /// Empty for resources of which nothing is kept (reviews, bindings).
     pub prefix: Str,
     pub encoding: Encoding,
+    /// Servers of minor releases before this one can read this version only.
+    pub before: Option<(u32, Str)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -111,6 +111,8 @@ pub struct ResourceText {
     pub selectable: Vec<SelectableField>,
     pub unselectable: Unselectable,
     pub deprecation: Option<DeprecationText>,
+    /// The minor release that brought it.
+    pub since: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,8 @@ pub struct StoreText {
     /// Another version of the group, or the stem of another group's file.
     pub version: Option<String>,
     pub json: bool,
+    /// Before this minor release, another version.
+    pub before: Option<(u32, Str)>,
 }
 
 #[derive(Debug)]

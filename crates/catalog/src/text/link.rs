@@ -7,7 +7,8 @@ use crate::api::{Api, Serve};
 use crate::model::{Model, Resource, ResourceVersion, Subresource};
 use kubelith_meta::{GroupResource, GroupVersionKind, Str};
 use kubelith_schema::{
-    Deprecation, Encoding, Field, GoField, Omit, Presence, ProtoSlot, Schema, Shape, Storage, StructType,
+    Deprecation, Encoding, Field, GoField, Omit, Presence, ProtoSlot, Schema, ServedReleases, Shape, Storage,
+    StructType,
 };
 use std::cmp::Reverse;
 
@@ -252,6 +253,7 @@ impl Linker<'_> {
             selectable: text.selectable.clone(),
             unselectable: text.unselectable.clone(),
             deprecation: deprecation(api, text),
+            releases: ServedReleases { since: text.since.unwrap_or(0), removed: removed(text) },
         })
     }
 
@@ -271,6 +273,7 @@ impl Linker<'_> {
             kind,
             prefix: store.prefix.clone(),
             encoding: if store.json { Encoding::Json } else { Encoding::Protobuf },
+            before: store.before.clone(),
         })
     }
 }
@@ -291,9 +294,16 @@ fn new_resource(group: &Str, text: &ResourceText) -> Resource {
             resource: GroupResource::new(group.clone(), text.plural.clone()),
             prefix: Str::default(),
             encoding: Encoding::Protobuf,
+            before: None,
         },
         versions: Vec::new(),
     }
+}
+
+/// The minor release without it.
+fn removed(text: &ResourceText) -> u32 {
+    let release = text.deprecation.as_ref().and_then(|d| d.removed.as_deref());
+    release.and_then(|release| release.strip_prefix("1.")).and_then(|minor| minor.parse().ok()).unwrap_or(0)
 }
 
 fn deprecation(api: &Api, text: &ResourceText) -> Option<Deprecation> {

@@ -31,6 +31,7 @@ pub fn resource(line: &mut Line<'_>) -> Result<ResourceText, TextError> {
         selectable: Vec::new(),
         unselectable: Unselectable::default(),
         deprecation: None,
+        since: None,
     })
 }
 
@@ -51,6 +52,7 @@ pub fn resource_line(text: &mut ResourceText, line: &mut Line<'_>) -> Result<(),
         }
         "store" => text.store = Some(store(line)?),
         "select" => select(text, line)?,
+        "since" => text.since = Some(minor(line)?),
         "deprecated" => text.deprecation = Some(deprecation(line)?),
         "column" => text.columns.push(column(line)?),
         word => return Err(line.error(format!("{word:?} says nothing about a resource"))),
@@ -72,11 +74,20 @@ fn subresource(line: &mut Line<'_>) -> Result<SubresourceText, TextError> {
     Ok(SubresourceText { place: line.place.clone(), name, kind, verbs, accepted: Vec::new() })
 }
 
-/// `store services/specs`, `store events as core.v1`, `store … as v1beta1 json`.
+/// The minor of `1.34`.
+fn minor(line: &mut Line<'_>) -> Result<u32, TextError> {
+    let word = line.word("a release")?;
+    let minor = word.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+    minor.ok_or_else(|| line.error(format!("{word:?} is no release")))
+}
+
+/// `store services/specs`, `store events as core.v1`, `store … as v1beta1 json`, `store … before 1.34 v1beta2`.
 fn store(line: &mut Line<'_>) -> Result<StoreText, TextError> {
     let prefix = line.word("the key's prefix")?.into();
     let version = if line.take("as") { Some(line.word("a version")?.to_owned()) } else { None };
-    Ok(StoreText { place: line.place.clone(), prefix, version, json: line.take("json") })
+    let json = line.take("json");
+    let before = if line.take("before") { Some((minor(line)?, line.word("a version")?.into())) } else { None };
+    Ok(StoreText { place: line.place.clone(), prefix, version, json, before })
 }
 
 /// `select spec.nodeName`, `select spec.hostNetwork .spec.hostNetwork or false`, `select source .a else .b`,

@@ -5,8 +5,8 @@ use kubelith_meta::gvk::compare_versions;
 use kubelith_meta::{GroupResource, GroupVersionKind, Str, Value};
 use kubelith_schema::structural::{Structural, object_schema};
 use kubelith_schema::{
-    Cell, Column, Deprecation, Descriptor, Encoding, SelectableField, Storage, Subresource, TypedSchema, Unselectable,
-    Version,
+    Cell, Column, Deprecation, Descriptor, Encoding, SelectableField, ServedReleases, Storage, Subresource,
+    TypedSchema, Unselectable, Version,
 };
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub fn descriptor(definition: Definition<'_>, schema_of: &dyn Fn(&str) -> Arc<St
             prefix: storage_prefix(&resource),
             resource,
             encoding: Encoding::Json,
+            before: None,
         },
         group,
         plural: names.plural,
@@ -104,6 +105,7 @@ fn version(
         selectable: selectable.collect(),
         unselectable: Unselectable { namespace: false, message: "field label not supported: {}".into() },
         deprecation: spec.is_deprecated().then(|| Deprecation { warning: deprecation_warning(definition, spec) }),
+        releases: ServedReleases::default(),
     }
 }
 

@@ -35,11 +35,11 @@ pub struct DiscoveryAggregation {
     pub transports: Arc<Transports>,
     pub discovery: Arc<Discovery>,
     pub metrics: Arc<AggregatorMetrics>,
-    pub state: Mutex<State>,
+    pub state: Mutex<DiscoveryState>,
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct DiscoveryState {
     /// By APIService, with the server that it is of.
     entries: BTreeMap<Str, (Entry, ServiceReference)>,
     /// The last answer of each server: it describes all of its versions, so one request serves several APIServices.
@@ -89,7 +89,7 @@ impl DiscoveryAggregation {
         outcome.map(|_| Next::Done)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, DiscoveryState> {
         self.state.lock().expect("no panic under this lock")
     }
 
@@ -121,7 +121,7 @@ impl DiscoveryAggregation {
     }
 
     /// Under the lock, so that no older state follows a newer one.
-    fn publish(&self, state: &mut State) {
+    fn publish(&self, state: &mut DiscoveryState) {
         let used: HashSet<ServiceReference> = state.entries.values().map(|(_, service)| service.clone()).collect();
         state.answers.retain(|service, _| used.contains(service));
         self.metrics.discovery_aggregations.inc();

@@ -32,11 +32,11 @@ pub struct OpenApiAggregation {
     pub resolver: Arc<Resolver>,
     pub transports: Arc<Transports>,
     pub openapi: Arc<OpenApi>,
-    pub state: Mutex<State>,
+    pub state: Mutex<OpenApiState>,
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct OpenApiState {
     /// Parts of version 2 by APIService.
     parts: BTreeMap<Str, Part>,
     /// Documents of version 3: URLs by path, by APIService.
@@ -55,7 +55,7 @@ struct Part {
 }
 
 impl OpenApiAggregation {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OpenApiState> {
         self.state.lock().expect("no panic under this lock")
     }
 
@@ -104,7 +104,7 @@ impl OpenApiAggregation {
     }
 
     /// Under the lock, so that no older state follows a newer one.
-    fn join(&self, state: &State) {
+    fn join(&self, state: &OpenApiState) {
         let priority = |group: &Str| state.parts.values().filter(|p| p.group == *group).map(|p| p.group_priority).max();
         let mut parts: Vec<(&Str, &Part)> = state.parts.iter().collect();
         parts.sort_by_key(|(name, p)| (Reverse(priority(&p.group)), &p.group, Reverse(p.version_priority), *name));

@@ -1,6 +1,6 @@
 //! The variables and types of admission: policies, mutations, match conditions of webhooks.
 
-use crate::declared::{Declared, Field, Kind, ListKind, Object};
+use crate::declared::{Declared, Field, ListKind, MemberKind, Object};
 use crate::env::Env;
 use crate::libraries::{AUTHORIZER, RESOURCE_CHECK};
 use crate::types::Type;
@@ -52,16 +52,16 @@ fn sorted(fields: impl Iterator<Item = Field>) -> Vec<Field> {
     fields
 }
 
-fn scalar(cel: Type, kind: Kind) -> Declared {
+fn scalar(cel: Type, kind: MemberKind) -> Declared {
     Declared { cel, kind, nullable: true, min_size: 1, max_elements: 0 }
 }
 
 fn string() -> Declared {
-    scalar(Type::String, Kind::String)
+    scalar(Type::String, MemberKind::String)
 }
 
 fn time() -> Declared {
-    scalar(Type::Timestamp, Kind::DateTime)
+    scalar(Type::Timestamp, MemberKind::DateTime)
 }
 
 fn strings() -> Declared {
@@ -104,7 +104,7 @@ pub fn request() -> Declared {
             ("namespace", string()),
             ("operation", string()),
             ("userInfo", user),
-            ("dryRun", scalar(Type::Bool, Kind::Bool)),
+            ("dryRun", scalar(Type::Bool, MemberKind::Bool)),
             // Plain JSON, of which any member can be asked for.
             ("options", Declared::escaped(Type::Dyn)),
         ],
@@ -124,7 +124,7 @@ pub fn namespace() -> Declared {
         ],
     );
     let conditions = Declared::list(condition, ListKind::Atomic, u64::MAX);
-    let int = || scalar(Type::Int, Kind::Int);
+    let int = || scalar(Type::Int, MemberKind::Int);
     let metadata = object(
         "kubernetes.NamespaceMetadata",
         vec![

@@ -1,7 +1,7 @@
 //! Selectors of devices (`resource.k8s.io`): the variable `device`, what it costs to look at, and its value for a device of
 //! a ResourceSlice.
 
-use crate::declared::{Declared, Field, Kind, Map as Members, Object};
+use crate::declared::{Declared, Field, Map as Members, MemberKind, Object};
 use crate::env::{Env, Libraries};
 use crate::estimate::{self, Sizes};
 use crate::libraries::devices::MAX_VALUES;
@@ -110,15 +110,15 @@ fn env(libraries: Libraries, device: Declared, with_includes: bool) -> Env {
     Env::with(libraries.iter().chain(more)).declare("device", device.clone()).types(vec![device])
 }
 
-fn sized(cel: Type, kind: Kind, max_elements: u64) -> Declared {
+fn sized(cel: Type, kind: MemberKind, max_elements: u64) -> Declared {
     Declared { cel, kind, nullable: true, min_size: 1, max_elements }
 }
 
 /// `kubernetes.DRADevice`.
 fn device(gates: Gates) -> Declared {
     let attribute = match gates.list_attributes {
-        true => sized(Type::Dyn, Kind::Dyn, MAX_TEXT.max(MAX_VALUES as u64)),
-        false => sized(Type::Any, Kind::Dyn, MAX_TEXT),
+        true => sized(Type::Dyn, MemberKind::Dyn, MAX_TEXT.max(MAX_VALUES as u64)),
+        false => sized(Type::Any, MemberKind::Dyn, MAX_TEXT),
     };
     let by_domain = |value: Declared, sized_by_name: bool| {
         let inner = Declared::map_of(Members { value, max_key: MAX_ID, sized_by_name }, MAX_MEMBERS);
@@ -126,11 +126,11 @@ fn device(gates: Gates) -> Declared {
     };
     let mut fields = vec![
         ("attributes", by_domain(attribute, true)),
-        ("capacity", by_domain(sized(Type::Named(QUANTITY), Kind::Library, 0), false)),
-        ("driver", sized(Type::String, Kind::String, MAX_DRIVER)),
+        ("capacity", by_domain(sized(Type::Named(QUANTITY), MemberKind::Library, 0), false)),
+        ("driver", sized(Type::String, MemberKind::String, MAX_DRIVER)),
     ];
     if gates.consumable_capacity {
-        fields.insert(0, ("allowMultipleAllocations", sized(Type::Bool, Kind::Bool, 1)));
+        fields.insert(0, ("allowMultipleAllocations", sized(Type::Bool, MemberKind::Bool, 1)));
     }
     let field = |(name, declared): (&str, Declared)| Field {
         name: name.into(),

@@ -5,7 +5,7 @@
 use crate::ast::{Checked, Literal, Reference};
 use crate::check::FieldType;
 use crate::decl::Functions;
-use crate::declared::{Declared, Kind, Object};
+use crate::declared::{Declared, MemberKind, Object};
 use crate::error::Issues;
 use crate::libraries::Library;
 use crate::parse::Macros;
@@ -181,7 +181,7 @@ impl Env {
             || (self.mutation == Mutation::Types && name == "Object")
             || self.variables.iter().any(|v| prefix(&v.name))
             || self.roots().iter().any(|t| match &t.kind {
-                Kind::Object(object) => object.name == name || prefix(&object.name),
+                MemberKind::Object(object) => object.name == name || prefix(&object.name),
                 _ => false,
             })
     }
@@ -273,13 +273,13 @@ fn standard_type(name: &str) -> Option<Type> {
 fn named(declared: &Declared, name: &str) -> Option<Type> {
     fn walk(declared: &Declared, path: &str, name: &str) -> Option<Type> {
         match &declared.kind {
-            Kind::Object(object) if object.name == name => Some(declared.cel.clone()),
-            Kind::Object(object) => fields(object, path, name),
-            Kind::List(list) => {
+            MemberKind::Object(object) if object.name == name => Some(declared.cel.clone()),
+            MemberKind::Object(object) => fields(object, path, name),
+            MemberKind::List(list) => {
                 let inside = || walk(&list.element, &format!("{path}.@idx"), name);
                 if path == name { Some(declared.cel.clone()) } else { inside() }
             }
-            Kind::Map(map) => {
+            MemberKind::Map(map) => {
                 let inside = || walk(&map.value, &format!("{path}.@elem"), name);
                 if path == name { Some(declared.cel.clone()) } else { inside() }
             }
@@ -290,7 +290,7 @@ fn named(declared: &Declared, name: &str) -> Option<Type> {
         object.fields.iter().find_map(|f| walk(&f.declared, &format!("{path}.{}", f.name), name))
     }
     let root = match &declared.kind {
-        Kind::Object(object) => object.name.as_str(),
+        MemberKind::Object(object) => object.name.as_str(),
         _ => return None,
     };
     let namespace = root.split('.').next().unwrap_or(root);

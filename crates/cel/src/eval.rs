@@ -345,13 +345,13 @@ impl<'a> Machine<'a> {
                     match declared {
                         None => map.get_with(field.head, &field.name).map(crate::value::json_val),
                         Some(declared) => match (&declared.kind, &field.known) {
-                            (crate::declared::Kind::Object(object), Some((known, at, head)))
+                            (crate::declared::MemberKind::Object(object), Some((known, at, head)))
                                 if Arc::ptr_eq(object, known) =>
                             {
                                 let field = &object.fields[*at];
                                 crate::value::member(map.get_with(*head, &field.property), &field.declared)?
                             }
-                            (crate::declared::Kind::Escaped, _) => {
+                            (crate::declared::MemberKind::Escaped, _) => {
                                 crate::value::escaped_member(map, &field.name, declared)
                             }
                             _ => val.as_map().map_or(Ok(None), |map| map.find_str(&field.name))?,

@@ -41,7 +41,7 @@ pub const NEWEST: u32 = 36;
 #[derive(Debug, Clone, Copy)]
 pub struct Gate {
     pub name: &'static str,
-    now: State,
+    now: GateState,
     /// In the releases from [`OLDEST`] on.
     past: [Past; (NEWEST - OLDEST) as usize],
     /// Gates that must be on if this one is.
@@ -50,7 +50,7 @@ pub struct Gate {
 
 /// A gate in one release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct GateState {
     pub stage: Stage,
     pub default: bool,
     /// The default is the only value.
@@ -61,13 +61,13 @@ pub struct State {
 enum Past {
     /// As in the newest release.
     Same,
-    Was(State),
+    Was(GateState),
     Absent,
 }
 
 impl Gate {
     /// In a minor release; `None` if there was no such gate.
-    pub fn in_release(&self, minor: u32) -> Option<State> {
+    pub fn in_release(&self, minor: u32) -> Option<GateState> {
         let past = minor.checked_sub(OLDEST).and_then(|release| self.past.get(release as usize));
         match past {
             None | Some(Past::Same) => Some(self.now),

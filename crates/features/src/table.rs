@@ -2,7 +2,7 @@
 //! was different in the releases that can be emulated, and the gates that must be on for this one to be.
 
 use super::Stage::{Alpha, Beta, Deprecated, Stable};
-use super::{Gate, OLDEST, Past, Stage, State};
+use super::{Gate, GateState, OLDEST, Past, Stage};
 
 const fn gate(name: &'static str, stage: Stage, default: bool) -> Gate {
     Gate { name, now: at(stage, default), past: [Past::Same; 3], needs: &[] }
@@ -12,17 +12,17 @@ const fn locked(name: &'static str, stage: Stage, default: bool) -> Gate {
     Gate { now: locked_at(stage, default), ..gate(name, stage, default) }
 }
 
-const fn at(stage: Stage, default: bool) -> State {
-    State { stage, default, locked: false }
+const fn at(stage: Stage, default: bool) -> GateState {
+    GateState { stage, default, locked: false }
 }
 
-const fn locked_at(stage: Stage, default: bool) -> State {
-    State { stage, default, locked: true }
+const fn locked_at(stage: Stage, default: bool) -> GateState {
+    GateState { stage, default, locked: true }
 }
 
 impl Gate {
     /// What it was up to this minor release, as far as nothing older is said.
-    const fn until(self, minor: u32, state: State) -> Gate {
+    const fn until(self, minor: u32, state: GateState) -> Gate {
         self.before(minor + 1, Past::Was(state))
     }
 

@@ -32,7 +32,7 @@ pub const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json"
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PatchKind {
     Json,
     Merge,
     Strategic,
@@ -43,7 +43,7 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
     let kind = kind_of(&cx)?;
     let negotiated = cx.negotiate()?;
     let bytes = body::read(request, cx.endpoint.limits.body_bytes).await?;
-    let write = if kind == Kind::Apply { Write::Apply } else { Write::Patch };
+    let write = if kind == PatchKind::Apply { Write::Apply } else { Write::Patch };
     let options = WriteOptions::parse(&cx.query, write)?;
     let call = cx.call(options.mode);
     if let Some(audit) = &cx.audit {
@@ -54,14 +54,14 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
         let cx = cx.clone();
         async move {
             // A subresource is never the way to create an object.
-            let creates = kind == Kind::Apply && call.subresource.is_empty();
+            let creates = kind == PatchKind::Apply && call.subresource.is_empty();
             let if_absent = if creates { IfAbsent::Create } else { IfAbsent::Strategy };
             let ownership = Ownership::Kept;
             let mut change = Patch { cx: &cx, call: &call, kind, bytes, options: &options, ownership };
             let resource = &cx.endpoint.resource;
             let mut done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
             // An apply is about ownership and cannot go without.
-            if kind != Kind::Apply && done.as_ref().is_err_and(Ownership::is_too_much) {
+            if kind != PatchKind::Apply && done.as_ref().is_err_and(Ownership::is_too_much) {
                 change.ownership = Ownership::Dropped;
                 done = resource.update(&call, &mut change, if_absent, Some(&options.object)).await;
             }
@@ -74,9 +74,9 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
 }
 
 /// A patch as JSON; an apply may come as YAML.
-fn patch_json(kind: Kind, bytes: &Bytes) -> Bytes {
+fn patch_json(kind: PatchKind, bytes: &Bytes) -> Bytes {
     match kind {
-        Kind::Apply if json::validate(bytes).is_err() => {
+        PatchKind::Apply if json::validate(bytes).is_err() => {
             yaml::read(bytes).map_or_else(|_| Bytes::from_static(b"null"), |d| json::to_vec(&d.value).into())
         }
         _ if json::validate(bytes).is_err() => Bytes::from_static(b"null"),
@@ -84,13 +84,13 @@ fn patch_json(kind: Kind, bytes: &Bytes) -> Bytes {
     }
 }
 
-fn kind_of(cx: &Context) -> Result<Kind, Status> {
+fn kind_of(cx: &Context) -> Result<PatchKind, Status> {
     let content_type = cx.header(CONTENT_TYPE).split(';').next().unwrap_or("").trim();
     match content_type {
-        JSON_PATCH => Ok(Kind::Json),
-        MERGE_PATCH => Ok(Kind::Merge),
-        STRATEGIC_MERGE_PATCH if cx.endpoint.strategic => Ok(Kind::Strategic),
-        APPLY_PATCH if cx.endpoint.fields.is_some() => Ok(Kind::Apply),
+        JSON_PATCH => Ok(PatchKind::Json),
+        MERGE_PATCH => Ok(PatchKind::Merge),
+        STRATEGIC_MERGE_PATCH if cx.endpoint.strategic => Ok(PatchKind::Strategic),
+        APPLY_PATCH if cx.endpoint.fields.is_some() => Ok(PatchKind::Apply),
         _ => Err(Status::unsupported_media_type(&patch_types(&cx.endpoint))),
     }
 }
@@ -119,7 +119,7 @@ struct Patched {
 struct Patch<'a> {
     cx: &'a Context,
     call: &'a Call,
-    kind: Kind,
+    kind: PatchKind,
     bytes: Bytes,
     options: &'a WriteOptions,
     ownership: Ownership,
@@ -133,10 +133,10 @@ impl Change for Patch<'_> {
                 None => None,
             };
             let mut object = match (target.as_ref().map(|m| &*m.live), self.kind) {
-                (live, Kind::Apply) => self.apply_fields(live)?,
+                (live, PatchKind::Apply) => self.apply_fields(live)?,
                 (None, _) => return Err(Status::not_found(&self.call.resource, &self.call.name)),
-                (Some(live), Kind::Strategic) => self.strategic(live)?,
-                (Some(live), Kind::Json | Kind::Merge) => self.generic(live)?,
+                (Some(live), PatchKind::Strategic) => self.strategic(live)?,
+                (Some(live), PatchKind::Json | PatchKind::Merge) => self.generic(live)?,
             };
             self.check_identity(existing, &mut object)?;
             let mut object = self.cx.admit(self.call, object, existing, target, &self.options.object).await?;
@@ -197,7 +197,7 @@ impl Patch<'_> {
         if memchr::memmem::find(&json::to_vec(&body), b"managedFields").is_some() {
             json::unfold_fields(&mut patched);
         }
-        if self.kind == Kind::Json {
+        if self.kind == PatchKind::Json {
             let checking = if self.checked() { Checking::Checked } else { Checking::Ignore };
             let (patch, unknown) = JsonPatch::decode(body, checking).map_err(patch_status)?;
             let patch = patch.at_most(json_patch::MAX_OPERATIONS).map_err(patch_status)?;
@@ -218,21 +218,21 @@ impl Patch<'_> {
     fn parse_patch(&self, strict: &mut Vec<String>) -> Result<PatchText, Status> {
         if !self.checked() {
             return json::parse_patch(&self.bytes, Strictness::Lenient).map_err(|_| match self.kind {
-                Kind::Merge => Status::bad_request("Invalid JSON Patch"),
+                PatchKind::Merge => Status::bad_request("Invalid JSON Patch"),
                 _ => Status::bad_request("error decoding patch"),
             });
         }
         let decoded = json::parse_patch(&self.bytes, Strictness::Report)
             .map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
         strict.extend(decoded.strict.iter().map(ToString::to_string));
-        if self.kind == Kind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
+        if self.kind == PatchKind::Merge && !matches!(decoded.value, Value::Object(_) | Value::Null) {
             let kind = json_kind(&decoded.value);
             return Err(Status::bad_request(format!(
                 "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
             )));
         }
         if let Some(number) = &decoded.bad_number {
-            let place = if self.kind == Kind::Json { "struct field jsonPatchOp.value" } else { "value" };
+            let place = if self.kind == PatchKind::Json { "struct field jsonPatchOp.value" } else { "value" };
             return Err(Status::bad_request(format!(
                 "error decoding patch: json: cannot unmarshal number {number} into Go {place} of type float64"
             )));

@@ -54,7 +54,7 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let interest = if shown { selection.range_interest() } else { selection.interest(indexed) };
 
     let now = Instant::now();
-    let mut state = Box::new(State {
+    let mut state = Box::new(WatchState {
         negotiated,
         selection,
         watcher: None,
@@ -209,7 +209,7 @@ enum Columns {
     Sent,
 }
 
-struct State {
+struct WatchState {
     cx: Arc<Context>,
     negotiated: Output,
     selection: Arc<Selection>,
@@ -234,7 +234,7 @@ struct State {
     ended: bool,
 }
 
-impl State {
+impl WatchState {
     /// `next` takes from the pieces what is sent at a time.
     fn into_stream(
         self: Box<Self>,

@@ -41,7 +41,7 @@ const AGAIN: Pace = Pace { check: Duration::from_secs(6), quiet: Duration::from_
 /// Connections that are served at a time; states of so many take some 10 MB.
 const CROWD: usize = 256;
 
-enum State<P: Protocol> {
+enum DriverState<P: Protocol> {
     /// With what is to be known of it, if it was served before.
     Waiting(ClientStream, Option<P::Parked>),
     Serving(Pin<Box<P::Connection>>),
@@ -51,7 +51,7 @@ enum State<P: Protocol> {
 }
 
 pub(super) struct Driver<P: Protocol> {
-    state: State<P>,
+    state: DriverState<P>,
     service: ConnectionService,
     shared: Arc<Shared>,
     entry: Entry,
@@ -87,7 +87,7 @@ impl<P: Protocol> Driver<P> {
         let activity = service.activity.clone();
         let look = Box::pin(tokio::time::sleep_until(Instant::now() + HEAD_TIMEOUT));
         Driver {
-            state: State::Waiting(stream, None),
+            state: DriverState::Waiting(stream, None),
             service,
             shared,
             entry,
@@ -104,7 +104,7 @@ impl<P: Protocol> Driver<P> {
     /// Does what the state allows. Ready when the state has changed, or the connection has ended.
     fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Waiting(stream, parked) => {
+            DriverState::Waiting(stream, parked) => {
                 let is_ready = parked.as_mut().is_some_and(|parked| P::poll_answer_ready(parked, cx).is_ready());
                 if !is_ready && self.activity.has_unflushed() {
                     // A failure shows at the next read.
@@ -114,31 +114,31 @@ impl<P: Protocol> Driver<P> {
                 if parked.is_some() && !is_ready && matches!(spoke, Ok(true)) && P::answers_parked(stream, cx) {
                     return Poll::Ready(());
                 }
-                if let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
+                if let DriverState::Waiting(stream, parked) = std::mem::replace(&mut self.state, DriverState::Ended)
                     && matches!(spoke, Ok(true))
                 {
                     self.serve(stream, parked);
                 }
             }
-            State::Serving(conn) => {
+            DriverState::Serving(conn) => {
                 let result = ready!(P::poll(conn, cx));
                 if let Err(e) = &result {
                     tracing::trace!(error = %e, "connection ended");
                 }
                 self.end_serving(result.is_ok());
             }
-            State::Closing(stream) => {
+            DriverState::Closing(stream) => {
                 let _ = ready!(Pin::new(stream).poll_shutdown(cx));
-                self.state = State::Ended;
+                self.state = DriverState::Ended;
             }
-            State::Ended => {}
+            DriverState::Ended => {}
         }
         Poll::Ready(())
     }
 
     fn end_serving(&mut self, regularly: bool) {
         self.served = None;
-        let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let DriverState::Serving(conn) = std::mem::replace(&mut self.state, DriverState::Ended) else { return };
         let Some(stream) = P::into_stream(conn).filter(|_| regularly) else { return };
         // An upgraded connection belongs to whoever asked for it.
         let left = match self.service.take_upgrade() {
@@ -146,7 +146,7 @@ impl<P: Protocol> Driver<P> {
             None => Err(stream),
         };
         if let Err(stream) = left {
-            self.state = State::Closing(stream);
+            self.state = DriverState::Closing(stream);
         }
     }
 
@@ -154,7 +154,8 @@ impl<P: Protocol> Driver<P> {
         self.shared.stats.resumed.fetch_add(u64::from(parked.is_some()), Ordering::Relaxed);
         self.was_parked |= parked.is_some();
         self.served = Some(Served::new(&self.shared));
-        self.state = State::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
+        self.state =
+            DriverState::Serving(Box::pin(P::serve(stream, self.service.clone(), &self.shared.options, parked)));
         let first_look = Instant::now() + self.pace().check;
         self.look.as_mut().reset(first_look);
     }
@@ -188,7 +189,7 @@ impl<P: Protocol> Driver<P> {
     /// Whether the client has let us send nothing for too long.
     fn is_starved(&mut self) -> bool {
         let now = Instant::now();
-        let sent = if let State::Serving(conn) = &self.state { P::sent_before_stop(conn) } else { None };
+        let sent = if let DriverState::Serving(conn) = &self.state { P::sent_before_stop(conn) } else { None };
         self.stopped = sent.map(|sent| match self.stopped {
             Some((before, since)) if before == sent => (sent, since),
             _ => (sent, now),
@@ -197,8 +198,9 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn next_look(&self, when: Instant) -> Instant {
-        let may_park =
-            self.shared.options.park_idle && matches!(self.state, State::Serving(_)) && self.leaving_since.is_none();
+        let may_park = self.shared.options.park_idle
+            && matches!(self.state, DriverState::Serving(_))
+            && self.leaving_since.is_none();
         if may_park && (P::PARKS_BUSY || !self.activity.is_busy()) {
             when.min(Instant::now() + self.pace().check)
         } else {
@@ -209,7 +211,7 @@ impl<P: Protocol> Driver<P> {
     /// Frees the protocol's memory if nothing is going on. True if the connection now waits.
     fn park(&mut self, cx: &mut Context<'_>) -> bool {
         let quiet = self.pace().quiet;
-        let State::Serving(conn) = &mut self.state else { return matches!(self.state, State::Waiting(..)) };
+        let DriverState::Serving(conn) = &mut self.state else { return matches!(self.state, DriverState::Waiting(..)) };
         self.asked = false;
         let may_park = self.shared.options.park_idle && self.leaving_since.is_none();
         if !may_park || !P::is_quiet(&self.activity, quiet) {
@@ -222,7 +224,7 @@ impl<P: Protocol> Driver<P> {
 
     /// As `park`, when the client was asked for what that takes: it need not wait for the next look at the clock.
     fn park_as_agreed(&mut self, cx: &mut Context<'_>) -> bool {
-        let State::Serving(conn) = &self.state else { return false };
+        let DriverState::Serving(conn) = &self.state else { return false };
         if !self.asked || self.leaving_since.is_some() || self.activity.has_unflushed() {
             return false;
         }
@@ -232,12 +234,12 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn park_stream(&mut self, parked: P::Parked, cx: &mut Context<'_>) -> bool {
-        let State::Serving(conn) = std::mem::replace(&mut self.state, State::Ended) else { return false };
+        let DriverState::Serving(conn) = std::mem::replace(&mut self.state, DriverState::Ended) else { return false };
         self.served = None;
         match P::park_stream(conn, &self.shared.disposal) {
             Some(stream) if !stream.has_unread() => {
                 self.shared.stats.parked.fetch_add(1, Ordering::Relaxed);
-                self.state = State::Waiting(stream, Some(parked));
+                self.state = DriverState::Waiting(stream, Some(parked));
             }
             Some(stream) => {
                 self.serve(stream, Some(parked));
@@ -252,15 +254,15 @@ impl<P: Protocol> Driver<P> {
 
     fn leave(&mut self) {
         self.leaving_since = Some(Instant::now());
-        if matches!(self.state, State::Waiting(..))
-            && let State::Waiting(stream, parked) = std::mem::replace(&mut self.state, State::Ended)
+        if matches!(self.state, DriverState::Waiting(..))
+            && let DriverState::Waiting(stream, parked) = std::mem::replace(&mut self.state, DriverState::Ended)
         {
             match parked.filter(|_| P::SENDS_GOAWAY) {
                 Some(parked) => self.serve(stream, Some(parked)),
-                None => self.state = State::Closing(stream),
+                None => self.state = DriverState::Closing(stream),
             }
         }
-        if let State::Serving(conn) = &mut self.state {
+        if let DriverState::Serving(conn) = &mut self.state {
             P::leave(conn.as_mut());
         }
         if let Verdict::LookAgainAt(when) = self.activity.judge(self.leaving_since) {
@@ -275,7 +277,7 @@ impl<P: Protocol> Future for Driver<P> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         loop {
-            if matches!(this.state, State::Ended) {
+            if matches!(this.state, DriverState::Ended) {
                 return Poll::Ready(());
             }
             if this.poll_state(cx).is_ready() {
@@ -288,12 +290,12 @@ impl<P: Protocol> Future for Driver<P> {
             if order == Order::Drop {
                 return Poll::Ready(());
             }
-            let parked = matches!(this.state, State::Waiting(..));
+            let parked = matches!(this.state, DriverState::Waiting(..));
             let Ok(idle) = this.judge(cx) else { return Poll::Ready(()) };
             let leave = (idle || order == Order::Leave) && this.leaving_since.is_none();
             if leave {
                 this.leave();
-            } else if parked == matches!(this.state, State::Waiting(..)) {
+            } else if parked == matches!(this.state, DriverState::Waiting(..)) {
                 return Poll::Pending;
             }
         }

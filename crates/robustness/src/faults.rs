@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FaultKind {
     /// kill -9 of a server, which is started again.
     KillServer,
     /// Killed again while it starts, a few times.
@@ -37,62 +37,62 @@ pub enum Kind {
     Delay,
 }
 
-impl Kind {
-    const ALL: [(&'static str, Kind); 14] = [
-        ("kill", Kind::KillServer),
-        ("restart-loop", Kind::RestartLoop),
-        ("restart", Kind::RestartServer),
-        ("pause", Kind::PauseServer),
-        ("disk-full", Kind::DiskFull),
-        ("descriptors", Kind::Descriptors),
-        ("compact", Kind::Compact),
-        ("compact-while-down", Kind::CompactWhileDown),
-        ("kill-member", Kind::KillMember),
-        ("kill-leader", Kind::KillLeader),
-        ("pause-member", Kind::PauseMember),
-        ("cut", Kind::Cut),
-        ("silence", Kind::Silence),
-        ("delay", Kind::Delay),
+impl FaultKind {
+    const ALL: [(&'static str, FaultKind); 14] = [
+        ("kill", FaultKind::KillServer),
+        ("restart-loop", FaultKind::RestartLoop),
+        ("restart", FaultKind::RestartServer),
+        ("pause", FaultKind::PauseServer),
+        ("disk-full", FaultKind::DiskFull),
+        ("descriptors", FaultKind::Descriptors),
+        ("compact", FaultKind::Compact),
+        ("compact-while-down", FaultKind::CompactWhileDown),
+        ("kill-member", FaultKind::KillMember),
+        ("kill-leader", FaultKind::KillLeader),
+        ("pause-member", FaultKind::PauseMember),
+        ("cut", FaultKind::Cut),
+        ("silence", FaultKind::Silence),
+        ("delay", FaultKind::Delay),
     ];
 
-    pub fn parse(text: &str) -> Result<Kind, String> {
-        let found = Kind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
-        let names = || Kind::ALL.map(|(name, _)| name).join(", ");
+    pub fn parse(text: &str) -> Result<FaultKind, String> {
+        let found = FaultKind::ALL.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
+        let names = || FaultKind::ALL.map(|(name, _)| name).join(", ");
         found.ok_or_else(|| format!("unknown fault {text:?}: {}", names()))
     }
 
     pub fn name(self) -> &'static str {
-        Kind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+        FaultKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
     /// Those that a store survives: what is in memory is lost by a kill, and that is no fault.
-    pub fn of(store: Store) -> Vec<Kind> {
+    pub fn of(store: Store) -> Vec<FaultKind> {
         let kinds = match store {
-            Store::Memory => &[Kind::PauseServer, Kind::Descriptors][..],
+            Store::Memory => &[FaultKind::PauseServer, FaultKind::Descriptors][..],
             Store::Embedded => &[
-                Kind::KillServer,
-                Kind::KillServer,
-                Kind::KillServer,
-                Kind::RestartLoop,
-                Kind::RestartServer,
-                Kind::PauseServer,
-                Kind::DiskFull,
-                Kind::Descriptors,
+                FaultKind::KillServer,
+                FaultKind::KillServer,
+                FaultKind::KillServer,
+                FaultKind::RestartLoop,
+                FaultKind::RestartServer,
+                FaultKind::PauseServer,
+                FaultKind::DiskFull,
+                FaultKind::Descriptors,
             ],
             Store::Etcd => &[
-                Kind::KillServer,
-                Kind::KillServer,
-                Kind::RestartServer,
-                Kind::PauseServer,
-                Kind::Compact,
-                Kind::CompactWhileDown,
-                Kind::KillMember,
-                Kind::KillLeader,
-                Kind::KillLeader,
-                Kind::PauseMember,
-                Kind::Cut,
-                Kind::Silence,
-                Kind::Delay,
+                FaultKind::KillServer,
+                FaultKind::KillServer,
+                FaultKind::RestartServer,
+                FaultKind::PauseServer,
+                FaultKind::Compact,
+                FaultKind::CompactWhileDown,
+                FaultKind::KillMember,
+                FaultKind::KillLeader,
+                FaultKind::KillLeader,
+                FaultKind::PauseMember,
+                FaultKind::Cut,
+                FaultKind::Silence,
+                FaultKind::Delay,
             ],
         };
         kinds.to_vec()
@@ -184,12 +184,12 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
-    fn inject(&mut self, kind: Kind) -> Result<(), String> {
+    fn inject(&mut self, kind: FaultKind) -> Result<(), String> {
         let index = self.random.below(self.site.servers.len());
         let pause = self.random.between(SHORT.0, SHORT.1);
         match kind {
-            Kind::KillServer => self.kill(index)?,
-            Kind::RestartLoop => {
+            FaultKind::KillServer => self.kill(index)?,
+            FaultKind::RestartLoop => {
                 for _ in 0..1 + self.random.below(LOOP) {
                     self.site.servers[index].kill();
                     self.injected.note("kill -9 of a server");
@@ -198,7 +198,7 @@ impl<'a> Injector<'a> {
                 }
                 self.kill(index)?;
             }
-            Kind::RestartServer => {
+            FaultKind::RestartServer => {
                 if let Err(problem) = self.site.servers[index].stop() {
                     self.injected.problems.push(problem);
                 }
@@ -206,29 +206,29 @@ impl<'a> Injector<'a> {
                 self.site.servers[index].wait_ready()?;
                 self.injected.note("orderly restarts");
             }
-            Kind::PauseServer => {
+            FaultKind::PauseServer => {
                 let pid = self.site.servers[index].pid();
                 signal(pid, Signal::STOP);
                 std::thread::sleep(pause);
                 signal(pid, Signal::CONT);
                 self.injected.note("pauses of a server");
             }
-            Kind::DiskFull => {
+            FaultKind::DiskFull => {
                 let server = &self.site.servers[index];
                 server.limit(Resource::Fsize, Some(server.data_size()));
                 std::thread::sleep(pause);
                 server.limit(Resource::Fsize, None);
                 self.injected.note("full disks");
             }
-            Kind::Descriptors => {
+            FaultKind::Descriptors => {
                 let server = &self.site.servers[index];
                 server.limit(Resource::Nofile, server.open_files().map(|open| open + 1));
                 std::thread::sleep(pause);
                 server.limit(Resource::Nofile, None);
                 self.injected.note("exhausted file descriptors");
             }
-            Kind::Compact => self.compact(),
-            Kind::CompactWhileDown => {
+            FaultKind::Compact => self.compact(),
+            FaultKind::CompactWhileDown => {
                 self.site.servers[index].kill();
                 self.injected.note("kill -9 of a server");
                 std::thread::sleep(pause);
@@ -236,8 +236,8 @@ impl<'a> Injector<'a> {
                 self.site.servers[index].launch()?;
                 self.site.servers[index].wait_ready()?;
             }
-            Kind::KillMember | Kind::KillLeader | Kind::PauseMember => self.member(kind, pause),
-            Kind::Cut | Kind::Silence | Kind::Delay => self.network(kind, index, pause),
+            FaultKind::KillMember | FaultKind::KillLeader | FaultKind::PauseMember => self.member(kind, pause),
+            FaultKind::Cut | FaultKind::Silence | FaultKind::Delay => self.network(kind, index, pause),
         }
         Ok(())
     }
@@ -256,17 +256,17 @@ impl<'a> Injector<'a> {
         }
     }
 
-    fn member(&mut self, kind: Kind, pause: Duration) {
+    fn member(&mut self, kind: FaultKind, pause: Duration) {
         let any = self.random.below(MEMBERS);
         let index = match kind {
-            Kind::KillLeader => match self.site.leader() {
+            FaultKind::KillLeader => match self.site.leader() {
                 Some(leader) => leader,
                 None => return,
             },
             _ => any,
         };
         let Some(etcd) = self.site.etcd() else { return };
-        if kind == Kind::PauseMember {
+        if kind == FaultKind::PauseMember {
             let pid = etcd.pid(index);
             signal(pid, Signal::STOP);
             std::thread::sleep(pause);
@@ -278,15 +278,15 @@ impl<'a> Injector<'a> {
         std::thread::sleep(pause);
         etcd.restart(index);
         self.injected.note("kill -9 of a member");
-        if kind == Kind::KillLeader {
+        if kind == FaultKind::KillLeader {
             self.injected.note("of these, leaders");
         }
     }
 
-    fn network(&mut self, kind: Kind, index: usize, pause: Duration) {
+    fn network(&mut self, kind: FaultKind, index: usize, pause: Duration) {
         let (way, what) = match kind {
-            Kind::Cut => (Way::Cut, "cuts of the network"),
-            Kind::Silence => (Way::Silent, "silences of the network"),
+            FaultKind::Cut => (Way::Cut, "cuts of the network"),
+            FaultKind::Silence => (Way::Silent, "silences of the network"),
             _ => (Way::Slow(pause / 10), "delays of the network"),
         };
         // To one member, or to all.

@@ -1,6 +1,6 @@
 //! `robustness`: runs clients and faults against servers that it starts, and says whether all that is promised held.
 
-use kubelith_robustness::faults::Kind;
+use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
 use kubelith_robustness::{fuzz, overload};
@@ -41,7 +41,7 @@ struct Options {
     plan: Plan,
     stores: Vec<Store>,
     servers: usize,
-    faults: Option<Vec<Kind>>,
+    faults: Option<Vec<FaultKind>>,
     requests: usize,
     clients: Option<usize>,
     objects: usize,
@@ -101,7 +101,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--kills" => options.plan.kills = Some(number(value()?)? as usize),
             "--faults" => {
                 let names = value()?;
-                let named = names.split(',').filter(|name| *name != "none").map(Kind::parse);
+                let named = names.split(',').filter(|name| *name != "none").map(FaultKind::parse);
                 options.faults = Some(named.collect::<Result<_, _>>()?);
             }
             "--quiet" => {
@@ -127,7 +127,7 @@ fn all(options: &Options) -> Result<bool, String> {
     let mut good = true;
     for store in &options.stores {
         let servers = if *store == Store::Etcd { options.servers } else { 1 };
-        let faults = options.faults.clone().unwrap_or_else(|| Kind::of(*store));
+        let faults = options.faults.clone().unwrap_or_else(|| FaultKind::of(*store));
         let plan = Plan { store: *store, servers, faults, ..options.plan.clone() };
         println!("== {store:?}, {servers} servers, seed {}", plan.seed);
         let verdict = run(&plan)?;

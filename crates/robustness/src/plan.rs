@@ -1,6 +1,6 @@
 //! What is run.
 
-use crate::faults::Kind;
+use crate::faults::FaultKind;
 pub use kubelith_conformance::harness::Store;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Plan {
     pub kills: Option<usize>,
     /// Between two faults, at least and at most.
     pub quiet: (Duration, Duration),
-    pub faults: Vec<Kind>,
+    pub faults: Vec<FaultKind>,
     /// More of the servers'.
     pub flags: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Plan {
             duration: Duration::from_secs(20),
             kills: None,
             quiet: (Duration::from_millis(100), Duration::from_millis(1200)),
-            faults: Kind::of(store),
+            faults: FaultKind::of(store),
             flags: Vec::new(),
         }
     }

@@ -22,13 +22,13 @@ pub enum Way {
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     way: AtomicU8,
     delay: AtomicU64,
     over: AtomicBool,
 }
 
-impl State {
+impl LinkState {
     fn way(&self) -> Way {
         match self.way.load(Ordering::Relaxed) {
             0 => Way::Open,
@@ -40,7 +40,7 @@ impl State {
 }
 
 pub struct Proxy {
-    state: Arc<State>,
+    state: Arc<LinkState>,
     address: SocketAddr,
 }
 
@@ -49,7 +49,7 @@ impl Proxy {
     pub fn start(target: SocketAddr) -> std::io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State::default());
+        let state = Arc::new(LinkState::default());
         let shared = state.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -90,7 +90,7 @@ impl Drop for Proxy {
     }
 }
 
-fn join(client: TcpStream, server: TcpStream, state: &Arc<State>) {
+fn join(client: TcpStream, server: TcpStream, state: &Arc<LinkState>) {
     let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else { return };
     for (from, to) in [(client, server), (server_too, client_too)] {
         let state = state.clone();
@@ -103,7 +103,7 @@ fn join(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     }
 }
 
-fn pass(mut from: &TcpStream, mut to: &TcpStream, state: &State) -> std::io::Result<()> {
+fn pass(mut from: &TcpStream, mut to: &TcpStream, state: &LinkState) -> std::io::Result<()> {
     from.set_read_timeout(Some(LOOK))?;
     to.set_nodelay(true)?;
     let mut buffer = vec![0; BUFFER];

@@ -46,7 +46,7 @@ pub(crate) trait History: Send + Sync + 'static {
 }
 
 /// The live side of all watches of one engine.
-pub(crate) struct Hub {
+pub(crate) struct WatchHub {
     /// Locked before any slot's queue.
     state: Mutex<HubState>,
 }
@@ -82,9 +82,9 @@ struct Wake {
     progress_wanted: AtomicBool,
 }
 
-impl Hub {
-    pub fn new(revision: Revision) -> Arc<Hub> {
-        Arc::new(Hub { state: Mutex::new(HubState { revision, slots: Vec::new(), ended: None }) })
+impl WatchHub {
+    pub fn new(revision: Revision) -> Arc<WatchHub> {
+        Arc::new(WatchHub { state: Mutex::new(HubState { revision, slots: Vec::new(), ended: None }) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -204,7 +204,7 @@ impl Slot {
 
 /// One watch, as its stream sees it.
 struct Cursor {
-    hub: Arc<Hub>,
+    hub: Arc<WatchHub>,
     history: Arc<dyn History>,
     /// `after` moves on with what was delivered.
     request: WatchRequest,
@@ -225,7 +225,7 @@ enum Stage {
 
 /// Takes the slot out of the hub when the watch is dropped.
 struct Registration {
-    hub: Arc<Hub>,
+    hub: Arc<WatchHub>,
     slot: Arc<Slot>,
 }
 

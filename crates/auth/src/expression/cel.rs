@@ -3,7 +3,7 @@
 
 use super::{CompileError, Expression, ExpressionCompiler, ResultKind, Subject};
 use kubelith_cel::ast::{Ast, Expr, ExprId, Literal};
-use kubelith_cel::declared::{Declared, Field, Kind, ListKind, Object};
+use kubelith_cel::declared::{Declared, Field, ListKind, MemberKind, Object};
 use kubelith_cel::{Checked, Env, Program, Type, Val};
 use kubelith_meta::{Str, Value};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ fn optional_field(ast: &Ast, args: &[ExprId]) -> Option<Str> {
 }
 
 fn string() -> Declared {
-    Declared { cel: Type::String, kind: Kind::String, ..Declared::dynamic() }
+    Declared { cel: Type::String, kind: MemberKind::String, ..Declared::dynamic() }
 }
 
 fn strings() -> Declared {

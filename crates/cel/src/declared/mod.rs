@@ -17,7 +17,7 @@ pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 pub struct Declared {
     /// What the checker sees.
     pub cel: Type,
-    pub kind: Kind,
+    pub kind: MemberKind,
     pub nullable: bool,
     /// The smallest JSON text of such a value, in bytes.
     pub min_size: u64,
@@ -27,7 +27,7 @@ pub struct Declared {
 
 /// How a JSON value is to be read.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum MemberKind {
     /// As it comes.
     Dyn,
     /// `x-kubernetes-int-or-string`.
@@ -139,18 +139,18 @@ impl Object {
 
 impl Declared {
     pub fn dynamic() -> Declared {
-        Declared { cel: Type::Dyn, kind: Kind::Dyn, nullable: true, min_size: 1, max_elements: 0 }
+        Declared { cel: Type::Dyn, kind: MemberKind::Dyn, nullable: true, min_size: 1, max_elements: 0 }
     }
 
     /// Any JSON, of this type to the checker, in which names may be written escaped.
     pub fn escaped(cel: Type) -> Declared {
-        Declared { cel, kind: Kind::Escaped, ..Declared::dynamic() }
+        Declared { cel, kind: MemberKind::Escaped, ..Declared::dynamic() }
     }
 
     pub fn object(object: Arc<Object>, min_size: u64) -> Declared {
         Declared {
             cel: Type::Object(object.clone()),
-            kind: Kind::Object(object),
+            kind: MemberKind::Object(object),
             nullable: false,
             min_size,
             max_elements: 0,
@@ -160,8 +160,8 @@ impl Declared {
     /// What the elements of a list, or the values of a map, are.
     pub fn element(&self) -> Option<&Declared> {
         match &self.kind {
-            Kind::List(list) => Some(&list.element),
-            Kind::Map(map) => Some(&map.value),
+            MemberKind::List(list) => Some(&list.element),
+            MemberKind::Map(map) => Some(&map.value),
             _ => None,
         }
     }
@@ -169,7 +169,7 @@ impl Declared {
     /// What a property of an object is, by the name that the object has for it.
     pub fn property(&self, name: &str) -> Option<&Declared> {
         match &self.kind {
-            Kind::Object(object) => object.property(name).map(|field| &field.declared),
+            MemberKind::Object(object) => object.property(name).map(|field| &field.declared),
             _ => None,
         }
     }
@@ -182,7 +182,7 @@ impl Declared {
     pub fn list(element: Declared, kind: ListKind, max_elements: u64) -> Declared {
         let cel = Type::list(element.cel.clone());
         let list = Arc::new(List { element, kind });
-        Declared { cel, kind: Kind::List(list), nullable: false, min_size: 2, max_elements }
+        Declared { cel, kind: MemberKind::List(list), nullable: false, min_size: 2, max_elements }
     }
 
     pub fn map(value: Declared, max_elements: u64) -> Declared {
@@ -191,6 +191,6 @@ impl Declared {
 
     pub fn map_of(map: Map, max_elements: u64) -> Declared {
         let cel = Type::map(Type::String, map.value.cel.clone());
-        Declared { cel, kind: Kind::Map(Arc::new(map)), nullable: false, min_size: 2, max_elements }
+        Declared { cel, kind: MemberKind::Map(Arc::new(map)), nullable: false, min_size: 2, max_elements }
     }
 }

@@ -1,6 +1,6 @@
 //! Declared types of structural schemas. What a schema does not describe (any type, unknown fields) rules cannot see.
 
-use super::{Declared, Field, Kind, ListKind, MAX_REQUEST, Object};
+use super::{Declared, Field, ListKind, MAX_REQUEST, MemberKind, Object};
 use crate::types::Type;
 use kubelith_meta::{Str, Value};
 use kubelith_schema::structural::{List, Structural, Type as Schema};
@@ -40,7 +40,7 @@ impl Declared {
     }
 }
 
-fn scalar(cel: Type, kind: Kind, min_size: u64, max_elements: u64) -> Declared {
+fn scalar(cel: Type, kind: MemberKind, min_size: u64, max_elements: u64) -> Declared {
     Declared { cel, kind, nullable: false, min_size, max_elements }
 }
 
@@ -49,7 +49,7 @@ fn declare(schema: &Structural, root: Root, name: &str) -> Option<Declared> {
     let bounded = |limit: Option<i64>| limit.map(|n| u64::try_from(n).unwrap_or(0));
     if schema.int_or_string {
         let max = rules.and_then(|r| bounded(r.max_length)).map_or(MAX_REQUEST - 2, |n| n.saturating_mul(4));
-        return Some(scalar(Type::Dyn, Kind::IntOrString, MIN_NUMBER, max));
+        return Some(scalar(Type::Dyn, MemberKind::IntOrString, MIN_NUMBER, max));
     }
     match schema.kind? {
         Schema::Array => {
@@ -74,9 +74,9 @@ fn declare(schema: &Structural, root: Root, name: &str) -> Option<Declared> {
             None => Some(object(schema, root, name)),
         },
         Schema::String => Some(string(schema)),
-        Schema::Boolean => Some(scalar(Type::Bool, Kind::Bool, MIN_BOOL, 0)),
-        Schema::Number => Some(scalar(Type::Double, Kind::Double, MIN_NUMBER, 0)),
-        Schema::Integer => Some(scalar(Type::Int, Kind::Int, MIN_NUMBER, 0)),
+        Schema::Boolean => Some(scalar(Type::Bool, MemberKind::Bool, MIN_BOOL, 0)),
+        Schema::Number => Some(scalar(Type::Double, MemberKind::Double, MIN_NUMBER, 0)),
+        Schema::Integer => Some(scalar(Type::Int, MemberKind::Int, MIN_NUMBER, 0)),
     }
 }
 
@@ -105,10 +105,10 @@ fn string(schema: &Structural) -> Declared {
     let rules = schema.rules.as_deref();
     let max_length = rules.and_then(|r| r.max_length).map(|n| u64::try_from(n).unwrap_or(0));
     match rules.map_or("", |r| r.format.as_str()) {
-        "byte" => scalar(Type::Bytes, Kind::Bytes, MIN_STRING, max_length.unwrap_or(MAX_REQUEST - 2)),
-        "duration" => scalar(Type::Duration, Kind::Duration, MIN_DURATION, MAX_DURATION),
-        "date" => scalar(Type::Timestamp, Kind::Date, DATE, DATE),
-        "date-time" => scalar(Type::Timestamp, Kind::DateTime, MIN_DATE_TIME, MAX_DATE_TIME),
+        "byte" => scalar(Type::Bytes, MemberKind::Bytes, MIN_STRING, max_length.unwrap_or(MAX_REQUEST - 2)),
+        "duration" => scalar(Type::Duration, MemberKind::Duration, MIN_DURATION, MAX_DURATION),
+        "date" => scalar(Type::Timestamp, MemberKind::Date, DATE, DATE),
+        "date-time" => scalar(Type::Timestamp, MemberKind::DateTime, MIN_DATE_TIME, MAX_DATE_TIME),
         _ => {
             // The limit is in characters, which have up to four bytes.
             let limit = max_length.map(|n| n.saturating_mul(4));
@@ -118,7 +118,7 @@ fn string(schema: &Structural) -> Declared {
                 if allowed.is_empty() { None } else { Some(strings.max().unwrap_or(0)) }
             };
             let max = limit.or_else(longest).unwrap_or(MAX_REQUEST - 2);
-            scalar(Type::String, Kind::String, MIN_STRING, max)
+            scalar(Type::String, MemberKind::String, MIN_STRING, max)
         }
     }
 }

@@ -5,7 +5,7 @@
 //! sized after its body was looked at, so `p.a.all(x, p.b > 0)` can be sized by `b`.
 
 use super::{Size, Sizes};
-use crate::declared::{Declared, Kind, Object};
+use crate::declared::{Declared, MemberKind, Object};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
@@ -109,11 +109,11 @@ impl<'a> At<'a> {
     fn step(self, step: Step<'_>) -> Option<At<'a>> {
         let At::Declared(declared) = self else { return None };
         match (step, &declared.kind) {
-            (Step::Items | Step::Values, Kind::List(list)) => Some(At::Declared(&list.element)),
-            (Step::Items | Step::Values, Kind::Map(map)) => Some(At::Declared(&map.value)),
-            (Step::Keys, Kind::Map(map)) => Some(At::Key(map.max_key)),
-            (Step::Field(_), Kind::Map(map)) if map.sized_by_name => Some(At::Declared(&map.value)),
-            (Step::Field(name), Kind::Object(object)) => field(object, name),
+            (Step::Items | Step::Values, MemberKind::List(list)) => Some(At::Declared(&list.element)),
+            (Step::Items | Step::Values, MemberKind::Map(map)) => Some(At::Declared(&map.value)),
+            (Step::Keys, MemberKind::Map(map)) => Some(At::Key(map.max_key)),
+            (Step::Field(_), MemberKind::Map(map)) if map.sized_by_name => Some(At::Declared(&map.value)),
+            (Step::Field(name), MemberKind::Object(object)) => field(object, name),
             _ => None,
         }
     }

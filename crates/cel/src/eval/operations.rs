@@ -1,7 +1,7 @@
 //! What is done with values once they are there.
 
 use super::*;
-use crate::declared::{Declared, Kind};
+use crate::declared::{Declared, MemberKind};
 
 /// A constant, without a copy.
 #[inline]
@@ -53,7 +53,7 @@ pub(super) fn matches<'a>(text: &Val<'a>, pattern: &Val<'a>) -> Res<'a> {
 }
 
 fn is_escaped(declared: &Declared) -> bool {
-    matches!(declared.kind, Kind::Escaped)
+    matches!(declared.kind, MemberKind::Escaped)
 }
 
 /// A member or an element. What is absent is an error, unless that is asked (`lenient`).

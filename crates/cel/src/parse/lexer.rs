@@ -3,7 +3,7 @@
 /// The kinds of tokens, in the order in which messages list them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Kind {
+pub enum TokenKind {
     Equals,
     NotEquals,
     In,
@@ -44,7 +44,7 @@ pub enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// In bytes.
     pub start: u32,
     pub end: u32,
@@ -91,14 +91,14 @@ pub fn lex(source: &str) -> Tokens {
         }
     }
     let end = source.len() as u32;
-    tokens.list.push(Token { kind: Kind::Eof, start: end, end });
+    tokens.list.push(Token { kind: TokenKind::Eof, start: end, end });
     tokens
 }
 
 enum Step {
     /// Space or a comment.
     Skip(usize),
-    Token(Kind, usize),
+    Token(TokenKind, usize),
     Mistake(usize),
 }
 
@@ -119,7 +119,7 @@ impl Lexer<'_> {
     }
 
     fn next(&mut self, at: usize) -> Step {
-        use Kind::*;
+        use TokenKind::*;
         let one = |kind| Step::Token(kind, at + 1);
         let two = |kind| Step::Token(kind, at + 2);
         let second = self.at(at + 1);
@@ -184,8 +184,8 @@ impl Lexer<'_> {
 
     fn number(&self, at: usize) -> Step {
         let unsigned = |end: usize| match self.at(end) {
-            b'u' | b'U' => Step::Token(Kind::Uint, end + 1),
-            _ => Step::Token(Kind::Int, end),
+            b'u' | b'U' => Step::Token(TokenKind::Uint, end + 1),
+            _ => Step::Token(TokenKind::Int, end),
         };
         if self.bytes[at] == b'0' && self.at(at + 1) == b'x' && self.at(at + 2).is_ascii_hexdigit() {
             let hex = self.bytes[at + 2..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
@@ -193,10 +193,10 @@ impl Lexer<'_> {
         }
         let end = self.digits(at);
         if self.at(end) == b'.' && self.at(end + 1).is_ascii_digit() {
-            return Step::Token(Kind::Float, self.exponent(self.digits(end + 1)));
+            return Step::Token(TokenKind::Float, self.exponent(self.digits(end + 1)));
         }
         let float = self.exponent(end);
-        if float > end { Step::Token(Kind::Float, float) } else { unsigned(end) }
+        if float > end { Step::Token(TokenKind::Float, float) } else { unsigned(end) }
     }
 
     /// An identifier, a keyword, or a string with a prefix.
@@ -207,11 +207,11 @@ impl Lexer<'_> {
         let fits = |b: &u8| *b == b'_' || b.is_ascii_alphanumeric();
         let end = at + self.bytes[at..].iter().take_while(|b| fits(b)).count();
         let kind = match &self.bytes[at..end] {
-            b"in" => Kind::In,
-            b"true" => Kind::True,
-            b"false" => Kind::False,
-            b"null" => Kind::Null,
-            _ => Kind::Ident,
+            b"in" => TokenKind::In,
+            b"true" => TokenKind::True,
+            b"false" => TokenKind::False,
+            b"null" => TokenKind::Null,
+            _ => TokenKind::Ident,
         };
         Step::Token(kind, end)
     }
@@ -226,7 +226,7 @@ impl Lexer<'_> {
             return None;
         }
         let end = self.string(quote, if raw { Raw::Yes } else { Raw::No }).ok()?;
-        Some(Step::Token(if bytes { Kind::Bytes } else { Kind::String }, end))
+        Some(Step::Token(if bytes { TokenKind::Bytes } else { TokenKind::String }, end))
     }
 
     /// The end of a string that begins with a quote here; or where it broke off.
@@ -278,7 +278,11 @@ impl Lexer<'_> {
     fn escaped(&self, at: usize) -> Step {
         let fits = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ');
         let end = at + 1 + self.bytes[at + 1..].iter().take_while(|b| fits(b)).count();
-        if end > at + 1 && self.at(end) == b'`' { Step::Token(Kind::EscapedIdent, end + 1) } else { self.mistake(end) }
+        if end > at + 1 && self.at(end) == b'`' {
+            Step::Token(TokenKind::EscapedIdent, end + 1)
+        } else {
+            self.mistake(end)
+        }
     }
 }
 

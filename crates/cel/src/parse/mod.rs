@@ -15,7 +15,7 @@ use crate::ast::{Ast, Entry, Expr, ExprId, Field, Literal};
 use crate::error::Issues;
 pub use crate::escape::is_reserved;
 use kubelith_meta::Str;
-use lexer::{Kind, Token, Tokens};
+use lexer::{Token, TokenKind, Tokens};
 
 /// The longest expression, in characters.
 const MAX_CHARS: usize = 100_000;
@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
 
     fn start(&mut self) -> Result_<()> {
         let root = self.expr()?;
-        self.expect(Kind::Eof)?;
+        self.expect(TokenKind::Eof)?;
         self.ast.root = Some(root.id);
         if self.too_deep {
             self.issues.report_nowhere("max recursion depth exceeded");
@@ -110,12 +110,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn peek(&self) -> Kind {
+    fn peek(&self) -> TokenKind {
         self.tokens[self.at].kind
     }
 
-    fn peek_at(&self, ahead: usize) -> Kind {
-        self.tokens.get(self.at + ahead).map_or(Kind::Eof, |t| t.kind)
+    fn peek_at(&self, ahead: usize) -> TokenKind {
+        self.tokens.get(self.at + ahead).map_or(TokenKind::Eof, |t| t.kind)
     }
 
     fn next(&mut self) -> Token {
@@ -125,11 +125,11 @@ impl<'a> Parser<'a> {
         token
     }
 
-    fn eat(&mut self, kind: Kind) -> Option<Token> {
+    fn eat(&mut self, kind: TokenKind) -> Option<Token> {
         if self.peek() == kind { Some(self.next()) } else { None }
     }
 
-    fn expect(&mut self, kind: Kind) -> Result_<Token> {
+    fn expect(&mut self, kind: TokenKind) -> Result_<Token> {
         self.eat(kind).ok_or(Stop::Grammar)
     }
 
@@ -156,9 +156,9 @@ impl<'a> Parser<'a> {
     fn expr(&mut self) -> Result_<Node> {
         enter(&mut self.open.expr)?;
         let mut node = self.or()?;
-        if let Some(op) = self.eat(Kind::Question) {
+        if let Some(op) = self.eat(TokenKind::Question) {
             let yes = self.or()?;
-            self.expect(Kind::Colon)?;
+            self.expect(TokenKind::Colon)?;
             let no = self.expr()?;
             let depth = self.above(node.depth.max(yes.depth).max(no.depth));
             node = Node { id: self.call("_?_:_", &[node.id, yes.id, no.id], op.start), depth };
@@ -169,25 +169,25 @@ impl<'a> Parser<'a> {
 
     fn or(&mut self) -> Result_<Node> {
         let first = self.and()?;
-        if self.peek() != Kind::Or {
+        if self.peek() != TokenKind::Or {
             return Ok(first);
         }
-        self.chain(first, Kind::Or, "_||_", Parser::and)
+        self.chain(first, TokenKind::Or, "_||_", Parser::and)
     }
 
     fn and(&mut self) -> Result_<Node> {
         let first = self.relation()?;
-        if self.peek() != Kind::And {
+        if self.peek() != TokenKind::And {
             return Ok(first);
         }
-        self.chain(first, Kind::And, "_&&_", Parser::relation)
+        self.chain(first, TokenKind::And, "_&&_", Parser::relation)
     }
 
     /// Terms of `||` or `&&`: they become a balanced tree.
     fn chain(
         &mut self,
         first: Node,
-        kind: Kind,
+        kind: TokenKind,
         function: &'static str,
         term: fn(&mut Self) -> Result_<Node>,
     ) -> Result_<Node> {
@@ -237,8 +237,8 @@ impl<'a> Parser<'a> {
         let mut left = self.products(unary)?;
         loop {
             let function = match self.peek() {
-                Kind::Plus => "_+_",
-                Kind::Minus => "_-_",
+                TokenKind::Plus => "_+_",
+                TokenKind::Minus => "_-_",
                 _ => break,
             };
             let op = self.next();
@@ -257,9 +257,9 @@ impl<'a> Parser<'a> {
     fn products(&mut self, mut left: Node) -> Result_<Node> {
         loop {
             let function = match self.peek() {
-                Kind::Star => "_*_",
-                Kind::Slash => "_/_",
-                Kind::Percent => "_%_",
+                TokenKind::Star => "_*_",
+                TokenKind::Slash => "_/_",
+                TokenKind::Percent => "_%_",
                 _ => return Ok(left),
             };
             let op = self.next();
@@ -274,9 +274,9 @@ impl<'a> Parser<'a> {
     fn unary(&mut self) -> Result_<Node> {
         let kind = self.peek();
         let function = match kind {
-            Kind::Exclam => "!_",
+            TokenKind::Exclam => "!_",
             // A minus before a number is part of the literal.
-            Kind::Minus if !matches!(self.peek_at(1), Kind::Int | Kind::Float) => "-_",
+            TokenKind::Minus if !matches!(self.peek_at(1), TokenKind::Int | TokenKind::Float) => "-_",
             _ => return self.member(),
         };
         let first = self.next();
@@ -297,8 +297,8 @@ impl<'a> Parser<'a> {
         let mut node = self.primary()?;
         loop {
             match self.peek() {
-                Kind::Dot => node = self.select(node)?,
-                Kind::LBracket => node = self.index(node)?,
+                TokenKind::Dot => node = self.select(node)?,
+                TokenKind::LBracket => node = self.index(node)?,
                 _ => break,
             }
         }
@@ -309,13 +309,13 @@ impl<'a> Parser<'a> {
     /// `.name`, `.?name`, `.name(args)`
     fn select(&mut self, operand: Node) -> Result_<Node> {
         let op = self.next();
-        let optional = self.eat(Kind::Question);
+        let optional = self.eat(TokenKind::Question);
         let name = self.next();
-        if !matches!(name.kind, Kind::Ident | Kind::EscapedIdent) {
+        if !matches!(name.kind, TokenKind::Ident | TokenKind::EscapedIdent) {
             return Err(Stop::Grammar);
         }
         let mut text = name.text(self.source);
-        if name.kind == Kind::EscapedIdent {
+        if name.kind == TokenKind::EscapedIdent {
             self.issues.report(name.start, "unsupported syntax: '`'");
             text = "";
         }
@@ -324,8 +324,8 @@ impl<'a> Parser<'a> {
             let field = self.ast.add(Expr::Literal(Literal::String(text.into())), name.start);
             return Ok(Node { id: self.call("_?._", &[operand.id, field], op.start), depth });
         }
-        if name.kind == Kind::Ident
-            && let Some(open) = self.eat(Kind::LParen)
+        if name.kind == TokenKind::Ident
+            && let Some(open) = self.eat(TokenKind::LParen)
         {
             let (args, inner) = self.args()?;
             let depth = self.above(operand.depth.max(inner));
@@ -345,9 +345,9 @@ impl<'a> Parser<'a> {
 
     fn index(&mut self, operand: Node) -> Result_<Node> {
         let op = self.next();
-        let optional = self.eat(Kind::Question);
+        let optional = self.eat(TokenKind::Question);
         let index = self.expr()?;
-        self.expect(Kind::RBracket)?;
+        self.expect(TokenKind::RBracket)?;
         let function = if optional.is_some() { "_[?_]" } else { "_[_]" };
         let depth = self.above(operand.depth.max(index.depth));
         Ok(Node { id: self.call(function, &[operand.id, index.id], op.start), depth })
@@ -357,36 +357,36 @@ impl<'a> Parser<'a> {
     fn args(&mut self) -> Result_<(Vec<ExprId>, u32)> {
         let mut args = Vec::new();
         let mut depth = 0;
-        if self.eat(Kind::RParen).is_some() {
+        if self.eat(TokenKind::RParen).is_some() {
             return Ok((args, depth));
         }
         loop {
             let arg = self.expr()?;
             args.push(arg.id);
             depth = depth.max(arg.depth);
-            if self.eat(Kind::Comma).is_none() {
+            if self.eat(TokenKind::Comma).is_none() {
                 break;
             }
         }
-        self.expect(Kind::RParen)?;
+        self.expect(TokenKind::RParen)?;
         Ok((args, depth))
     }
 
     fn primary(&mut self) -> Result_<Node> {
         match self.peek() {
-            Kind::Ident => self.name(None),
-            Kind::Dot if self.peek_at(1) == Kind::Ident => {
+            TokenKind::Ident => self.name(None),
+            TokenKind::Dot if self.peek_at(1) == TokenKind::Ident => {
                 let dot = self.next();
                 self.name(Some(dot))
             }
-            Kind::LParen => {
+            TokenKind::LParen => {
                 self.next();
                 let inner = self.expr()?;
-                self.expect(Kind::RParen)?;
+                self.expect(TokenKind::RParen)?;
                 Ok(inner)
             }
-            Kind::LBracket => self.list(),
-            Kind::LBrace => self.map(),
+            TokenKind::LBracket => self.list(),
+            TokenKind::LBrace => self.map(),
             _ => self.literal(),
         }
     }
@@ -394,16 +394,16 @@ impl<'a> Parser<'a> {
     /// A variable, a call, or a message.
     fn name(&mut self, dot: Option<Token>) -> Result_<Node> {
         let mut end = 1;
-        while self.peek_at(end) == Kind::Dot && self.peek_at(end + 1) == Kind::Ident {
+        while self.peek_at(end) == TokenKind::Dot && self.peek_at(end + 1) == TokenKind::Ident {
             end += 2;
         }
-        if self.peek_at(end) == Kind::LBrace {
+        if self.peek_at(end) == TokenKind::LBrace {
             return self.message(dot, end);
         }
         let token = self.next();
         let text = token.text(self.source);
         let start = dot.map_or(token.start, |d| d.start);
-        let open = self.eat(Kind::LParen);
+        let open = self.eat(TokenKind::LParen);
         if is_reserved(text) {
             if open.is_some() {
                 self.skip_args()?;
@@ -450,16 +450,16 @@ impl<'a> Parser<'a> {
         let mut fields = Vec::new();
         let mut depth = 0;
         loop {
-            if matches!(self.peek(), Kind::RBrace | Kind::Comma) {
+            if matches!(self.peek(), TokenKind::RBrace | TokenKind::Comma) {
                 break;
             }
-            let optional = self.eat(Kind::Question).is_some();
+            let optional = self.eat(TokenKind::Question).is_some();
             let field = self.next();
-            if !matches!(field.kind, Kind::Ident | Kind::EscapedIdent) {
+            if !matches!(field.kind, TokenKind::Ident | TokenKind::EscapedIdent) {
                 return Err(Stop::Grammar);
             }
-            let colon = self.expect(Kind::Colon)?;
-            if field.kind == Kind::EscapedIdent {
+            let colon = self.expect(TokenKind::Colon)?;
+            if field.kind == TokenKind::EscapedIdent {
                 self.issues.report(list, "unsupported syntax: '`'");
                 let issues = self.issues.clone();
                 self.expr()?;
@@ -470,19 +470,19 @@ impl<'a> Parser<'a> {
                 let name = field.text(self.source).into();
                 fields.push(Field { offset: colon.start, name, value: value.id, optional });
             }
-            if !self.another(Kind::RBrace) {
+            if !self.another(TokenKind::RBrace) {
                 break;
             }
         }
-        self.eat(Kind::Comma);
-        self.expect(Kind::RBrace)?;
+        self.eat(TokenKind::Comma);
+        self.expect(TokenKind::RBrace)?;
         let fields = self.ast.add_fields(&fields);
         Ok(Node { id: self.ast.add(Expr::Struct { name, fields }, open.start), depth })
     }
 
     /// Whether there is a comma with something behind it. A comma before the end is allowed.
-    fn another(&mut self, end: Kind) -> bool {
-        self.peek() == Kind::Comma && self.peek_at(1) != end && self.eat(Kind::Comma).is_some()
+    fn another(&mut self, end: TokenKind) -> bool {
+        self.peek() == TokenKind::Comma && self.peek_at(1) != end && self.eat(TokenKind::Comma).is_some()
     }
 
     fn list(&mut self) -> Result_<Node> {
@@ -490,19 +490,19 @@ impl<'a> Parser<'a> {
         let mut elements = Vec::new();
         let mut optional = Vec::new();
         let mut depth = 0;
-        while !matches!(self.peek(), Kind::RBracket | Kind::Comma) {
-            if self.eat(Kind::Question).is_some() {
+        while !matches!(self.peek(), TokenKind::RBracket | TokenKind::Comma) {
+            if self.eat(TokenKind::Question).is_some() {
                 optional.push(elements.len() as u32);
             }
             let element = self.expr()?;
             depth = depth.max(element.depth);
             elements.push(element.id);
-            if !self.another(Kind::RBracket) {
+            if !self.another(TokenKind::RBracket) {
                 break;
             }
         }
-        self.eat(Kind::Comma);
-        self.expect(Kind::RBracket)?;
+        self.eat(TokenKind::Comma);
+        self.expect(TokenKind::RBracket)?;
         let elements = self.ast.add_list(&elements);
         let optional = self.ast.add_optional(&optional);
         Ok(Node { id: self.ast.add(Expr::List { elements, optional }, open.start), depth })
@@ -512,28 +512,28 @@ impl<'a> Parser<'a> {
         let open = self.next();
         let mut entries = Vec::new();
         let mut depth = 0;
-        while !matches!(self.peek(), Kind::RBrace | Kind::Comma) {
-            let optional = self.eat(Kind::Question).is_some();
+        while !matches!(self.peek(), TokenKind::RBrace | TokenKind::Comma) {
+            let optional = self.eat(TokenKind::Question).is_some();
             let key = self.expr()?;
-            let colon = self.expect(Kind::Colon)?;
+            let colon = self.expect(TokenKind::Colon)?;
             let value = self.expr()?;
             depth = depth.max(key.depth).max(value.depth);
             entries.push(Entry { offset: colon.start, key: key.id, value: value.id, optional });
-            if !self.another(Kind::RBrace) {
+            if !self.another(TokenKind::RBrace) {
                 break;
             }
         }
-        self.eat(Kind::Comma);
-        self.expect(Kind::RBrace)?;
+        self.eat(TokenKind::Comma);
+        self.expect(TokenKind::RBrace)?;
         let entries = self.ast.add_entries(&entries);
         Ok(Node { id: self.ast.add(Expr::Map(entries), open.start), depth })
     }
 
     fn literal(&mut self) -> Result_<Node> {
         let start = self.tokens[self.at].start;
-        let minus = self.eat(Kind::Minus).is_some();
+        let minus = self.eat(TokenKind::Minus).is_some();
         let token = self.next();
-        if minus && !matches!(token.kind, Kind::Int | Kind::Float) {
+        if minus && !matches!(token.kind, TokenKind::Int | TokenKind::Float) {
             return Err(Stop::Grammar);
         }
         if !is_literal(token.kind) {
@@ -547,34 +547,34 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn is_literal(kind: Kind) -> bool {
-    use Kind::*;
+fn is_literal(kind: TokenKind) -> bool {
+    use TokenKind::*;
     matches!(kind, Int | Uint | Float | String | Bytes | True | False | Null)
 }
 
 /// The value of a literal's token, or why it has none.
-fn literal_value(kind: Kind, text: &str, minus: bool) -> Result<Literal, &'static str> {
+fn literal_value(kind: TokenKind, text: &str, minus: bool) -> Result<Literal, &'static str> {
     match kind {
-        Kind::Int => int(text, minus).map(Literal::Int).ok_or("invalid int literal"),
-        Kind::Uint => uint(text).map(Literal::Uint).ok_or("invalid uint literal"),
-        Kind::Float => double(text, minus).map(Literal::Double).ok_or("invalid double literal"),
-        Kind::String => unescape::string(text).map(|s| Literal::String(s.into())),
-        Kind::Bytes => unescape::bytes(&text[1..]).map(|b| Literal::Bytes(b.into())),
-        Kind::True => Ok(Literal::Bool(true)),
-        Kind::False => Ok(Literal::Bool(false)),
+        TokenKind::Int => int(text, minus).map(Literal::Int).ok_or("invalid int literal"),
+        TokenKind::Uint => uint(text).map(Literal::Uint).ok_or("invalid uint literal"),
+        TokenKind::Float => double(text, minus).map(Literal::Double).ok_or("invalid double literal"),
+        TokenKind::String => unescape::string(text).map(|s| Literal::String(s.into())),
+        TokenKind::Bytes => unescape::bytes(&text[1..]).map(|b| Literal::Bytes(b.into())),
+        TokenKind::True => Ok(Literal::Bool(true)),
+        TokenKind::False => Ok(Literal::Bool(false)),
         _ => Ok(Literal::Null),
     }
 }
 
-fn relation(kind: Kind) -> Option<&'static str> {
+fn relation(kind: TokenKind) -> Option<&'static str> {
     Some(match kind {
-        Kind::Less => "_<_",
-        Kind::LessEquals => "_<=_",
-        Kind::GreaterEquals => "_>=_",
-        Kind::Greater => "_>_",
-        Kind::Equals => "_==_",
-        Kind::NotEquals => "_!=_",
-        Kind::In => "@in",
+        TokenKind::Less => "_<_",
+        TokenKind::LessEquals => "_<=_",
+        TokenKind::GreaterEquals => "_>=_",
+        TokenKind::Greater => "_>_",
+        TokenKind::Equals => "_==_",
+        TokenKind::NotEquals => "_!=_",
+        TokenKind::In => "@in",
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::timestamp::Layout;
 use super::{EvalError, Res, Timestamp, Val, unescape};
-use crate::declared::{self, Declared, Kind};
+use crate::declared::{self, Declared, MemberKind};
 use base64::Engine;
 use kubelith_meta::text::go_type;
 use kubelith_meta::{Duration, Map, Value};
@@ -23,7 +23,7 @@ pub fn json_val(value: &Value) -> Val<'_> {
 
 pub fn list_of(declared: &Declared) -> Option<&declared::List> {
     match &declared.kind {
-        Kind::List(list) => Some(list),
+        MemberKind::List(list) => Some(list),
         _ => None,
     }
 }
@@ -40,13 +40,13 @@ pub fn member<'a>(value: Option<&'a Value>, declared: &'a Declared) -> Result<Op
 #[inline]
 pub fn typed<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
     match (&declared.kind, value) {
-        (Kind::String | Kind::IntOrString, Value::String(s)) => Ok(Val::Str(s)),
-        (Kind::Int | Kind::IntOrString, Value::Int(i)) => Ok(Val::Int(*i)),
-        (Kind::Bool, Value::Bool(b)) => Ok(Val::Bool(*b)),
-        (Kind::Double, Value::Float(f)) => Ok(Val::Double(*f)),
-        (Kind::Double, Value::Int(i)) => Ok(Val::Double(*i as f64)),
-        (Kind::Object(_) | Kind::Map(_), Value::Object(_)) => Ok(Val::Json(value, Some(declared))),
-        (Kind::List(_), Value::Array(_)) => Ok(Val::Json(value, Some(declared))),
+        (MemberKind::String | MemberKind::IntOrString, Value::String(s)) => Ok(Val::Str(s)),
+        (MemberKind::Int | MemberKind::IntOrString, Value::Int(i)) => Ok(Val::Int(*i)),
+        (MemberKind::Bool, Value::Bool(b)) => Ok(Val::Bool(*b)),
+        (MemberKind::Double, Value::Float(f)) => Ok(Val::Double(*f)),
+        (MemberKind::Double, Value::Int(i)) => Ok(Val::Double(*i as f64)),
+        (MemberKind::Object(_) | MemberKind::Map(_), Value::Object(_)) => Ok(Val::Json(value, Some(declared))),
+        (MemberKind::List(_), Value::Array(_)) => Ok(Val::Json(value, Some(declared))),
         _ => typed_rarely(value, declared),
     }
 }
@@ -69,7 +69,7 @@ pub fn escaped_member<'a>(map: &'a Map, name: &str, declared: &'a Declared) -> O
 }
 
 fn typed_rarely<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
-    if let Kind::Escaped = declared.kind {
+    if let MemberKind::Escaped = declared.kind {
         return Ok(escaped(value, declared));
     }
     if value.is_null() {
@@ -83,24 +83,24 @@ fn typed_rarely<'a>(value: &'a Value, declared: &'a Declared) -> Res<'a> {
         other => Err(EvalError::new(format!("invalid data, expected string, got {}", go_type(other)))),
     };
     match &declared.kind {
-        Kind::Dyn | Kind::Library | Kind::Escaped => Ok(Val::Preserved(value)),
-        Kind::IntOrString => {
+        MemberKind::Dyn | MemberKind::Library | MemberKind::Escaped => Ok(Val::Preserved(value)),
+        MemberKind::IntOrString => {
             Err(EvalError::fixed("invalid data, expected XIntOrString value to be either a string or integer"))
         }
-        Kind::Object(_) | Kind::Map(_) => {
+        MemberKind::Object(_) | MemberKind::Map(_) => {
             Err(EvalError::fixed("invalid data, expected a map for the provided schema with type=object"))
         }
-        Kind::List(_) => {
+        MemberKind::List(_) => {
             Err(EvalError::fixed("invalid data, expected an array for the provided schema with type=array"))
         }
-        Kind::Bool => Err(EvalError::new(format!("invalid data, expected bool, got {}", go_type(value)))),
-        Kind::Int => Err(EvalError::new(format!("invalid data, expected int, got {}", go_type(value)))),
-        Kind::Double => Err(EvalError::new(format!("invalid data, expected float, got {}", go_type(value)))),
-        Kind::String => string().map(Val::Str),
-        Kind::Duration => string().and_then(duration),
-        Kind::Date => string().and_then(date),
-        Kind::DateTime => string().and_then(date_time),
-        Kind::Bytes => string().and_then(bytes),
+        MemberKind::Bool => Err(EvalError::new(format!("invalid data, expected bool, got {}", go_type(value)))),
+        MemberKind::Int => Err(EvalError::new(format!("invalid data, expected int, got {}", go_type(value)))),
+        MemberKind::Double => Err(EvalError::new(format!("invalid data, expected float, got {}", go_type(value)))),
+        MemberKind::String => string().map(Val::Str),
+        MemberKind::Duration => string().and_then(duration),
+        MemberKind::Date => string().and_then(date),
+        MemberKind::DateTime => string().and_then(date_time),
+        MemberKind::Bytes => string().and_then(bytes),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Maps: those that expressions make, and objects of JSON.
 
 use super::{EvalError, MAX_DEPTH, Res, Val, convert, json};
-use crate::declared::{Declared, Kind, Object};
+use crate::declared::{Declared, MemberKind, Object};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -188,8 +188,8 @@ pub enum MapView<'v, 'a> {
 impl<'v, 'a> MapView<'v, 'a> {
     pub(super) fn json(map: &'a kubelith_meta::Map, declared: Option<&'a Declared>) -> MapView<'v, 'a> {
         match declared.map(|d| &d.kind) {
-            Some(Kind::Object(object)) => MapView::Object(map, object),
-            Some(Kind::Map(of)) => MapView::Members(map, &of.value),
+            Some(MemberKind::Object(object)) => MapView::Object(map, object),
+            Some(MemberKind::Map(of)) => MapView::Members(map, &of.value),
             _ => MapView::Json(map),
         }
     }

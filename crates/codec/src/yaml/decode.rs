@@ -1,7 +1,7 @@
 //! Nodes to a value: aliases expanded, merge keys applied, keys made strings. Iterative, as nesting is deep if
 //! the sender likes.
 
-use super::nodes::{Kind, NodeId, Nodes};
+use super::nodes::{NodeId, NodeKind, Nodes};
 use super::scalar::Scalar;
 use super::{YamlDocument, go_syntax};
 use kubelith_meta::{Map, Str, Value, text};
@@ -107,7 +107,7 @@ impl<'n> Decoder<'n> {
     fn begin(&mut self, id: NodeId) -> Result<Step, String> {
         self.count()?;
         match &self.nodes.get(id).kind {
-            Kind::Scalar { value, tag, implicit } => {
+            NodeKind::Scalar { value, tag, implicit } => {
                 self.count_bytes(value.len())?;
                 let scalar = Scalar::read(value, tag, *implicit).map_err(|e| format!("yaml: {e}"))?;
                 if let Scalar::Float(f) = scalar
@@ -117,17 +117,17 @@ impl<'n> Decoder<'n> {
                 }
                 Ok(Step::Done(scalar.into_value()))
             }
-            Kind::Sequence(children) => {
+            NodeKind::Sequence(children) => {
                 self.frames.push(Frame::Sequence { children, next: 0, start: self.values.len() });
                 self.advance()
             }
-            Kind::Mapping(children) => {
+            NodeKind::Mapping(children) => {
                 let sources = vec![Source { children, next: 0, alias: None }];
                 let mapping = Mapping { sources, entries: Entries::default(), key: Scalar::Null, line: 0 };
                 self.frames.push(Frame::Mapping(Box::new(mapping)));
                 self.advance()
             }
-            Kind::Alias { target, .. } => {
+            NodeKind::Alias { target, .. } => {
                 self.enter_alias(id)?;
                 self.frames.push(Frame::Alias { id, target: Some(*target), value: Value::Null });
                 self.advance()
@@ -215,7 +215,7 @@ impl<'n> Decoder<'n> {
     }
 
     fn is_merge(&self, id: NodeId) -> bool {
-        matches!(&self.nodes.get(id).kind, Kind::Scalar { value, tag, implicit }
+        matches!(&self.nodes.get(id).kind, NodeKind::Scalar { value, tag, implicit }
             if value == "<<" && (*implicit || tag == "tag:yaml.org,2002:merge"))
     }
 
@@ -224,7 +224,7 @@ impl<'n> Decoder<'n> {
     fn merge(&mut self, id: NodeId) -> Result<(), String> {
         let mut sources = Vec::new();
         match &self.nodes.get(id).kind {
-            Kind::Sequence(children) => {
+            NodeKind::Sequence(children) => {
                 for &child in children {
                     sources.push(self.mapping_of(child)?);
                 }
@@ -246,11 +246,11 @@ impl<'n> Decoder<'n> {
 
     fn mapping_of(&self, id: NodeId) -> Result<Source<'n>, String> {
         let (target, alias) = match &self.nodes.get(id).kind {
-            Kind::Alias { target, .. } => (*target, Some(id)),
+            NodeKind::Alias { target, .. } => (*target, Some(id)),
             _ => (id, None),
         };
         match &self.nodes.get(target).kind {
-            Kind::Mapping(children) => Ok(Source { children, next: 0, alias }),
+            NodeKind::Mapping(children) => Ok(Source { children, next: 0, alias }),
             _ => Err("yaml: map merge requires map or sequence of maps as the value".into()),
         }
     }
@@ -258,13 +258,13 @@ impl<'n> Decoder<'n> {
     /// A key must be a scalar, or an alias of one.
     fn key(&mut self, id: NodeId) -> Result<Scalar, String> {
         let target = match &self.nodes.get(id).kind {
-            Kind::Alias { target, .. } => {
+            NodeKind::Alias { target, .. } => {
                 self.count()?;
                 *target
             }
             _ => id,
         };
-        let Kind::Scalar { value, tag, implicit } = &self.nodes.get(target).kind else {
+        let NodeKind::Scalar { value, tag, implicit } = &self.nodes.get(target).kind else {
             let value = self.value(id)?;
             return Err(format!("yaml: invalid map key: {}", go_syntax::value(&value)));
         };
@@ -274,7 +274,7 @@ impl<'n> Decoder<'n> {
 
     fn enter_alias(&mut self, id: NodeId) -> Result<(), String> {
         if !self.active.insert(id) {
-            let Kind::Alias { name, .. } = &self.nodes.get(id).kind else { return Ok(()) };
+            let NodeKind::Alias { name, .. } = &self.nodes.get(id).kind else { return Ok(()) };
             return Err(format!("yaml: anchor '{name}' value contains itself"));
         }
         self.alias_depth += 1;

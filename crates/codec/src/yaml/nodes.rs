@@ -6,13 +6,13 @@ pub(super) struct NodeId(u32);
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Counted from 1.
     pub line: usize,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Scalar {
         value: String,
         /// Empty if there is none.
@@ -39,7 +39,7 @@ impl Nodes {
         &self.nodes[id.0 as usize]
     }
 
-    pub fn add(&mut self, kind: Kind, line: usize) -> NodeId {
+    pub fn add(&mut self, kind: NodeKind, line: usize) -> NodeId {
         self.nodes.push(Node { kind, line });
         NodeId((self.nodes.len() - 1) as u32)
     }
@@ -47,8 +47,8 @@ impl Nodes {
     /// Appends to a collection.
     pub fn append(&mut self, parent: NodeId, child: NodeId) {
         match &mut self.nodes[parent.0 as usize].kind {
-            Kind::Sequence(children) | Kind::Mapping(children) => children.push(child),
-            Kind::Scalar { .. } | Kind::Alias { .. } => {}
+            NodeKind::Sequence(children) | NodeKind::Mapping(children) => children.push(child),
+            NodeKind::Scalar { .. } | NodeKind::Alias { .. } => {}
         }
     }
 }

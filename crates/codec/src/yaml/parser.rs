@@ -1,7 +1,7 @@
 //! Tokens to nodes: the grammar of YAML 1.1 as a stack of states, one for each collection that is open.
 
 use super::cursor::{Input, Mark};
-use super::nodes::{Kind, NodeId, Nodes};
+use super::nodes::{NodeId, NodeKind, Nodes};
 use super::scanner::{Result, Scanner, Token, TokenKind, YamlError};
 use std::collections::HashMap;
 
@@ -34,14 +34,14 @@ struct Parser<'t> {
     /// The collections that have not ended, with where they began.
     open: Vec<(NodeId, Mark)>,
     /// What comes next in each of them, innermost last.
-    states: Vec<State>,
+    states: Vec<ParserState>,
     anchors: HashMap<String, NodeId>,
     /// Prefixes of tags by their handles.
     tags: HashMap<String, String>,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum ParserState {
     BlockSequence,
     /// A list level with the key it belongs to.
     IndentlessSequence,
@@ -156,25 +156,25 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn step(&mut self, state: State) -> Result<()> {
+    fn step(&mut self, state: ParserState) -> Result<()> {
         match state {
-            State::BlockSequence => self.block_sequence(),
-            State::IndentlessSequence => self.indentless_sequence(),
-            State::BlockMappingKey => self.block_mapping_key(),
-            State::BlockMappingValue => self.block_mapping_value(),
-            State::FlowSequence(turn) => self.flow_sequence(turn),
-            State::PairKey => self.pair_key(),
-            State::PairValue => self.pair_value(),
-            State::PairEnd => {
+            ParserState::BlockSequence => self.block_sequence(),
+            ParserState::IndentlessSequence => self.indentless_sequence(),
+            ParserState::BlockMappingKey => self.block_mapping_key(),
+            ParserState::BlockMappingValue => self.block_mapping_value(),
+            ParserState::FlowSequence(turn) => self.flow_sequence(turn),
+            ParserState::PairKey => self.pair_key(),
+            ParserState::PairValue => self.pair_value(),
+            ParserState::PairEnd => {
                 self.scanner.peek()?;
                 self.close();
                 Ok(())
             }
-            State::FlowMappingKey(turn) => self.flow_mapping_key(turn),
-            State::FlowMappingValue => self.flow_mapping_value(),
-            State::FlowMappingNoValue => {
+            ParserState::FlowMappingKey(turn) => self.flow_mapping_key(turn),
+            ParserState::FlowMappingValue => self.flow_mapping_value(),
+            ParserState::FlowMappingNoValue => {
                 let mark = self.scanner.peek()?.start;
-                self.states.push(State::FlowMappingKey(Turn::Later));
+                self.states.push(ParserState::FlowMappingKey(Turn::Later));
                 self.empty(mark);
                 Ok(())
             }
@@ -196,7 +196,7 @@ impl Parser<'_> {
         let here = *here;
         match kind {
             TokenKind::BlockEntry if context == Context::BlockMember => {
-                self.open(Kind::Sequence(Vec::new()), anchor, start, State::IndentlessSequence);
+                self.open(NodeKind::Sequence(Vec::new()), anchor, start, ParserState::IndentlessSequence);
             }
             TokenKind::Scalar { .. } => {
                 let Token { kind: TokenKind::Scalar { value, plain }, .. } = self.scanner.next()? else {
@@ -204,27 +204,39 @@ impl Parser<'_> {
                 };
                 // A lone `!` says that the text decides nothing, which the tag itself says better.
                 let implicit = (tag.is_empty() && plain) || tag == "!";
-                self.leaf(Kind::Scalar { value, tag, implicit }, anchor, start);
+                self.leaf(NodeKind::Scalar { value, tag, implicit }, anchor, start);
             }
             TokenKind::FlowSequenceStart => {
                 self.scanner.next()?;
-                self.open_at(Kind::Sequence(Vec::new()), anchor, start, here, State::FlowSequence(Turn::First));
+                self.open_at(
+                    NodeKind::Sequence(Vec::new()),
+                    anchor,
+                    start,
+                    here,
+                    ParserState::FlowSequence(Turn::First),
+                );
             }
             TokenKind::FlowMappingStart => {
                 self.scanner.next()?;
-                self.open_at(Kind::Mapping(Vec::new()), anchor, start, here, State::FlowMappingKey(Turn::First));
+                self.open_at(
+                    NodeKind::Mapping(Vec::new()),
+                    anchor,
+                    start,
+                    here,
+                    ParserState::FlowMappingKey(Turn::First),
+                );
             }
             TokenKind::BlockSequenceStart if context != Context::Flow => {
                 self.scanner.next()?;
-                self.open_at(Kind::Sequence(Vec::new()), anchor, start, here, State::BlockSequence);
+                self.open_at(NodeKind::Sequence(Vec::new()), anchor, start, here, ParserState::BlockSequence);
             }
             TokenKind::BlockMappingStart if context != Context::Flow => {
                 self.scanner.next()?;
-                self.open_at(Kind::Mapping(Vec::new()), anchor, start, here, State::BlockMappingKey);
+                self.open_at(NodeKind::Mapping(Vec::new()), anchor, start, here, ParserState::BlockMappingKey);
             }
             _ if anchor.is_some() || !tag.is_empty() => {
                 let implicit = tag.is_empty();
-                self.leaf(Kind::Scalar { value: String::new(), tag, implicit }, anchor, start);
+                self.leaf(NodeKind::Scalar { value: String::new(), tag, implicit }, anchor, start);
             }
             _ => return Err(YamlError::parser("did not find expected node content", here, start)),
         }
@@ -270,7 +282,7 @@ impl Parser<'_> {
         }
     }
 
-    fn leaf(&mut self, kind: Kind, anchor: Option<String>, start: Mark) {
+    fn leaf(&mut self, kind: NodeKind, anchor: Option<String>, start: Mark) {
         let id = self.nodes.add(kind, start.line + 1);
         if let Some(name) = anchor {
             self.anchors.insert(name, id);
@@ -280,15 +292,15 @@ impl Parser<'_> {
 
     /// A value that is not written.
     fn empty(&mut self, mark: Mark) {
-        self.leaf(Kind::Scalar { value: String::new(), tag: String::new(), implicit: true }, None, mark);
+        self.leaf(NodeKind::Scalar { value: String::new(), tag: String::new(), implicit: true }, None, mark);
     }
 
-    fn open(&mut self, kind: Kind, anchor: Option<String>, start: Mark, state: State) {
+    fn open(&mut self, kind: NodeKind, anchor: Option<String>, start: Mark, state: ParserState) {
         self.open_at(kind, anchor, start, start, state);
     }
 
     /// `start` is where the node begins, `here` where its collection does.
-    fn open_at(&mut self, kind: Kind, anchor: Option<String>, start: Mark, here: Mark, state: State) {
+    fn open_at(&mut self, kind: NodeKind, anchor: Option<String>, start: Mark, here: Mark, state: ParserState) {
         let id = self.nodes.add(kind, start.line + 1);
         // Known from here on: a collection can contain an alias of itself, which is found out later.
         if let Some(name) = anchor {
@@ -307,7 +319,7 @@ impl Parser<'_> {
         let Some(&target) = self.anchors.get(&name) else {
             return Err(YamlError { problem: format!("unknown anchor '{name}' referenced"), line: 0 });
         };
-        self.leaf(Kind::Alias { name, target }, None, start);
+        self.leaf(NodeKind::Alias { name, target }, None, start);
         Ok(())
     }
 
@@ -322,7 +334,7 @@ impl Parser<'_> {
         match self.kind()? {
             TokenKind::BlockEntry => {
                 let mark = self.scanner.next()?.end;
-                self.states.push(State::BlockSequence);
+                self.states.push(ParserState::BlockSequence);
                 if self.at(&[TokenKind::BlockEntry, TokenKind::BlockEnd])? {
                     self.empty(mark);
                     return Ok(());
@@ -344,7 +356,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let mark = self.scanner.next()?.end;
-        self.states.push(State::IndentlessSequence);
+        self.states.push(ParserState::IndentlessSequence);
         if self.at(&[TokenKind::BlockEntry, TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd])? {
             self.empty(mark);
             return Ok(());
@@ -356,7 +368,7 @@ impl Parser<'_> {
         match self.kind()? {
             TokenKind::Key => {
                 let mark = self.scanner.next()?.end;
-                self.states.push(State::BlockMappingValue);
+                self.states.push(ParserState::BlockMappingValue);
                 if self.at(&[TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd])? {
                     self.empty(mark);
                     return Ok(());
@@ -373,7 +385,7 @@ impl Parser<'_> {
     }
 
     fn block_mapping_value(&mut self) -> Result<()> {
-        self.states.push(State::BlockMappingKey);
+        self.states.push(ParserState::BlockMappingKey);
         let mark = match self.scanner.peek()? {
             Token { kind: TokenKind::Value, end, .. } => {
                 let mark = *end;
@@ -399,12 +411,12 @@ impl Parser<'_> {
             }
             if *self.kind()? == TokenKind::Key {
                 let start = self.scanner.next()?.start;
-                self.states.push(State::FlowSequence(Turn::Later));
-                self.open(Kind::Mapping(Vec::new()), None, start, State::PairKey);
+                self.states.push(ParserState::FlowSequence(Turn::Later));
+                self.open(NodeKind::Mapping(Vec::new()), None, start, ParserState::PairKey);
                 return Ok(());
             }
             if *self.kind()? != TokenKind::FlowSequenceEnd {
-                self.states.push(State::FlowSequence(Turn::Later));
+                self.states.push(ParserState::FlowSequence(Turn::Later));
                 return self.node(Context::Flow);
             }
         }
@@ -414,7 +426,7 @@ impl Parser<'_> {
     }
 
     fn pair_key(&mut self) -> Result<()> {
-        self.states.push(State::PairValue);
+        self.states.push(ParserState::PairValue);
         if !self.at(&[TokenKind::Value, TokenKind::FlowEntry, TokenKind::FlowSequenceEnd])? {
             return self.node(Context::Flow);
         }
@@ -424,7 +436,7 @@ impl Parser<'_> {
     }
 
     fn pair_value(&mut self) -> Result<()> {
-        self.states.push(State::PairEnd);
+        self.states.push(ParserState::PairEnd);
         let mark = self.scanner.peek()?.start;
         if *self.kind()? == TokenKind::Value {
             self.scanner.next()?;
@@ -446,7 +458,7 @@ impl Parser<'_> {
             }
             if *self.kind()? == TokenKind::Key {
                 self.scanner.next()?;
-                self.states.push(State::FlowMappingValue);
+                self.states.push(ParserState::FlowMappingValue);
                 if !self.at(&[TokenKind::Value, TokenKind::FlowEntry, TokenKind::FlowMappingEnd])? {
                     return self.node(Context::Flow);
                 }
@@ -455,7 +467,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             if *self.kind()? != TokenKind::FlowMappingEnd {
-                self.states.push(State::FlowMappingNoValue);
+                self.states.push(ParserState::FlowMappingNoValue);
                 return self.node(Context::Flow);
             }
         }
@@ -465,7 +477,7 @@ impl Parser<'_> {
     }
 
     fn flow_mapping_value(&mut self) -> Result<()> {
-        self.states.push(State::FlowMappingKey(Turn::Later));
+        self.states.push(ParserState::FlowMappingKey(Turn::Later));
         if *self.kind()? == TokenKind::Value {
             self.scanner.next()?;
             if !self.at(&[TokenKind::FlowEntry, TokenKind::FlowMappingEnd])? {

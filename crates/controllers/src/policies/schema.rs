@@ -1,7 +1,7 @@
 //! Types for expressions out of OpenAPI: what a schema does not tell the type of, expressions cannot see.
 
 use super::VersionedKind;
-use kubelith_cel::declared::{Declared, Field, Kind, ListKind, Object};
+use kubelith_cel::declared::{Declared, Field, ListKind, MemberKind, Object};
 use kubelith_cel::escape::escape;
 use kubelith_cel::types::Type;
 use kubelith_meta::Value;
@@ -36,10 +36,10 @@ impl<'a> Reader<'a> {
     fn root(&mut self, schema: &'a Value, name: &str) -> Option<Declared> {
         let mut declared = self.read(schema, name)?;
         // Every resource has these, whatever its schema says.
-        if let Kind::Object(object) = &declared.kind
+        if let MemberKind::Object(object) = &declared.kind
             && !self.has_object_meta(schema)
         {
-            let string = |name: &str| field(name, scalar(Type::String, Kind::String), false);
+            let string = |name: &str| field(name, scalar(Type::String, MemberKind::String), false);
             let metadata = object_of(&format!("{name}.metadata"), vec![string("name"), string("generateName")]);
             let added = [string("kind"), string("apiVersion"), field("metadata", metadata, false)];
             let mut fields: Vec<Field> =
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         let format = schema.str_at(&["format"]);
         let is = |extension: &str| schema.get(extension).and_then(Value::as_bool) == Some(true);
         if format == "int-or-string" || is("x-kubernetes-int-or-string") {
-            return Some(scalar(Type::Dyn, Kind::IntOrString));
+            return Some(scalar(Type::Dyn, MemberKind::IntOrString));
         }
         Some(match (schema.str_at(&["type"]), format) {
             ("array", _) => {
@@ -96,14 +96,14 @@ impl<'a> Reader<'a> {
                 Some(values) => Declared::map(self.member(values, &format!("{name}.@elem"))?, SIZE),
                 None => self.object(schema, name),
             },
-            ("string", "byte") => scalar(Type::Bytes, Kind::Bytes),
-            ("string", "duration") => scalar(Type::Duration, Kind::Duration),
-            ("string", "date") => scalar(Type::Timestamp, Kind::Date),
-            ("string", "date-time") => scalar(Type::Timestamp, Kind::DateTime),
-            ("string", _) => scalar(Type::String, Kind::String),
-            ("boolean", _) => scalar(Type::Bool, Kind::Bool),
-            ("number", _) => scalar(Type::Double, Kind::Double),
-            ("integer", _) => scalar(Type::Int, Kind::Int),
+            ("string", "byte") => scalar(Type::Bytes, MemberKind::Bytes),
+            ("string", "duration") => scalar(Type::Duration, MemberKind::Duration),
+            ("string", "date") => scalar(Type::Timestamp, MemberKind::Date),
+            ("string", "date-time") => scalar(Type::Timestamp, MemberKind::DateTime),
+            ("string", _) => scalar(Type::String, MemberKind::String),
+            ("boolean", _) => scalar(Type::Bool, MemberKind::Bool),
+            ("number", _) => scalar(Type::Double, MemberKind::Double),
+            ("integer", _) => scalar(Type::Int, MemberKind::Int),
             _ => return None,
         })
     }
@@ -138,7 +138,7 @@ fn reference(schema: &Value) -> Option<&str> {
     schema.get("allOf").and_then(Value::as_array)?.iter().find_map(reference)
 }
 
-fn scalar(cel: Type, kind: Kind) -> Declared {
+fn scalar(cel: Type, kind: MemberKind) -> Declared {
     Declared { cel, kind, nullable: false, min_size: SIZE, max_elements: 0 }
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// What a request connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ConnectKind {
     ServiceProxy,
     PodProxy,
     NodeProxy,
@@ -89,13 +89,13 @@ pub fn install(
     });
     let Some(core) = routes.versions.get_mut(&GroupVersion::new("", "v1")) else { return Ok(()) };
     for (plural, subresource, kind) in [
-        ("services", "proxy", Kind::ServiceProxy),
-        ("pods", "proxy", Kind::PodProxy),
-        ("nodes", "proxy", Kind::NodeProxy),
-        ("pods", "log", Kind::Log),
-        ("pods", "exec", Kind::Exec),
-        ("pods", "attach", Kind::Attach),
-        ("pods", "portforward", Kind::PortForward),
+        ("services", "proxy", ConnectKind::ServiceProxy),
+        ("pods", "proxy", ConnectKind::PodProxy),
+        ("nodes", "proxy", ConnectKind::NodeProxy),
+        ("pods", "log", ConnectKind::Log),
+        ("pods", "exec", ConnectKind::Exec),
+        ("pods", "attach", ConnectKind::Attach),
+        ("pods", "portforward", ConnectKind::PortForward),
     ] {
         if let Some(served) = core.get_mut(plural) {
             served.actions.insert(subresource.into(), Arc::new(Connect { kind, parts: parts.clone() }));

@@ -2,7 +2,7 @@
 
 use super::location::{Asked, Location, authority, container, read};
 use super::options::{LogOptions, Parameters, object, ports, streams};
-use super::{Kind, Parts};
+use super::{ConnectKind, Parts};
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::uri::{Authority, PathAndQuery};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 const MAX_ERROR_BYTES: usize = 2048;
 
 pub struct Connect {
-    pub(super) kind: Kind,
+    pub(super) kind: ConnectKind,
     pub(super) parts: Arc<Parts>,
 }
 
@@ -35,7 +35,7 @@ impl Action for Connect {
         let (kind, parts) = (self.kind, self.parts.clone());
         Box::pin(async move {
             let parameters = Parameters::parse(call.request.uri().query());
-            if kind == Kind::Log {
+            if kind == ConnectKind::Log {
                 return parts.log(&call, &parameters).await;
             }
             if parameters.first("dryRun").is_some() {
@@ -43,7 +43,9 @@ impl Action for Connect {
             }
             parts.admit(kind, &call, &parameters).await?;
             match kind {
-                Kind::ServiceProxy | Kind::PodProxy | Kind::NodeProxy => parts.proxy(kind, call).await,
+                ConnectKind::ServiceProxy | ConnectKind::PodProxy | ConnectKind::NodeProxy => {
+                    parts.proxy(kind, call).await
+                }
                 _ => parts.stream(kind, call, &parameters).await,
             }
         })
@@ -58,25 +60,25 @@ fn asked(call: &ActionCall) -> Asked<'_> {
     }
 }
 
-impl Kind {
+impl ConnectKind {
     /// The kind of its options.
     fn options(self) -> &'static str {
         match self {
-            Kind::ServiceProxy => "ServiceProxyOptions",
-            Kind::PodProxy => "PodProxyOptions",
-            Kind::NodeProxy => "NodeProxyOptions",
-            Kind::Log => "PodLogOptions",
-            Kind::Exec => "PodExecOptions",
-            Kind::Attach => "PodAttachOptions",
-            Kind::PortForward => "PodPortForwardOptions",
+            ConnectKind::ServiceProxy => "ServiceProxyOptions",
+            ConnectKind::PodProxy => "PodProxyOptions",
+            ConnectKind::NodeProxy => "NodeProxyOptions",
+            ConnectKind::Log => "PodLogOptions",
+            ConnectKind::Exec => "PodExecOptions",
+            ConnectKind::Attach => "PodAttachOptions",
+            ConnectKind::PortForward => "PodPortForwardOptions",
         }
     }
 }
 
 impl Parts {
-    async fn admit(&self, kind: Kind, call: &ActionCall, parameters: &Parameters) -> Result<(), Status> {
+    async fn admit(&self, kind: ConnectKind, call: &ActionCall, parameters: &Parameters) -> Result<(), Status> {
         let admission = match kind {
-            Kind::ServiceProxy => &self.services.admission,
+            ConnectKind::ServiceProxy => &self.services.admission,
             _ => &self.pods.admission,
         };
         let info = &call.info;
@@ -96,7 +98,7 @@ impl Parts {
         let request =
             AdmissionRequest { call: &about, operation: Operation::Connect, old: None, options: None, resource: None };
         let path = match kind {
-            Kind::ServiceProxy | Kind::PodProxy | Kind::NodeProxy => below(call),
+            ConnectKind::ServiceProxy | ConnectKind::PodProxy | ConnectKind::NodeProxy => below(call),
             _ => String::new(),
         };
         let mut options = object(kind.options(), parameters, &path);
@@ -104,11 +106,11 @@ impl Parts {
         admission.validate(request, &options).await
     }
 
-    async fn proxy(&self, kind: Kind, call: ActionCall) -> Result<Response, Status> {
+    async fn proxy(&self, kind: ConnectKind, call: ActionCall) -> Result<Response, Status> {
         let asked = asked(&call);
         let location = match kind {
-            Kind::ServiceProxy => self.service_location(&asked).await?,
-            Kind::PodProxy => self.pod_location(&asked).await?,
+            ConnectKind::ServiceProxy => self.service_location(&asked).await?,
+            ConnectKind::PodProxy => self.pod_location(&asked).await?,
             _ => self.node_location(&asked).await?,
         };
         let below = below(&call);
@@ -135,13 +137,13 @@ impl Parts {
     }
 
     /// exec, attach and portforward: connections that the client takes over.
-    async fn stream(&self, kind: Kind, call: ActionCall, parameters: &Parameters) -> Result<Response, Status> {
-        let ports = if kind == Kind::PortForward { ports(parameters)? } else { Vec::new() };
+    async fn stream(&self, kind: ConnectKind, call: ActionCall, parameters: &Parameters) -> Result<Response, Status> {
+        let ports = if kind == ConnectKind::PortForward { ports(parameters)? } else { Vec::new() };
         self.may_create(&call).await?;
         let asked = asked(&call);
         let pod = read(&self.pods, &asked, asked.id).await?;
         let chosen = match kind {
-            Kind::PortForward => "",
+            ConnectKind::PortForward => "",
             _ => container(&pod, parameters.first("container").unwrap_or_default())?,
         };
         let node = pod.str_at(&["spec", "nodeName"]);
@@ -155,12 +157,12 @@ impl Parts {
         };
         let (namespace, name) = (asked.namespace, asked.id);
         let (path, pairs) = match kind {
-            Kind::PortForward => {
+            ConnectKind::PortForward => {
                 let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
                 let pairs = if ports.is_empty() { Vec::new() } else { vec![("port", ports)] };
                 (format!("/portForward/{namespace}/{name}"), pairs)
             }
-            Kind::Exec => (format!("/exec/{namespace}/{name}/{chosen}"), streams(parameters, true)),
+            ConnectKind::Exec => (format!("/exec/{namespace}/{name}/{chosen}"), streams(parameters, true)),
             _ => (format!("/attach/{namespace}/{name}/{chosen}"), streams(parameters, false)),
         };
         if !asks_for_upgrade(call.request.headers()) {
@@ -171,7 +173,7 @@ impl Parts {
         let failed = |e: ProxyError| Status::unknown(e.to_string());
         let headers = call.request.headers();
         if !(self.features.trusts_kubelets_with_websockets && kubelet.speaks_websocket) {
-            if kind == Kind::PortForward {
+            if kind == ConnectKind::PortForward {
                 if self.features.tunnels_ports && asks_for(headers, tunnel::is_tunnel) {
                     return tunnel::serve(call.request, &location.transport, target).await.map_err(failed);
                 }

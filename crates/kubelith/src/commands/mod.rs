@@ -203,7 +203,7 @@ pub fn takes(flag: &flags::Flag) -> Takes {
         "authorization-mode" => {
             Takes::OneOf(&["Node,RBAC", "AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"])
         }
-        _ if flag.kind == flags::Kind::Bool => Takes::Nothing,
+        _ if flag.kind == flags::FlagKind::Bool => Takes::Nothing,
         name if name.ends_with("-dir") => Takes::Folder,
         name if name.ends_with("file") || FILES.contains(&name) => Takes::File,
         _ => Takes::Text,

@@ -1,6 +1,6 @@
 //! `--help`: the table in sections, wrapped for reading.
 
-use super::{Effect, Flag, Kind, SECTIONS};
+use super::{Effect, Flag, FlagKind, SECTIONS};
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
@@ -55,15 +55,15 @@ fn write_flag(out: &mut String, flag: &Flag) {
         _ => "    ",
     };
     let kind = flag.kind.name();
-    let space = if kind.is_empty() || flag.kind == Kind::Version { "" } else { " " };
-    let name = if flag.kind == Kind::Version { "version[=true]" } else { flag.name };
-    let kind = if flag.kind == Kind::Version { "" } else { kind };
+    let space = if kind.is_empty() || flag.kind == FlagKind::Version { "" } else { " " };
+    let name = if flag.kind == FlagKind::Version { "version[=true]" } else { flag.name };
+    let kind = if flag.kind == FlagKind::Version { "" } else { kind };
     let default = match (flag.kind, flag.default) {
         // An empty list is said to be one where the reference does.
-        (Kind::NamedCertKey | Kind::TextMap | Kind::Int32List, "") => " (default [])".to_owned(),
+        (FlagKind::NamedCertKey | FlagKind::TextMap | FlagKind::Int32List, "") => " (default [])".to_owned(),
         (_, "") => String::new(),
-        (Kind::Text, default) => format!(" (default \"{default}\")"),
-        (Kind::List, default) => format!(" (default [{default}])"),
+        (FlagKind::Text, default) => format!(" (default \"{default}\")"),
+        (FlagKind::List, default) => format!(" (default [{default}])"),
         (_, default) => format!(" (default {default})"),
     };
     let effect = match flag.effect {

@@ -7,7 +7,7 @@ use kubelith_meta::time::Duration;
 use std::net::IpAddr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FlagKind {
     Bool,
     Int,
     Int32List,
@@ -52,54 +52,54 @@ pub enum Value {
     Pairs(Vec<(String, String)>),
 }
 
-impl Kind {
+impl FlagKind {
     /// As in the help: `--flag type`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Bool => "",
-            Kind::Int => "int",
-            Kind::Int32List => "int32Slice",
-            Kind::Float => "float",
-            Kind::Float32 => "float32",
-            Kind::Duration => "duration",
-            Kind::Ip => "ip",
-            Kind::Text => "string",
-            Kind::List => "strings",
-            Kind::Array => "stringArray",
-            Kind::Map | Kind::ConfigMap => "mapStringString",
-            Kind::FeatureGates => "colonSeparatedMultimapStringString",
-            Kind::TextMap => "stringToString",
-            Kind::PortRange => "portRange",
-            Kind::NamedCertKey => "namedCertKey",
-            Kind::Quantity => "quantity",
-            Kind::Level => "Level",
-            Kind::VModule => "pattern=N,...",
-            Kind::Version => "version[=true]",
+            FlagKind::Bool => "",
+            FlagKind::Int => "int",
+            FlagKind::Int32List => "int32Slice",
+            FlagKind::Float => "float",
+            FlagKind::Float32 => "float32",
+            FlagKind::Duration => "duration",
+            FlagKind::Ip => "ip",
+            FlagKind::Text => "string",
+            FlagKind::List => "strings",
+            FlagKind::Array => "stringArray",
+            FlagKind::Map | FlagKind::ConfigMap => "mapStringString",
+            FlagKind::FeatureGates => "colonSeparatedMultimapStringString",
+            FlagKind::TextMap => "stringToString",
+            FlagKind::PortRange => "portRange",
+            FlagKind::NamedCertKey => "namedCertKey",
+            FlagKind::Quantity => "quantity",
+            FlagKind::Level => "Level",
+            FlagKind::VModule => "pattern=N,...",
+            FlagKind::Version => "version[=true]",
         }
     }
 
     /// What `--flag` alone means; `None` if it needs a value.
     pub fn bare_value(self) -> Option<&'static str> {
-        matches!(self, Kind::Bool | Kind::Version).then_some("true")
+        matches!(self, FlagKind::Bool | FlagKind::Version).then_some("true")
     }
 
     /// Whether a repeated flag adds to what was given before.
     pub fn accumulates(self) -> bool {
-        use Kind::{Array, ConfigMap, FeatureGates, Int32List, List, Map, NamedCertKey, TextMap, VModule};
+        use FlagKind::{Array, ConfigMap, FeatureGates, Int32List, List, Map, NamedCertKey, TextMap, VModule};
         matches!(self, Array | ConfigMap | FeatureGates | Int32List | List | Map | NamedCertKey | TextMap | VModule)
     }
 
     /// The value of no flag and no default.
     pub fn zero(self) -> Value {
         match self {
-            Kind::Bool => Value::Bool(false),
-            Kind::Int | Kind::Level => Value::Int(0),
-            Kind::Float | Kind::Float32 => Value::Float(0.0),
-            Kind::Duration => Value::Duration(Duration::ZERO),
-            Kind::Ip | Kind::Text | Kind::PortRange | Kind::Quantity => Value::Text(String::new()),
-            Kind::Version => Value::Text("false".into()),
-            Kind::List | Kind::Array | Kind::Int32List | Kind::NamedCertKey => Value::List(Vec::new()),
-            Kind::Map | Kind::ConfigMap | Kind::FeatureGates | Kind::TextMap | Kind::VModule => {
+            FlagKind::Bool => Value::Bool(false),
+            FlagKind::Int | FlagKind::Level => Value::Int(0),
+            FlagKind::Float | FlagKind::Float32 => Value::Float(0.0),
+            FlagKind::Duration => Value::Duration(Duration::ZERO),
+            FlagKind::Ip | FlagKind::Text | FlagKind::PortRange | FlagKind::Quantity => Value::Text(String::new()),
+            FlagKind::Version => Value::Text("false".into()),
+            FlagKind::List | FlagKind::Array | FlagKind::Int32List | FlagKind::NamedCertKey => Value::List(Vec::new()),
+            FlagKind::Map | FlagKind::ConfigMap | FlagKind::FeatureGates | FlagKind::TextMap | FlagKind::VModule => {
                 Value::Pairs(Vec::new())
             }
         }
@@ -108,30 +108,30 @@ impl Kind {
     /// Reads one occurrence; the error is what pflag writes behind `invalid argument "x" for "--flag" flag: `.
     pub fn read(self, text: &str) -> Result<Value, String> {
         match self {
-            Kind::Bool => go_number::parse_bool(text).map(Value::Bool),
-            Kind::Int => go_number::parse_int(text, 64).map(Value::Int),
-            Kind::Level => go_number::parse_uint32(text).map(|n| Value::Int(n.into())),
-            Kind::Float => go_number::parse_float(text, f64::MAX).map(Value::Float),
-            Kind::Float32 => go_number::parse_float(text, f32::MAX.into()).map(Value::Float),
-            Kind::Duration => Duration::parse(text).map(Value::Duration).map_err(|e| e.to_string()),
-            Kind::Ip => read_ip(text),
-            Kind::Text => Ok(Value::Text(text.into())),
-            Kind::Quantity => match Quantity::parse(text) {
+            FlagKind::Bool => go_number::parse_bool(text).map(Value::Bool),
+            FlagKind::Int => go_number::parse_int(text, 64).map(Value::Int),
+            FlagKind::Level => go_number::parse_uint32(text).map(|n| Value::Int(n.into())),
+            FlagKind::Float => go_number::parse_float(text, f64::MAX).map(Value::Float),
+            FlagKind::Float32 => go_number::parse_float(text, f32::MAX.into()).map(Value::Float),
+            FlagKind::Duration => Duration::parse(text).map(Value::Duration).map_err(|e| e.to_string()),
+            FlagKind::Ip => read_ip(text),
+            FlagKind::Text => Ok(Value::Text(text.into())),
+            FlagKind::Quantity => match Quantity::parse(text) {
                 Ok(_) => Ok(Value::Text(text.into())),
                 Err(e) => Err(e.to_string()),
             },
-            Kind::List => csv::fields(text).map(Value::List),
-            Kind::Array => Ok(Value::List(vec![text.into()])),
-            Kind::Int32List => {
+            FlagKind::List => csv::fields(text).map(Value::List),
+            FlagKind::Array => Ok(Value::List(vec![text.into()])),
+            FlagKind::Int32List => {
                 let numbers = text.split(',').map(|n| go_number::parse_int(n, 32).map(|n| n.to_string()));
                 numbers.collect::<Result<_, _>>().map(Value::List)
             }
-            Kind::Map => read_map(text),
-            Kind::ConfigMap => {
+            FlagKind::Map => read_map(text),
+            FlagKind::ConfigMap => {
                 let pairs = text.split(',').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, "")));
                 Ok(Value::Pairs(pairs.map(trimmed).collect()))
             }
-            Kind::FeatureGates => Ok(Value::Pairs(
+            FlagKind::FeatureGates => Ok(Value::Pairs(
                 text.split(',')
                     .map(str::trim)
                     .filter(|p| !p.is_empty())
@@ -139,12 +139,12 @@ impl Kind {
                     .map(trimmed)
                     .collect(),
             )),
-            Kind::TextMap => read_text_map(text),
-            Kind::PortRange => PortRange::parse(text).map(|_| Value::Text(text.into())),
-            Kind::NamedCertKey => NamedCertKey::parse(text).map(|_| Value::List(vec![text.into()])),
-            Kind::VModule => read_vmodule(text),
-            Kind::Version if text == "raw" => Ok(Value::Text("raw".into())),
-            Kind::Version => go_number::parse_bool(text).map(|b| Value::Text(b.to_string())),
+            FlagKind::TextMap => read_text_map(text),
+            FlagKind::PortRange => PortRange::parse(text).map(|_| Value::Text(text.into())),
+            FlagKind::NamedCertKey => NamedCertKey::parse(text).map(|_| Value::List(vec![text.into()])),
+            FlagKind::VModule => read_vmodule(text),
+            FlagKind::Version if text == "raw" => Ok(Value::Text("raw".into())),
+            FlagKind::Version => go_number::parse_bool(text).map(|b| Value::Text(b.to_string())),
         }
     }
 }

@@ -14,7 +14,7 @@ mod tests;
 
 pub use config_file::with_config_file;
 pub use help::help;
-pub use kind::Kind;
+pub use kind::FlagKind;
 pub use parse::{Flags, UsageError, parse};
 pub use table::{OWN, SECTIONS, find};
 
@@ -22,7 +22,7 @@ pub use table::{OWN, SECTIONS, find};
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: FlagKind,
     /// As one would write it; empty for none.
     pub default: &'static str,
     pub effect: Effect,

@@ -1,7 +1,7 @@
 //! From arguments to values, by pflag's rules: `--x v`, `--x=v`, `--x` for booleans, `-v 2`, `-v2`, `_` for
 //! `-` in names, lists that add up, `--` and nothing behind it.
 
-use super::kind::{Kind, Value};
+use super::kind::{FlagKind, Value};
 use super::{Effect, Flag, SECTIONS, find};
 use kubelith_meta::text::Quoted;
 use kubelith_meta::time::Duration;
@@ -224,19 +224,19 @@ fn put(pairs: &mut Vec<(String, String)>, key: String, value: String) {
     }
 }
 
-fn show(value: &Value, kind: Kind) -> String {
+fn show(value: &Value, kind: FlagKind) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
         Value::Float(f) => f.to_string(),
         Value::Duration(d) => d.to_string(),
-        Value::Text(t) if t.is_empty() && kind == Kind::Quantity => "0".to_owned(),
+        Value::Text(t) if t.is_empty() && kind == FlagKind::Quantity => "0".to_owned(),
         Value::Text(t) => t.clone(),
-        Value::List(l) if kind == Kind::NamedCertKey => format!("[{}]", l.join(";")),
+        Value::List(l) if kind == FlagKind::NamedCertKey => format!("[{}]", l.join(";")),
         Value::List(l) => format!("[{}]", l.join(",")),
         Value::Pairs(p) => {
             let pairs = p.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
-            if kind == Kind::TextMap { format!("[{pairs}]") } else { pairs }
+            if kind == FlagKind::TextMap { format!("[{pairs}]") } else { pairs }
         }
     }
 }

@@ -139,7 +139,7 @@ struct Reader<'t> {
 
 /// Which of the four kinds of path elements a key is, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum NodeKind {
     Field,
     Key,
     Value,
@@ -175,7 +175,7 @@ impl<'t> Reader<'t> {
                 _ => self.eat(b",")?,
             }
         }
-        let mut last: Option<(Kind, &'t [u8])> = None;
+        let mut last: Option<(NodeKind, &'t [u8])> = None;
         loop {
             self.eat(b"\"")?;
             let start = self.at;
@@ -202,20 +202,20 @@ impl<'t> Reader<'t> {
     }
 
     /// A key up to its closing quote.
-    fn key(&mut self) -> Option<Kind> {
+    fn key(&mut self) -> Option<NodeKind> {
         let kind = match self.text.get(self.at..self.at + 2)? {
-            b"f:" => Kind::Field,
-            b"k:" => Kind::Key,
-            b"v:" => Kind::Value,
-            b"i:" => Kind::Index,
+            b"f:" => NodeKind::Field,
+            b"k:" => NodeKind::Key,
+            b"v:" => NodeKind::Value,
+            b"i:" => NodeKind::Index,
             _ => return None,
         };
         self.at += 2;
         match kind {
-            Kind::Field => self.plain(),
-            Kind::Key => self.fields()?,
-            Kind::Value => self.scalar()?,
-            Kind::Index => self.integer()?,
+            NodeKind::Field => self.plain(),
+            NodeKind::Key => self.fields()?,
+            NodeKind::Value => self.scalar()?,
+            NodeKind::Index => self.integer()?,
         }
         Some(kind)
     }
@@ -275,12 +275,12 @@ fn digits(text: &[u8]) -> usize {
 }
 
 /// Whether an element comes before another, by their keys.
-fn precedes(a: (Kind, &[u8]), b: (Kind, &[u8])) -> bool {
+fn precedes(a: (NodeKind, &[u8]), b: (NodeKind, &[u8])) -> bool {
     if a.0 != b.0 {
         return a.0 < b.0;
     }
     let (kind, a, b) = (a.0, a.1, b.1);
-    if kind == Kind::Field {
+    if kind == NodeKind::Field {
         return a < b;
     }
     let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) else { return false };

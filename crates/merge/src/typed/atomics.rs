@@ -1,6 +1,6 @@
 //! Which parts of a value are owned as a whole: setting one replaces all that is in it.
 
-use super::{Kind, Type};
+use super::{Type, TypeKind};
 use crate::fieldset::PathElement;
 use kubelith_meta::Value;
 use kubelith_schema::ListKind;
@@ -16,7 +16,7 @@ impl Type<'_> {
 
 fn find(ty: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     match (ty.kind(Some(value)), value) {
-        (Kind::Map(map), Value::Object(members)) => {
+        (TypeKind::Map(map), Value::Object(members)) => {
             if map.atomic {
                 found.push(path.to_owned());
             }
@@ -27,7 +27,7 @@ fn find(ty: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
                 }
             }
         }
-        (Kind::List(list), Value::Array(items)) => {
+        (TypeKind::List(list), Value::Array(items)) => {
             if *list.kind == ListKind::Atomic {
                 found.push(path.to_owned());
             }

@@ -1,7 +1,7 @@
 //! What changed between two values of a type.
 
 use super::error::{ValidationErrors, scalar_mismatch};
-use super::{Kind, ListType, MapType, Scalar, Type};
+use super::{ListType, MapType, Scalar, Type, TypeKind};
 use crate::fieldset::{Filter, PathElement, Set, values};
 use kubelith_meta::{Map, Value};
 
@@ -113,17 +113,17 @@ pub(super) fn compare(ty: Type<'_>, old: Option<&Value>, new: Option<&Value>, er
 }
 
 /// Both are there.
-fn as_kind(kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
+fn as_kind(kind: TypeKind<'_>, old: Option<&Value>, new: Option<&Value>, errors: &mut ValidationErrors) -> Delta {
     match kind {
-        Kind::Scalar(scalar) => compare_scalars(scalar, old, new, errors),
-        Kind::List(list) => {
+        TypeKind::Scalar(scalar) => compare_scalars(scalar, old, new, errors),
+        TypeKind::List(list) => {
             let (o, n) = (elements(old), elements(new));
             if list.is_atomic() || (o.is_empty() && n.is_empty()) {
                 return leaf(old, new);
             }
             compare_lists(list, o, n, errors)
         }
-        Kind::Map(map) => {
+        TypeKind::Map(map) => {
             let (o, n) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
             if map.atomic || (o.is_none_or(Map::is_empty) && n.is_none_or(Map::is_empty)) {
                 return leaf(old, new);

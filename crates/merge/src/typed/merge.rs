@@ -1,7 +1,7 @@
 //! Merging what is applied into what is there. Nothing is ever removed here.
 
 use super::error::{ValidationErrors, scalar_mismatch};
-use super::{Kind, ListType, MapType, Scalar, Type};
+use super::{ListType, MapType, Scalar, Type, TypeKind};
 use crate::fieldset::{PathElement, values};
 use kubelith_meta::{Key, Map, Value};
 use std::cmp::Ordering;
@@ -21,7 +21,7 @@ impl Type<'_> {
 /// Merges `config` into `live` where it stands. Lists are rebuilt if elements come in or change places.
 fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut ValidationErrors) {
     match (ty.common_kind(live, config), &mut *live, config) {
-        (Some(Kind::Map(map)), Value::Object(live), Value::Object(config)) if !map.atomic && !live.is_empty() => {
+        (Some(TypeKind::Map(map)), Value::Object(live), Value::Object(config)) if !map.atomic && !live.is_empty() => {
             let mut types = map.in_order(config.len());
             for (name, value) in config.entries() {
                 if live.get_with(name.head(), name).is_some_and(|member| values::equal(member, value)) {
@@ -36,7 +36,7 @@ fn merge_into(ty: Type<'_>, live: &mut Value, config: &Value, errors: &mut Valid
                 errors.prefix_field(start, name);
             }
         }
-        (Some(Kind::List(list)), Value::Array(live), Value::Array(config))
+        (Some(TypeKind::List(list)), Value::Array(live), Value::Array(config))
             if live.len() == config.len() && live.iter().zip(config).all(|(l, c)| list.same_element(l, c)) =>
         {
             for (element, value) in live.iter_mut().zip(config) {
@@ -65,8 +65,8 @@ pub(super) fn merge(
     match (live, config) {
         (Some(value), None) | (None, Some(value)) => Some(value.clone()),
         _ => match ty.kind(config) {
-            Kind::Scalar(scalar) => merge_scalars(scalar, live, config, errors),
-            Kind::List(list) => {
+            TypeKind::Scalar(scalar) => merge_scalars(scalar, live, config, errors),
+            TypeKind::List(list) => {
                 let (l, c) = (live.and_then(Value::as_array), config.and_then(Value::as_array));
                 let (l, c) = (l.unwrap_or_default(), c.unwrap_or_default());
                 // Two empty lists are a leaf, so that null and [] stay what they are.
@@ -75,7 +75,7 @@ pub(super) fn merge(
                 }
                 merge_lists(list, l, c, errors)
             }
-            Kind::Map(map) => {
+            TypeKind::Map(map) => {
                 let (l, c) = (live.and_then(Value::as_object), config.and_then(Value::as_object));
                 if map.atomic || (l.is_none_or(Map::is_empty) && c.is_none_or(Map::is_empty)) {
                     return prefer(live, config);

@@ -54,7 +54,7 @@ pub enum Type<'a> {
 
 /// What a type is for a given value.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind<'a> {
+pub(crate) enum TypeKind<'a> {
     Map(MapType<'a>),
     Scalar(Scalar),
     List(ListType<'a>),
@@ -95,7 +95,7 @@ impl<'a> Type<'a> {
     }
 
     /// What this type is whatever the value; `None` if the value decides.
-    pub(crate) fn fixed_kind(self) -> Option<Kind<'a>> {
+    pub(crate) fn fixed_kind(self) -> Option<TypeKind<'a>> {
         match self {
             Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
                 Declared::One(kind) => Some(kind),
@@ -107,7 +107,7 @@ impl<'a> Type<'a> {
     }
 
     /// The kind of both values, if it is the same.
-    pub(crate) fn common_kind(self, a: &Value, b: &Value) -> Option<Kind<'a>> {
+    pub(crate) fn common_kind(self, a: &Value, b: &Value) -> Option<TypeKind<'a>> {
         if let Some(kind) = self.fixed_kind() {
             return Some(kind);
         }
@@ -116,7 +116,7 @@ impl<'a> Type<'a> {
     }
 
     /// What this type is for `value`. A value that fits none of its kinds, null or absent, gets the first.
-    pub(crate) fn kind(self, value: Option<&Value>) -> Kind<'a> {
+    pub(crate) fn kind(self, value: Option<&Value>) -> TypeKind<'a> {
         let kinds = match self {
             Type::Declared { table, schema, preserve } => match declared(table, schema, preserve) {
                 Declared::One(kind) => return kind,
@@ -124,16 +124,16 @@ impl<'a> Type<'a> {
             },
             Type::Named(table, id) => {
                 let struct_type = table.get(id);
-                return Kind::Map(MapType::of_struct(table, struct_type, struct_type.atomic, false));
+                return TypeKind::Map(MapType::of_struct(table, struct_type, struct_type.atomic, false));
             }
-            Type::Text => return Kind::Scalar(Scalar::Text),
+            Type::Text => return TypeKind::Scalar(Scalar::Text),
             Type::Deduced => Kinds::untyped(Type::Deduced, false, &ListKind::Atomic),
             Type::Opaque => Kinds::untyped(Type::Opaque, true, &ListKind::Atomic),
         };
         match value {
-            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => Kind::Scalar(Scalar::Any),
-            Some(Value::Array(_)) => Kind::List(kinds.list),
-            Some(Value::Object(_) | Value::Raw(_) | Value::Null) | None => Kind::Map(kinds.map),
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => TypeKind::Scalar(Scalar::Any),
+            Some(Value::Array(_)) => TypeKind::List(kinds.list),
+            Some(Value::Object(_) | Value::Raw(_) | Value::Null) | None => TypeKind::Map(kinds.map),
         }
     }
 
@@ -160,14 +160,14 @@ impl<'a> Type<'a> {
     /// The type as a map, whatever else it can be.
     pub(crate) fn as_map(self) -> Option<MapType<'a>> {
         match self.kind(Some(&Value::Object(Map::new()))) {
-            Kind::Map(map) => Some(map),
+            TypeKind::Map(map) => Some(map),
             _ => None,
         }
     }
 
     pub(crate) fn as_list(self) -> Option<ListType<'a>> {
         match self.kind(Some(&Value::Array(Vec::new()))) {
-            Kind::List(list) => Some(list),
+            TypeKind::List(list) => Some(list),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Type<'a> {
 
 /// A declared type: one thing, or whatever the value is.
 enum Declared<'a> {
-    One(Kind<'a>),
+    One(TypeKind<'a>),
     Several(Kinds<'a>),
 }
 
@@ -198,7 +198,7 @@ fn scalar(schema: &Schema) -> Option<Scalar> {
 
 fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Declared<'a> {
     match scalar(schema) {
-        Some(scalar) => Declared::One(Kind::Scalar(scalar)),
+        Some(scalar) => Declared::One(TypeKind::Scalar(scalar)),
         None => declared_container(table, schema, preserve),
     }
 }
@@ -207,18 +207,18 @@ fn declared<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Dec
 fn declared_container<'a>(table: &'a TypeTable, schema: &'a Schema, preserve: bool) -> Declared<'a> {
     let inner = |schema| Type::Declared { table, schema, preserve };
     let of_struct = |struct_type, preserve| {
-        Declared::One(Kind::Map(MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve)))
+        Declared::One(TypeKind::Map(MapType::of_struct(table, struct_type, schema.is_atomic(table), preserve)))
     };
     match &schema.shape {
         Shape::RawExtension => Declared::Several(Kinds::untyped(Type::Opaque, true, &ListKind::Atomic)),
-        Shape::FieldsV1 => Declared::One(Kind::Map(MapType::untyped(Type::Deduced, schema.atomic))),
+        Shape::FieldsV1 => Declared::One(TypeKind::Map(MapType::untyped(Type::Deduced, schema.atomic))),
         Shape::Named(id) => of_struct(table.get(*id), false),
         Shape::Struct(struct_type) => of_struct(struct_type, preserve),
         Shape::Map(element) => {
             let atomic = schema.atomic && !schema.granular;
-            Declared::One(Kind::Map(MapType { atomic, element: Some(inner(element)), fields: None, preserve }))
+            Declared::One(TypeKind::Map(MapType { atomic, element: Some(inner(element)), fields: None, preserve }))
         }
-        Shape::List(element) => Declared::One(Kind::List(ListType { kind: &schema.list, element: inner(element) })),
+        Shape::List(element) => Declared::One(TypeKind::List(ListType { kind: &schema.list, element: inner(element) })),
         // Anything goes.
         Shape::Any
         | Shape::IntOrString

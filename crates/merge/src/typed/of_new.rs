@@ -4,7 +4,7 @@
 
 use super::error::is_scalar;
 use super::validate::Duplicates;
-use super::{Kind, ListType, MapType, Scalar, Type};
+use super::{ListType, MapType, Scalar, Type, TypeKind};
 use crate::fieldset::{FieldsWriter, Mask, Masked, Name, values};
 use kubelith_meta::{Map, Str, Value};
 use kubelith_schema::{ListKind, Shape, StructType, TypeTable};
@@ -26,10 +26,10 @@ pub(crate) fn fields_of_new(ty: Type<'_>, object: &Value, mask: Mask<'_>) -> Res
 /// Below a container that a new object has, too.
 fn changed(out: &mut FieldsWriter, ty: Type<'_>, zero: &Value, value: &Value, mask: Mask<'_>) -> Written {
     match (ty.kind(Some(zero)), ty.kind(Some(value)), value) {
-        (Kind::Map(_), Kind::Map(map), Value::Object(members)) => {
+        (TypeKind::Map(_), TypeKind::Map(map), Value::Object(members)) => {
             changed_members(out, map, zero.as_object().unwrap_or(&Map::new()), members, mask)
         }
-        (Kind::List(_), Kind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
+        (TypeKind::List(_), TypeKind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
         (_, _, Value::Null) => Ok(()),
         _ => Err(Unusual),
     }
@@ -60,9 +60,9 @@ fn changed_members(out: &mut FieldsWriter, map: MapType<'_>, zero: &Map, members
 /// Whether the value is one thing, which changes as a whole.
 fn is_leaf(ty: Type<'_>, zero: &Value, value: &Value) -> bool {
     match ty.kind(Some(value)) {
-        Kind::Scalar(_) => matches!(ty.kind(Some(zero)), Kind::Scalar(_)),
-        Kind::List(list) => list.is_atomic() || value.as_array().is_some_and(<[Value]>::is_empty),
-        Kind::Map(map) => map.atomic || (is_empty(value) && is_empty(zero)),
+        TypeKind::Scalar(_) => matches!(ty.kind(Some(zero)), TypeKind::Scalar(_)),
+        TypeKind::List(list) => list.is_atomic() || value.as_array().is_some_and(<[Value]>::is_empty),
+        TypeKind::Map(map) => map.atomic || (is_empty(value) && is_empty(zero)),
     }
 }
 
@@ -97,11 +97,11 @@ fn added(out: &mut FieldsWriter, ty: Type<'_>, value: &Value, mask: Mask<'_>) ->
         return added_struct(out, table, struct_type, members);
     }
     match (ty.kind(Some(value)), value) {
-        (Kind::Scalar(scalar), value) => fits_scalar(scalar, value),
-        (Kind::List(list), value) if list.is_atomic() => fits(ty, value),
-        (Kind::Map(map), value) if map.atomic => fits(ty, value),
-        (Kind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
-        (Kind::Map(map), Value::Object(members)) => {
+        (TypeKind::Scalar(scalar), value) => fits_scalar(scalar, value),
+        (TypeKind::List(list), value) if list.is_atomic() => fits(ty, value),
+        (TypeKind::Map(map), value) if map.atomic => fits(ty, value),
+        (TypeKind::List(list), Value::Array(elements)) => added_elements(out, list, elements),
+        (TypeKind::Map(map), Value::Object(members)) => {
             let mut types = map.in_order(members.len());
             for (key, value) in members.entries() {
                 let (name, ty) = types.named_member(key).ok_or(Unusual)?;

@@ -6,7 +6,7 @@
 use super::compare::{Delta, compare, compare_elements, leaf};
 use super::error::ValidationErrors;
 use super::merge::merge;
-use super::{Comparison, Kind, ListType, MapType, Type};
+use super::{Comparison, ListType, MapType, Type, TypeKind};
 use crate::fieldset::{PathElement, values};
 use kubelith_meta::{Map, Value};
 
@@ -48,8 +48,8 @@ impl Walk {
     fn overlay(&mut self, ty: Type<'_>, live: &Value, config: &Value) -> Delta {
         let Some(kind) = ty.common_kind(live, config) else { return self.merged(ty, live, config) };
         match kind {
-            Kind::Scalar(_) => leaf(Some(live), Some(config)),
-            Kind::List(list) => {
+            TypeKind::Scalar(_) => leaf(Some(live), Some(config)),
+            TypeKind::List(list) => {
                 let (l, c) = (live.as_array().unwrap_or_default(), config.as_array().unwrap_or_default());
                 match (l.len(), c.len()) {
                     _ if list.is_atomic() => leaf(Some(live), Some(config)),
@@ -60,7 +60,7 @@ impl Walk {
                     _ => self.merged(ty, live, config),
                 }
             }
-            Kind::Map(map) => {
+            TypeKind::Map(map) => {
                 let empty = Map::new();
                 let (l, c) = (live.as_object().unwrap_or(&empty), config.as_object().unwrap_or(&empty));
                 if map.atomic || (l.is_empty() && c.is_empty()) {

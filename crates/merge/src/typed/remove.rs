@@ -1,6 +1,6 @@
 //! Taking fields out of a value.
 
-use super::{Kind, Type};
+use super::{Type, TypeKind};
 use crate::fieldset::{PathElement, Set};
 use kubelith_meta::Value;
 
@@ -12,8 +12,8 @@ impl Type<'_> {
             return;
         }
         let emptied = match (self.kind(Some(value)), &mut *value) {
-            (Kind::Scalar(_), _) => false,
-            (Kind::List(list), Value::Array(elements)) if !list.is_atomic() => {
+            (TypeKind::Scalar(_), _) => false,
+            (TypeKind::List(list), Value::Array(elements)) if !list.is_atomic() => {
                 elements.retain_mut(|element| {
                     let Ok(at) = list.path_element(element) else { return true };
                     match items.node(&at) {
@@ -25,7 +25,7 @@ impl Type<'_> {
                 });
                 elements.is_empty()
             }
-            (Kind::Map(map), Value::Object(members)) if !map.atomic => {
+            (TypeKind::Map(map), Value::Object(members)) if !map.atomic => {
                 for node in items.nodes() {
                     let PathElement::Field(name) = &node.element else { continue };
                     if node.member {

@@ -1,6 +1,6 @@
 //! The fields that a value mentions.
 
-use super::{Kind, Type};
+use super::{Type, TypeKind};
 use crate::fieldset::{PathElement, Set};
 use kubelith_meta::Value;
 
@@ -50,10 +50,10 @@ impl Containers {
     /// Whether the value itself is in the set, and the set below it.
     fn collect(self, ty: Type<'_>, value: &Value) -> (bool, Set) {
         match (ty.kind(Some(value)), value) {
-            (Kind::Scalar(_), _) => (true, Set::new()),
-            (Kind::List(list), _) if list.is_atomic() => (true, Set::new()),
-            (Kind::Map(map), _) if map.atomic => (true, Set::new()),
-            (Kind::List(list), Value::Array(elements)) => {
+            (TypeKind::Scalar(_), _) => (true, Set::new()),
+            (TypeKind::List(list), _) if list.is_atomic() => (true, Set::new()),
+            (TypeKind::Map(map), _) if map.atomic => (true, Set::new()),
+            (TypeKind::List(list), Value::Array(elements)) => {
                 let mut set = Set::with_capacity(elements.len());
                 let mut index = list.index(elements, |_, _| ());
                 // Elements that are there twice are owned as a whole.
@@ -66,7 +66,7 @@ impl Containers {
                 }
                 (false, set)
             }
-            (Kind::Map(map), Value::Object(members)) => {
+            (TypeKind::Map(map), Value::Object(members)) => {
                 let mut set = Set::with_capacity(members.len());
                 let mut types = map.in_order(members.len());
                 for (name, value) in members.entries() {

@@ -2,7 +2,7 @@
 //! that can be seen from the text alone.
 
 use super::of_new::{Unusual, Written, by_keys, fits_scalar, key_values, sorted_by_keys};
-use super::{Duplicates, Kind, ListType, MapType, Type};
+use super::{Duplicates, ListType, MapType, Type, TypeKind};
 use crate::fieldset::{FieldsWriter, Mask, Masked};
 use kubelith_meta::{Map, Value};
 use kubelith_schema::ListKind;
@@ -13,7 +13,7 @@ impl Type<'_> {
     pub(crate) fn written_field_set(self, value: &Value, mask: Mask<'_>) -> Option<String> {
         let mut out = FieldsWriter::new();
         match (self.kind(Some(value)), value) {
-            (Kind::Map(map), Value::Object(members)) if !map.atomic => {
+            (TypeKind::Map(map), Value::Object(members)) if !map.atomic => {
                 write_members(&mut out, map, members, mask).ok()?
             }
             _ => return None,
@@ -47,17 +47,17 @@ fn write_members(out: &mut FieldsWriter, map: MapType<'_>, members: &Map, mask: 
 }
 
 /// Whether a value is owned as a whole.
-fn is_leaf(kind: Kind<'_>) -> bool {
+fn is_leaf(kind: TypeKind<'_>) -> bool {
     match kind {
-        Kind::Scalar(_) => true,
-        Kind::List(list) => list.is_atomic(),
-        Kind::Map(map) => map.atomic,
+        TypeKind::Scalar(_) => true,
+        TypeKind::List(list) => list.is_atomic(),
+        TypeKind::Map(map) => map.atomic,
     }
 }
 
-fn fits_leaf(kind: Kind<'_>, ty: Type<'_>, value: &Value) -> Written {
+fn fits_leaf(kind: TypeKind<'_>, ty: Type<'_>, value: &Value) -> Written {
     match kind {
-        Kind::Scalar(scalar) => fits_scalar(scalar, value),
+        TypeKind::Scalar(scalar) => fits_scalar(scalar, value),
         _ => fits(ty, value),
     }
 }
@@ -68,10 +68,10 @@ fn write_element(out: &mut FieldsWriter, ty: Type<'_>, value: &Value) -> Written
     if is_leaf(kind) { fits_leaf(kind, ty, value) } else { write_container(out, kind, value, Mask::default()) }
 }
 
-fn write_container(out: &mut FieldsWriter, kind: Kind<'_>, value: &Value, mask: Mask<'_>) -> Written {
+fn write_container(out: &mut FieldsWriter, kind: TypeKind<'_>, value: &Value, mask: Mask<'_>) -> Written {
     match (kind, value) {
-        (Kind::List(list), Value::Array(elements)) => write_elements(out, list, elements),
-        (Kind::Map(map), Value::Object(members)) => write_members(out, map, members, mask),
+        (TypeKind::List(list), Value::Array(elements)) => write_elements(out, list, elements),
+        (TypeKind::Map(map), Value::Object(members)) => write_members(out, map, members, mask),
         (_, Value::Null) => Ok(()),
         _ => Err(Unusual),
     }

@@ -1,7 +1,7 @@
 //! Whether a value fits its type.
 
 use super::error::{ValidationErrors, go_wrapped, scalar_mismatch};
-use super::{Kind, ListType, MapType, Type};
+use super::{ListType, MapType, Type, TypeKind};
 use crate::fieldset::PathElement;
 use kubelith_meta::{Map, Value};
 
@@ -26,7 +26,7 @@ impl Type<'_> {
 
     fn change_fits(self, old: &Value, new: &Value) -> bool {
         match (self.kind(Some(new)), old, new) {
-            (Kind::Map(map), Value::Object(old), Value::Object(new)) => {
+            (TypeKind::Map(map), Value::Object(old), Value::Object(new)) => {
                 let mut types = map.in_order(new.len());
                 new.entries().iter().all(|(name, value)| match (types.member(name), old.get_with(name.head(), name)) {
                     (Some(_), Some(old)) if old == value => true,
@@ -35,7 +35,7 @@ impl Type<'_> {
                     (None, _) => false,
                 })
             }
-            (Kind::List(list), Value::Array(old), Value::Array(new)) => {
+            (TypeKind::List(list), Value::Array(old), Value::Array(new)) => {
                 new.iter().enumerate().all(|(i, value)| match old.get(i) {
                     Some(old) if old == value => true,
                     _ if list.refusal(value).is_some() => false,
@@ -50,16 +50,16 @@ impl Type<'_> {
 
 fn validate(ty: Type<'_>, value: &Value, duplicates: Duplicates, errors: &mut ValidationErrors) {
     match (ty.kind(Some(value)), value) {
-        (Kind::Scalar(scalar), value) => {
+        (TypeKind::Scalar(scalar), value) => {
             if let Some(mismatch) = scalar_mismatch(scalar, value) {
                 errors.push(mismatch);
             }
         }
-        (_, Value::Null) | (Kind::Map(_), Value::Raw(_)) => {}
-        (Kind::List(list), Value::Array(elements)) => validate_list(list, elements, duplicates, errors),
-        (Kind::List(_), other) => errors.push(format!("expected list, got {}", go_wrapped(other))),
-        (Kind::Map(map), Value::Object(members)) => validate_map(map, members, duplicates, errors),
-        (Kind::Map(_), other) => errors.push(format!("expected map, got {}", go_wrapped(other))),
+        (_, Value::Null) | (TypeKind::Map(_), Value::Raw(_)) => {}
+        (TypeKind::List(list), Value::Array(elements)) => validate_list(list, elements, duplicates, errors),
+        (TypeKind::List(_), other) => errors.push(format!("expected list, got {}", go_wrapped(other))),
+        (TypeKind::Map(map), Value::Object(members)) => validate_map(map, members, duplicates, errors),
+        (TypeKind::Map(_), other) => errors.push(format!("expected map, got {}", go_wrapped(other))),
     }
 }
 

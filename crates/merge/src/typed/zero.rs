@@ -1,6 +1,6 @@
 //! The empty object of a type, as Go prints one that was just made: fields without omitempty are there.
 
-use super::{Kind, Type};
+use super::{Type, TypeKind};
 use kubelith_meta::{Map, Value};
 use kubelith_schema::{Omit, Schema, Shape, StructType, TypeTable};
 
@@ -9,11 +9,11 @@ impl Type<'_> {
     /// an update, not added, and the one who fills it does not own the list itself.
     pub fn zero(self) -> Value {
         match (self, self.kind(None)) {
-            (Type::Declared { table, schema, .. }, Kind::Map(_)) => match table.resolve(schema) {
+            (Type::Declared { table, schema, .. }, TypeKind::Map(_)) => match table.resolve(schema) {
                 Some(struct_type) => Value::Object(zero_struct(table, struct_type)),
                 None => Value::object(),
             },
-            (_, Kind::Map(_)) => Value::object(),
+            (_, TypeKind::Map(_)) => Value::object(),
             _ => Value::Null,
         }
     }

@@ -20,11 +20,11 @@ pub fn unified(old: &str, new: &str) -> String {
         let _ = writeln!(out, "@@ -{} +{} @@", range(first.a.0, last.a.1), range(first.b.0, last.b.1));
         for change in &group {
             let (removed, added) = match change.kind {
-                Kind::Equal => {
+                LineKind::Equal => {
                     push_lines(&mut out, ' ', &a[change.a.0..change.a.1]);
                     continue;
                 }
-                Kind::Changed => (&a[change.a.0..change.a.1], &b[change.b.0..change.b.1]),
+                LineKind::Changed => (&a[change.a.0..change.a.1], &b[change.b.0..change.b.1]),
             };
             push_lines(&mut out, '-', removed);
             push_lines(&mut out, '+', added);
@@ -51,7 +51,7 @@ fn range(from: usize, to: usize) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum LineKind {
     Equal,
     Changed,
 }
@@ -59,7 +59,7 @@ enum Kind {
 /// Lines from..to of both texts.
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    kind: Kind,
+    kind: LineKind,
     a: (usize, usize),
     b: (usize, usize),
 }
@@ -76,11 +76,11 @@ fn changes(a: &[&str], b: &[&str]) -> Vec<Change> {
     let (mut i, mut j, mut all) = (0, 0, Vec::new());
     for run in Matcher::new(a, b).runs() {
         if i < run.a || j < run.b {
-            all.push(Change { kind: Kind::Changed, a: (i, run.a), b: (j, run.b) });
+            all.push(Change { kind: LineKind::Changed, a: (i, run.a), b: (j, run.b) });
         }
         (i, j) = (run.a + run.size, run.b + run.size);
         if run.size > 0 {
-            all.push(Change { kind: Kind::Equal, a: (run.a, i), b: (run.b, j) });
+            all.push(Change { kind: LineKind::Equal, a: (run.a, i), b: (run.b, j) });
         }
     }
     all
@@ -95,15 +95,15 @@ fn groups(mut changes: Vec<Change>) -> Vec<Vec<Change>> {
     };
     let head =
         |c: &Change| Change { a: (c.a.0, c.a.1.min(c.a.0 + CONTEXT)), b: (c.b.0, c.b.1.min(c.b.0 + CONTEXT)), ..*c };
-    if let Some(first) = changes.first_mut().filter(|c| c.kind == Kind::Equal) {
+    if let Some(first) = changes.first_mut().filter(|c| c.kind == LineKind::Equal) {
         *first = tail(first);
     }
-    if let Some(last) = changes.last_mut().filter(|c| c.kind == Kind::Equal) {
+    if let Some(last) = changes.last_mut().filter(|c| c.kind == LineKind::Equal) {
         *last = head(last);
     }
     let (mut groups, mut group) = (Vec::new(), Vec::new());
     for change in &changes {
-        let is_gap = change.kind == Kind::Equal && change.a.1 - change.a.0 > 2 * CONTEXT;
+        let is_gap = change.kind == LineKind::Equal && change.a.1 - change.a.0 > 2 * CONTEXT;
         if is_gap {
             group.push(head(change));
             groups.push(std::mem::take(&mut group));
@@ -111,7 +111,7 @@ fn groups(mut changes: Vec<Change>) -> Vec<Vec<Change>> {
         group.push(if is_gap { tail(change) } else { *change });
     }
     groups.push(group);
-    groups.retain(|group| group.iter().any(|c| c.kind == Kind::Changed));
+    groups.retain(|group| group.iter().any(|c| c.kind == LineKind::Changed));
     groups
 }
 

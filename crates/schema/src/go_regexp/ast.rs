@@ -9,7 +9,7 @@ const MAX_SIZE: u64 = (128 << 20) / 40;
 
 #[derive(Debug, Clone)]
 pub struct Node {
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Levels below and with this one.
     height: u32,
     /// Instructions that Go makes of it, or nearly so.
@@ -19,7 +19,7 @@ pub struct Node {
 }
 
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum NodeKind {
     Empty,
     Literal {
         text: String,
@@ -65,7 +65,7 @@ pub enum Excess {
 }
 
 impl Node {
-    fn new(kind: Kind, size: u64, parts: impl Fn(&mut dyn FnMut(&Node))) -> Result<Node, Excess> {
+    fn new(kind: NodeKind, size: u64, parts: impl Fn(&mut dyn FnMut(&Node))) -> Result<Node, Excess> {
         let (mut height, mut copies) = (1, 1);
         parts(&mut |part| {
             height = height.max(1 + part.height);
@@ -79,25 +79,26 @@ impl Node {
         }
     }
 
-    fn leaf(kind: Kind, size: u64) -> Result<Node, Excess> {
+    fn leaf(kind: NodeKind, size: u64) -> Result<Node, Excess> {
         Node::new(kind, size, |_| {})
     }
 
     pub fn class(text: String) -> Result<Node, Excess> {
-        Node::leaf(Kind::Class(text), 1)
+        Node::leaf(NodeKind::Class(text), 1)
     }
 
     pub fn look(look: Look) -> Result<Node, Excess> {
-        Node::leaf(Kind::Look(look), 1)
+        Node::leaf(NodeKind::Look(look), 1)
     }
 
     pub fn literal(c: char, fold: Fold) -> Result<Node, Excess> {
-        Node::leaf(Kind::Literal { text: c.into(), fold }, 1)
+        Node::leaf(NodeKind::Literal { text: c.into(), fold }, 1)
     }
 
     /// Takes another literal in, if both are literals of the same kind.
     pub fn join(&mut self, next: &Node) -> Result<bool, Excess> {
-        let (Kind::Literal { text, fold }, Kind::Literal { text: more, fold: same }) = (&mut self.kind, &next.kind)
+        let (NodeKind::Literal { text, fold }, NodeKind::Literal { text: more, fold: same }) =
+            (&mut self.kind, &next.kind)
         else {
             return Ok(false);
         };
@@ -116,35 +117,35 @@ impl Node {
             parts.pop();
         }
         match parts.len() {
-            0 => Node::leaf(Kind::Empty, 1),
+            0 => Node::leaf(NodeKind::Empty, 1),
             1 => Ok(parts.remove(0)),
-            _ => Node::many(parts, 0, Kind::Concat),
+            _ => Node::many(parts, 0, NodeKind::Concat),
         }
     }
 
     pub fn alternate(mut parts: Vec<Node>) -> Result<Node, Excess> {
         match parts.len() {
             1 => Ok(parts.remove(0)),
-            n => Node::many(parts, n as u64 - 1, Kind::Alternate),
+            n => Node::many(parts, n as u64 - 1, NodeKind::Alternate),
         }
     }
 
-    fn many(parts: Vec<Node>, more: u64, kind: impl FnOnce(Vec<Node>) -> Kind) -> Result<Node, Excess> {
+    fn many(parts: Vec<Node>, more: u64, kind: impl FnOnce(Vec<Node>) -> NodeKind) -> Result<Node, Excess> {
         let size = parts.iter().map(|p| p.size).sum::<u64>() + more;
-        let measured = Node::new(Kind::Empty, size, |each| parts.iter().for_each(each))?;
+        let measured = Node::new(NodeKind::Empty, size, |each| parts.iter().for_each(each))?;
         Ok(Node { kind: kind(parts), ..measured })
     }
 
     pub fn capture(node: Node) -> Result<Node, Excess> {
-        let measured = Node::new(Kind::Empty, 2 + node.size, |each| each(&node))?;
-        Ok(Node { kind: Kind::Capture(Box::new(node)), ..measured })
+        let measured = Node::new(NodeKind::Empty, 2 + node.size, |each| each(&node))?;
+        Ok(Node { kind: NodeKind::Capture(Box::new(node)), ..measured })
     }
 
     /// `*`, `+` and `?`, which count as no repetition.
     pub fn star(node: Node, min: u32, max: Option<u32>, greedy: bool) -> Result<Node, Excess> {
         let more = if (min, max) == (0, None) { 2 } else { 1 };
-        let measured = Node::new(Kind::Empty, more + node.size, |each| each(&node))?;
-        Ok(Node { kind: Kind::Repeat { node: Box::new(node), min, max, greedy }, ..measured })
+        let measured = Node::new(NodeKind::Empty, more + node.size, |each| each(&node))?;
+        Ok(Node { kind: NodeKind::Repeat { node: Box::new(node), min, max, greedy }, ..measured })
     }
 
     /// `{min,max}`.
@@ -154,12 +155,12 @@ impl Node {
             None => 1 + u64::from(min) * node.size,
             Some(max) => u64::from(max) * node.size + u64::from(max.saturating_sub(min)),
         };
-        let measured = Node::new(Kind::Empty, size, |each| each(&node))?;
+        let measured = Node::new(NodeKind::Empty, size, |each| each(&node))?;
         let copies = match max.unwrap_or(min) {
             0 if max.is_some() => 1,
             times => node.copies.saturating_mul(times.max(1)),
         };
-        Ok(Node { kind: Kind::Repeat { node: Box::new(node), min, max, greedy }, copies, ..measured })
+        Ok(Node { kind: NodeKind::Repeat { node: Box::new(node), min, max, greedy }, copies, ..measured })
     }
 
     /// Whether the innermost part is repeated too often.
@@ -174,15 +175,15 @@ impl Node {
     /// The same expression for the `regex` crate.
     pub fn write(&self, out: &mut String) {
         match &self.kind {
-            Kind::Empty => {}
-            Kind::Literal { text, fold: Fold::Exact } => out.push_str(&regex::escape(text)),
-            Kind::Literal { text, fold: Fold::AnyCase } => {
+            NodeKind::Empty => {}
+            NodeKind::Literal { text, fold: Fold::Exact } => out.push_str(&regex::escape(text)),
+            NodeKind::Literal { text, fold: Fold::AnyCase } => {
                 out.push_str("(?i:");
                 out.push_str(&regex::escape(text));
                 out.push(')');
             }
-            Kind::Class(text) => out.push_str(text),
-            Kind::Look(look) => out.push_str(match look {
+            NodeKind::Class(text) => out.push_str(text),
+            NodeKind::Look(look) => out.push_str(match look {
                 Look::TextStart => r"\A",
                 Look::TextEnd => r"\z",
                 Look::LineStart => "(?m:^)",
@@ -190,11 +191,11 @@ impl Node {
                 Look::WordBoundary => r"(?-u:\b)",
                 Look::NoWordBoundary => r"(?-u:\B)",
             }),
-            Kind::Concat(parts) => parts.iter().for_each(|p| match p.kind {
-                Kind::Alternate(_) => p.write_between("(?:", out),
+            NodeKind::Concat(parts) => parts.iter().for_each(|p| match p.kind {
+                NodeKind::Alternate(_) => p.write_between("(?:", out),
                 _ => p.write(out),
             }),
-            Kind::Alternate(parts) => {
+            NodeKind::Alternate(parts) => {
                 for (i, part) in parts.iter().enumerate() {
                     if i > 0 {
                         out.push('|');
@@ -202,8 +203,8 @@ impl Node {
                     part.write(out);
                 }
             }
-            Kind::Capture(node) => node.write_between("(", out),
-            Kind::Repeat { node, min, max, greedy } => {
+            NodeKind::Capture(node) => node.write_between("(", out),
+            NodeKind::Repeat { node, min, max, greedy } => {
                 node.write_between("(?:", out);
                 out.push_str(&match (min, max) {
                     (0, None) => "*".to_owned(),

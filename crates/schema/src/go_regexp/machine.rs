@@ -1,7 +1,7 @@
 //! Runs expressions that are too large for the `regex` crate: in that, `\pL{1,500}` is the automaton of a letter five
 //! hundred times. Here it is five hundred instructions, made for one search and dropped after it.
 
-use super::ast::{Fold, Kind, Look, Node};
+use super::ast::{Fold, Look, Node, NodeKind};
 use regex::Regex;
 use std::collections::HashMap;
 
@@ -74,23 +74,23 @@ impl Program {
 
     fn add(&mut self, node: &Node) -> Result<(), String> {
         match &node.kind {
-            Kind::Empty => {}
-            Kind::Literal { text, fold: Fold::Exact } => {
+            NodeKind::Empty => {}
+            NodeKind::Literal { text, fold: Fold::Exact } => {
                 for c in text.chars() {
                     self.push(Instruction::Char(c))?;
                 }
             }
-            Kind::Literal { text, fold: Fold::AnyCase } => {
+            NodeKind::Literal { text, fold: Fold::AnyCase } => {
                 for c in text.chars() {
                     self.class(&format!("(?i:{})", regex::escape(c.encode_utf8(&mut [0; 4]))))?;
                 }
             }
-            Kind::Class(text) => self.class(text)?,
-            Kind::Look(look) => drop(self.push(Instruction::Look(*look))?),
-            Kind::Concat(parts) => parts.iter().try_for_each(|part| self.add(part))?,
-            Kind::Alternate(parts) => self.alternatives(parts)?,
-            Kind::Capture(node) => self.add(node)?,
-            Kind::Repeat { node, min, max, .. } => self.repeated(node, *min, *max)?,
+            NodeKind::Class(text) => self.class(text)?,
+            NodeKind::Look(look) => drop(self.push(Instruction::Look(*look))?),
+            NodeKind::Concat(parts) => parts.iter().try_for_each(|part| self.add(part))?,
+            NodeKind::Alternate(parts) => self.alternatives(parts)?,
+            NodeKind::Capture(node) => self.add(node)?,
+            NodeKind::Repeat { node, min, max, .. } => self.repeated(node, *min, *max)?,
         }
         Ok(())
     }

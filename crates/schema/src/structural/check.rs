@@ -83,11 +83,11 @@ pub struct Failure {
     message: String,
     /// Where it is; `None` for failures that are said of the whole.
     site: Option<String>,
-    kind: Kind,
+    kind: SchemaKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum SchemaKind {
     Required,
     Enumeration { value: Value, allowed: Vec<String> },
     TooLong(i64),
@@ -122,23 +122,23 @@ impl From<Failure> for Found {
 }
 
 impl Failure {
-    fn at(site: &Site<'_>, says: impl fmt::Display, kind: Kind) -> Failure {
+    fn at(site: &Site<'_>, says: impl fmt::Display, kind: SchemaKind) -> Failure {
         let site = site.to_string();
         Failure { message: format!("{site} in body {says}"), site: Some(site), kind }
     }
 
     pub fn composite(message: String) -> Failure {
-        Failure { message, site: None, kind: Kind::Invalid("".into()) }
+        Failure { message, site: None, kind: SchemaKind::Invalid("".into()) }
     }
 
     pub fn required(site: &Site<'_>, key: &str) -> Failure {
         let name = format!("{site}.{key}");
-        Failure { message: format!("{name} in body is required"), site: Some(name), kind: Kind::Required }
+        Failure { message: format!("{name} in body is required"), site: Some(name), kind: SchemaKind::Required }
     }
 
     pub fn forbidden_property(site: &Site<'_>, key: &str) -> Failure {
         let message = format!("{site}.{key} in body is a forbidden property");
-        Failure { message, site: Some(site.to_string()), kind: Kind::Invalid(key.into()) }
+        Failure { message, site: Some(site.to_string()), kind: SchemaKind::Invalid(key.into()) }
     }
 }
 
@@ -151,12 +151,14 @@ pub fn to_errors(failures: Vec<Failure>, path: Option<&Path<'_>>) -> ErrorList {
         let child = root.child(name);
         let path = if name.is_empty() { root } else { &child };
         match kind {
-            Kind::Required => Error::required(path, ""),
-            Kind::Enumeration { value, allowed } => Error::not_supported(path, &value, allowed),
-            Kind::TooLong(max) => Error::too_long(path, usize::try_from(max).unwrap_or_default()),
-            Kind::TooMany { actual, max } => Error::too_many(path, actual, usize::try_from(max).unwrap_or_default()),
-            Kind::Type(value) => Error::type_invalid(path, shown(value), message),
-            Kind::Invalid(value) => Error::invalid(path, shown(value), message),
+            SchemaKind::Required => Error::required(path, ""),
+            SchemaKind::Enumeration { value, allowed } => Error::not_supported(path, &value, allowed),
+            SchemaKind::TooLong(max) => Error::too_long(path, usize::try_from(max).unwrap_or_default()),
+            SchemaKind::TooMany { actual, max } => {
+                Error::too_many(path, actual, usize::try_from(max).unwrap_or_default())
+            }
+            SchemaKind::Type(value) => Error::type_invalid(path, shown(value), message),
+            SchemaKind::Invalid(value) => Error::invalid(path, shown(value), message),
         }
     });
     errors.collect()
@@ -195,7 +197,7 @@ fn type_name(value: &Value) -> &'static str {
 pub fn kind(schema: &Structural, value: &Value, site: &Site<'_>) -> Found {
     let wrong = |wanted: &str, given: &str| {
         let says = format!("must be of type {wanted}: {}", text::quote(given));
-        Found::from(Failure::at(site, says, Kind::Type(given.into())))
+        Found::from(Failure::at(site, says, SchemaKind::Type(given.into())))
     };
     let fits = Found { failures: Vec::new(), matches: 1 };
     let given = type_name(value);
@@ -246,16 +248,16 @@ pub fn enumeration(schema: &Structural, value: &Value, site: &Site<'_>) -> Found
         return Found::default();
     }
     let texts = allowed.iter().map(|v| v.as_str().map_or_else(|| text::json(v), str::to_owned)).collect();
-    Failure::at(site, "should be one of", Kind::Enumeration { value: value.clone(), allowed: texts }).into()
+    Failure::at(site, "should be one of", SchemaKind::Enumeration { value: value.clone(), allowed: texts }).into()
 }
 
 pub fn string(schema: &Structural, string: &str, site: &Site<'_>) -> Found {
     let rules = rules(schema);
     let length = || i64::try_from(string.chars().count()).unwrap_or(i64::MAX);
     if let Some(max) = rules.max_length.filter(|max| length() > *max) {
-        return Failure::at(site, format!("should be at most {max} chars long"), Kind::TooLong(max)).into();
+        return Failure::at(site, format!("should be at most {max} chars long"), SchemaKind::TooLong(max)).into();
     }
-    let invalid = |says: String| Found::from(Failure::at(site, says, Kind::Invalid(string.into())));
+    let invalid = |says: String| Found::from(Failure::at(site, says, SchemaKind::Invalid(string.into())));
     if let Some(min) = rules.min_length.filter(|min| length() < *min) {
         return invalid(format!("should be at least {min} chars long"));
     }
@@ -274,7 +276,7 @@ pub fn string_format(schema: &Structural, string: &str, site: &Site<'_>) -> Foun
         return Found::default();
     }
     let says = format!("must be of type {format}: {}", text::quote(string));
-    Failure::at(site, says, Kind::Type(string.into())).into()
+    Failure::at(site, says, SchemaKind::Type(string.into())).into()
 }
 
 pub fn number(schema: &Structural, value: &Value, site: &Site<'_>) -> Found {
@@ -289,7 +291,7 @@ pub fn number(schema: &Structural, value: &Value, site: &Site<'_>) -> Found {
         if below {
             let than = if rules.exclusive_minimum { "greater than" } else { "greater than or equal to" };
             let says = format!("should be {than} {}", bound(value, min));
-            found.fail(Failure::at(site, says, Kind::Invalid(value.clone())));
+            found.fail(Failure::at(site, says, SchemaKind::Invalid(value.clone())));
         }
     }
     if let Some(max) = rules.maximum {
@@ -297,7 +299,7 @@ pub fn number(schema: &Structural, value: &Value, site: &Site<'_>) -> Found {
         if above {
             let than = if rules.exclusive_maximum { "less than" } else { "less than or equal to" };
             let says = format!("should be {than} {}", bound(value, max));
-            found.fail(Failure::at(site, says, Kind::Invalid(value.clone())));
+            found.fail(Failure::at(site, says, SchemaKind::Invalid(value.clone())));
         }
     }
     found.count();
@@ -340,10 +342,10 @@ fn multiple(value: &Value, factor: f64, site: &Site<'_>, found: &mut Found) {
     if !positive {
         let message = format!("factor MultipleOf declared for {site} must be positive: {}", bound(value, factor));
         let shown = if let Value::Int(_) = value { Value::Int(factor as i64) } else { factor.into() };
-        found.fail(Failure { message, site: Some(site.to_string()), kind: Kind::Invalid(shown) });
+        found.fail(Failure { message, site: Some(site.to_string()), kind: SchemaKind::Invalid(shown) });
     } else if !fits {
         let says = format!("should be a multiple of {}", bound(value, factor));
-        found.fail(Failure::at(site, says, Kind::Invalid(value.clone())));
+        found.fail(Failure::at(site, says, SchemaKind::Invalid(value.clone())));
     }
 }
 
@@ -387,14 +389,14 @@ pub fn items(schema: &Structural, items: &[Value], site: &Site<'_>) -> Found {
     let size = i64::try_from(items.len()).unwrap_or(i64::MAX);
     if let Some(min) = rules.min_items.filter(|min| size < *min) {
         let says = format!("should have at least {min} items");
-        found.fail(Failure::at(site, says, Kind::Invalid(size.into())));
+        found.fail(Failure::at(site, says, SchemaKind::Invalid(size.into())));
     }
     if let Some(max) = rules.max_items.filter(|max| size > *max) {
         let says = format!("should have at most {max} items");
-        found.fail(Failure::at(site, says, Kind::TooMany { actual: items.len(), max }));
+        found.fail(Failure::at(site, says, SchemaKind::TooMany { actual: items.len(), max }));
     }
     if rules.unique_items && items.iter().enumerate().any(|(i, item)| items[..i].contains(item)) {
-        found.fail(Failure::at(site, "shouldn't contain duplicates", Kind::Invalid("".into())));
+        found.fail(Failure::at(site, "shouldn't contain duplicates", SchemaKind::Invalid("".into())));
     }
     found
 }
@@ -406,11 +408,11 @@ pub fn size(schema: &Structural, size: usize, site: &Site<'_>) -> Found {
     let count = i64::try_from(size).unwrap_or(i64::MAX);
     if let Some(min) = rules.min_properties.filter(|min| count < *min) {
         let says = format!("should have at least {min} properties");
-        found.fail(Failure::at(site, says, Kind::Invalid(count.into())));
+        found.fail(Failure::at(site, says, SchemaKind::Invalid(count.into())));
     }
     if let Some(max) = rules.max_properties.filter(|max| count > *max) {
         let says = format!("should have at most {max} properties");
-        found.fail(Failure::at(site, says, Kind::TooMany { actual: size, max }));
+        found.fail(Failure::at(site, says, SchemaKind::TooMany { actual: size, max }));
     }
     found
 }

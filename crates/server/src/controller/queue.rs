@@ -37,7 +37,7 @@ pub struct Queue {
 
 #[derive(Default)]
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Rings when `ready` or `later` changed.
     changed: Notify,
     backoff: Backoff,
@@ -45,7 +45,7 @@ struct Inner {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     ready: VecDeque<Str>,
     /// In `ready`, or to go there when its worker is done; since when.
     wanted: HashMap<Str, Instant>,
@@ -58,7 +58,7 @@ struct State {
     failures: HashMap<Str, u32>,
 }
 
-impl State {
+impl QueueState {
     /// False if the key is wanted already.
     fn add(&mut self, key: Str, now: Instant) -> bool {
         if self.wanted.contains_key(&key) {
@@ -203,7 +203,7 @@ impl Queue {
         }
     }
 
-    fn measure(&self, state: &State, added: u64) {
+    fn measure(&self, state: &QueueState, added: u64) {
         let Some(metrics) = &self.inner.metrics else { return };
         metrics.adds.inc_by(added);
         metrics.depth.set(state.ready.len() as i64);
@@ -221,7 +221,7 @@ impl Queue {
         self.len() == 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.inner.state.lock().expect("no panic under this lock")
     }
 }

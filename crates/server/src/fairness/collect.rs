@@ -1,7 +1,7 @@
 //! What a scrape reads off the levels: limits, demand, and how full they were over time.
 
 use super::Fairness;
-use super::in_flight::{Kind, Phase};
+use super::in_flight::{InFlightKind, Phase};
 use kubelith_fairness::timing::Observed;
 use kubelith_observe::metrics::register as register_collector;
 use prometheus::Registry;
@@ -102,7 +102,7 @@ impl Collector for LevelCollector {
             }
         }
         families.gauge(10, &[], config.fair_fraction);
-        for (kind, kind_name) in Kind::ALL {
+        for (kind, kind_name) in InFlightKind::ALL {
             for (phase, phase_name) in Phase::ALL {
                 let labels = [("phase", phase_name), ("request_kind", kind_name)];
                 let observed = fairness.in_flight.observe(kind, phase);

@@ -1,7 +1,7 @@
 //! The configuration in force, made whole from all stored objects whenever one of them changes, and the
 //! division of the server's seats among its levels.
 
-use super::level::{Level, State};
+use super::level::{Level, LevelState};
 use super::metrics::{FlowMetrics, SchemaMetrics};
 use super::{Fairness, Objects};
 use http::HeaderValue;
@@ -168,7 +168,7 @@ impl Fairness {
         for ((entry, limit), target) in entries.values().zip(&adjusted.current).zip(&adjusted.targets) {
             // Something to measure against for levels that have no seats of their own.
             let denominator = if *limit > 0 { *limit } else { (self.concurrency / 10).max(1) };
-            entry.level.with(|state: &mut State, now| {
+            entry.level.with(|state: &mut LevelState, now| {
                 state.target = *target;
                 state.queues.configure(now, entry.spec.discipline, *limit, denominator);
             });

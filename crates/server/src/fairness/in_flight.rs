@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const BOUNDS: &[f64] = &[0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum InFlightKind {
     ReadOnly,
     Mutating,
 }
@@ -23,11 +23,12 @@ pub enum Phase {
     Executing,
 }
 
-impl Kind {
-    pub const ALL: [(Kind, &str); 2] = [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")];
+impl InFlightKind {
+    pub const ALL: [(InFlightKind, &str); 2] =
+        [(InFlightKind::ReadOnly, "readOnly"), (InFlightKind::Mutating, "mutating")];
 
-    pub fn of(info: &RequestInfo) -> Kind {
-        if info.is_read_only() { Kind::ReadOnly } else { Kind::Mutating }
+    pub fn of(info: &RequestInfo) -> InFlightKind {
+        if info.is_read_only() { InFlightKind::ReadOnly } else { InFlightKind::Mutating }
     }
 }
 
@@ -58,7 +59,7 @@ impl InFlight {
         InFlight { clock, counts: [[count(), count()], [count(), count()]] }
     }
 
-    pub fn add(&self, kind: Kind, phase: Phase, change: i64, at: Nanos) {
+    pub fn add(&self, kind: InFlightKind, phase: Phase, change: i64, at: Nanos) {
         let count = self.count(kind, phase);
         let now = count.now.fetch_add(change, Ordering::Relaxed) + change;
         if change > 0 {
@@ -71,7 +72,7 @@ impl InFlight {
 
     /// What the counts are measured against.
     pub fn set_limits(&self, waiting: f64, executing: f64) {
-        for (kind, _) in Kind::ALL {
+        for (kind, _) in InFlightKind::ALL {
             for (phase, limit) in [(Phase::Waiting, waiting), (Phase::Executing, executing)] {
                 let mut over_time = self.count(kind, phase).over_time.lock().unwrap_or_else(|e| e.into_inner());
                 over_time.set_denominator(self.clock.now(), limit.max(1.0));
@@ -79,14 +80,14 @@ impl InFlight {
         }
     }
 
-    pub fn observe(&self, kind: Kind, phase: Phase) -> Observed {
+    pub fn observe(&self, kind: InFlightKind, phase: Phase) -> Observed {
         let mut over_time = self.count(kind, phase).over_time.lock().unwrap_or_else(|e| e.into_inner());
         over_time.observe(self.clock.now())
     }
 
     /// Shows the most since the last time. Short peaks would be missed by a look now and then.
     pub fn show(&self, metrics: &RequestMetrics) {
-        for (kind, name) in Kind::ALL {
+        for (kind, name) in InFlightKind::ALL {
             let show = |phase, gauge: IntGauge| {
                 let count = self.count(kind, phase);
                 gauge.set(count.most.swap(count.now.load(Ordering::Relaxed), Ordering::Relaxed));
@@ -96,7 +97,7 @@ impl InFlight {
         }
     }
 
-    fn count(&self, kind: Kind, phase: Phase) -> &Count {
+    fn count(&self, kind: InFlightKind, phase: Phase) -> &Count {
         &self.counts[kind as usize][phase as usize]
     }
 }

@@ -1,7 +1,7 @@
 //! A priority level at work: its queues under a lock, the permits it gave, and those who wait.
 
 use super::config::Schema;
-use super::in_flight::{InFlight, Kind, Phase};
+use super::in_flight::{InFlight, InFlightKind, Phase};
 use kubelith_auth::User;
 use kubelith_fairness::borrowing::Demand;
 use kubelith_fairness::dropped::Dropped;
@@ -56,7 +56,7 @@ pub type Queues = QueueSet<About, oneshot::Sender<()>>;
 pub struct Level {
     pub name: Str,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<LevelState>,
     /// Seats that one request may take; 0: no bound of the level's own.
     pub max_request_seats: AtomicU32,
     /// No object wants it any more; it stays until nobody uses it.
@@ -65,7 +65,7 @@ pub struct Level {
     dropped: Mutex<Dropped>,
 }
 
-pub struct State {
+pub struct LevelState {
     pub queues: Queues,
     pub demand: Demand,
     pub target: f64,
@@ -79,7 +79,7 @@ impl Level {
         Level {
             name,
             clock,
-            state: Mutex::new(State { queues, demand: Demand::default(), target: 0.0, alarm: None }),
+            state: Mutex::new(LevelState { queues, demand: Demand::default(), target: 0.0, alarm: None }),
             max_request_seats: AtomicU32::new(0),
             quiescing: AtomicBool::new(false),
             idle,
@@ -88,7 +88,7 @@ impl Level {
     }
 
     /// Runs `change` under the lock and wakes, after it, those whose turn has come.
-    pub fn with<R>(self: &Arc<Self>, change: impl FnOnce(&mut State, Nanos) -> R) -> R {
+    pub fn with<R>(self: &Arc<Self>, change: impl FnOnce(&mut LevelState, Nanos) -> R) -> R {
         let now = self.clock.now();
         let mut state = self.lock();
         let result = change(&mut state, now);
@@ -112,7 +112,7 @@ impl Level {
         result
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, LevelState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -154,7 +154,7 @@ struct Place {
     schema: Arc<Schema>,
     in_flight: Arc<InFlight>,
     ticket: Ticket,
-    kind: Kind,
+    kind: InFlightKind,
     is_watch: bool,
     seats: u32,
 }
@@ -183,7 +183,7 @@ pub struct Turn {
 struct CountedWaiting {
     schema: Arc<Schema>,
     in_flight: Arc<InFlight>,
-    kind: Kind,
+    kind: InFlightKind,
     seats: u32,
 }
 
@@ -213,7 +213,7 @@ pub(super) fn start(
     user: Arc<User>,
     info: Arc<RequestInfo>,
 ) -> Started {
-    let (kind, is_watch) = (Kind::of(&info), info.verb == "watch");
+    let (kind, is_watch) = (InFlightKind::of(&info), info.verb == "watch");
     let about = About { schema: schema.clone(), user, info };
     let (admission, turn, length, now) = schema.level.with(|state, now| {
         let admission = state.queues.arrive(now, work, hash, about);

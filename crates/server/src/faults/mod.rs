@@ -17,11 +17,11 @@ const MAX_FAULTS: usize = 10_000;
 /// The faults of a server. One fault at most acts on a request: the oldest that has turns left.
 #[derive(Default)]
 pub struct Faults {
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FaultState {
     next: u64,
     /// In the order in which they came.
     faults: BTreeMap<u64, Counted>,
@@ -61,7 +61,7 @@ pub struct FaultReport {
 }
 
 impl Faults {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,11 +9,11 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 
 #[derive(Debug, Clone, Default)]
 pub struct WaitGroup {
-    state: Arc<State>,
+    state: Arc<WaitState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitState {
     count: AtomicUsize,
     empty: Notify,
 }
@@ -21,7 +21,7 @@ struct State {
 /// One member; leaves when dropped.
 #[derive(Debug)]
 pub struct Member {
-    state: Arc<State>,
+    state: Arc<WaitState>,
 }
 
 impl WaitGroup {

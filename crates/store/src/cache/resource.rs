@@ -94,14 +94,14 @@ pub enum Scope {
 pub struct ResourceCache {
     /// Which of `CachedObject::fields` is indexed (a pod's spec.nodeName).
     indexed_field: Option<usize>,
-    pub(super) state: RwLock<State>,
+    pub(super) state: RwLock<CacheState>,
     /// Grows with every change of the objects, before anybody can see it.
     changes: AtomicU64,
     pub(super) watcher_groups: WatcherGroups,
 }
 
 #[derive(Debug, Default, Clone)]
-pub(super) struct State {
+pub(super) struct CacheState {
     pub(super) objects: Objects,
     /// Their weight.
     object_bytes: usize,
@@ -135,7 +135,7 @@ impl Change {
 
 impl ResourceCache {
     pub fn new(indexed_field: Option<usize>) -> ResourceCache {
-        let state = State { index: Index::new(indexed_field), ..State::default() };
+        let state = CacheState { index: Index::new(indexed_field), ..CacheState::default() };
         let (changes, watcher_groups) = Default::default();
         ResourceCache { indexed_field, state: RwLock::new(state), changes, watcher_groups }
     }
@@ -163,8 +163,18 @@ impl ResourceCache {
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
         let (loads, received) = (state.loads + 1, state.received);
-        let now =
-            State { objects, object_bytes, index, first, horizon, revision, odd, loads, received, ..State::default() };
+        let now = CacheState {
+            objects,
+            object_bytes,
+            index,
+            first,
+            horizon,
+            revision,
+            odd,
+            loads,
+            received,
+            ..CacheState::default()
+        };
         *state = now;
         for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate() {
             let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
@@ -328,7 +338,7 @@ impl ResourceCache {
     }
 }
 
-impl State {
+impl CacheState {
     fn apply(&mut self, change: Change) -> Option<Arc<Event>> {
         self.received += 1;
         let (key, revision) = match &change {

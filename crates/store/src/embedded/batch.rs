@@ -5,7 +5,7 @@ use super::marks::Mark;
 use super::schema::{EXPIRING, MARKS, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS, Version};
 use super::snapshot::missing;
 use crate::error::{Result, StoreError};
-use crate::hub::Hub;
+use crate::hub::WatchHub;
 use crate::model::{Deleted, Expect, KeyValue, Revision};
 use crate::watch::Event;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ const VERSION_OVERHEAD: u64 = 100;
 
 pub(super) struct Batch<'txn> {
     txn: &'txn WriteTransaction,
-    hub: &'txn Hub,
+    hub: &'txn WatchHub,
     versions: Table<'txn, (&'static [u8], u64), Version>,
     records: Table<'txn, u64, &'static [u8]>,
     expiring: Table<'txn, (u64, u64), &'static [u8]>,
@@ -36,7 +36,7 @@ struct Current {
 }
 
 impl<'txn> Batch<'txn> {
-    pub fn begin(txn: &'txn WriteTransaction, hub: &'txn Hub, state: StateRow) -> Result<Batch<'txn>> {
+    pub fn begin(txn: &'txn WriteTransaction, hub: &'txn WatchHub, state: StateRow) -> Result<Batch<'txn>> {
         Ok(Batch {
             txn,
             hub,

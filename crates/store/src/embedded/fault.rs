@@ -22,12 +22,12 @@ pub struct FaultyDisk {
 
 #[derive(Debug, Default)]
 struct Inner {
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
     released: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     content: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<Change>,
@@ -70,7 +70,7 @@ impl FaultyDisk {
         FaultyDisk::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.inner.state.lock().expect("no panic while the disk is locked")
     }
 
@@ -113,7 +113,7 @@ impl FaultyDisk {
     }
 
     fn with(content: Vec<u8>, acked: u64) -> FaultyDisk {
-        let state = State { durable: content.clone(), content, acked, ..State::default() };
+        let state = DiskState { durable: content.clone(), content, acked, ..DiskState::default() };
         FaultyDisk { inner: Arc::new(Inner { state: Mutex::new(state), released: Condvar::new() }) }
     }
 
@@ -180,7 +180,7 @@ impl FaultyDisk {
     }
 }
 
-impl State {
+impl DiskState {
     fn alive(&self) -> io::Result<()> {
         if self.dead { Err(io::Error::other("the machine is off")) } else { Ok(()) }
     }
@@ -248,7 +248,7 @@ impl StorageBackend for FaultyDisk {
         state.holding = 0;
         state.alive()?;
         state.syncs += 1;
-        let State { durable, unsynced, fail_syncs, .. } = &mut *state;
+        let DiskState { durable, unsynced, fail_syncs, .. } = &mut *state;
         let unsynced = std::mem::take(unsynced);
         if *fail_syncs {
             return Err(io::Error::other("sync failed"));

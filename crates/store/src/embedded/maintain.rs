@@ -9,7 +9,7 @@ use super::overlay::Overlay;
 use super::schema::{EXPIRING, META, RECORDS, Record, STATE_KEY, StateRow, VERSIONS};
 use super::snapshot::Snapshot;
 use crate::error::{Result, StoreError};
-use crate::hub::Hub;
+use crate::hub::WatchHub;
 use crate::model::{Revision, StoreStats};
 use redb::{Database, Durability, StorageBackend, WriteTransaction};
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ pub fn restore(from: &Path, folder: &Path, skip_revisions: u64) -> Result<Revisi
     if skip_revisions > 0 {
         state.revision = state.revision.saturating_add(skip_revisions).min(i64::MAX as u64);
         let txn = engine.db.begin_write().map_err(failure)?;
-        let hub = Hub::new(state.revision());
+        let hub = WatchHub::new(state.revision());
         let mut batch = Batch::begin(&txn, &hub, state)?;
         batch.compact(state.revision)?;
         batch.finish()?;

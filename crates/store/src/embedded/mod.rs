@@ -25,7 +25,7 @@ pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, resto
 pub use portable::{Entry, export, import};
 
 use crate::error::{Result, StoreError};
-use crate::hub::{History, HistoryChunk, Hub};
+use crate::hub::{History, HistoryChunk, WatchHub};
 use crate::limits::HistoryLimits;
 use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
@@ -103,8 +103,8 @@ struct Handle {
 /// What the writer and the callers share.
 struct Shared {
     queue: Queue,
-    hub: Arc<Hub>,
-    /// `None` once closed. Replaced under the hub's lock; see [`Hub::publish`].
+    hub: Arc<WatchHub>,
+    /// `None` once closed. Replaced under the hub's lock; see [`WatchHub::publish`].
     snapshot: ArcSwapOption<Snapshot>,
     status: Mutex<Status>,
     reopened: Notify,
@@ -209,7 +209,7 @@ impl EmbeddedStore {
         let engine = Engine::open(&*disk, cache_bytes, progress)?;
         let shared = Arc::new(Shared {
             queue: Queue::default(),
-            hub: Hub::new(engine.state.revision()),
+            hub: WatchHub::new(engine.state.revision()),
             snapshot: ArcSwapOption::new(Some(Arc::new(engine.snapshot()?))),
             status: Mutex::new(Status::Open),
             reopened: Notify::new(),

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 const SLOW: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub struct Question<T>(Mutex<State<T>>);
+pub struct Question<T>(Mutex<QuestionState<T>>);
 
 #[derive(Debug)]
-struct State<T> {
+struct QuestionState<T> {
     /// Those whom the next answer is for.
     waiting: Vec<oneshot::Sender<Result<T>>>,
     /// Since when the newest question is under way.
@@ -26,12 +26,12 @@ struct State<T> {
 
 impl<T> Default for Question<T> {
     fn default() -> Question<T> {
-        Question(Mutex::new(State { waiting: Vec::new(), asked: None, turn: 0 }))
+        Question(Mutex::new(QuestionState { waiting: Vec::new(), asked: None, turn: 0 }))
     }
 }
 
 impl<T: Clone + Send + 'static> Question<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QuestionState<T>> {
         self.0.lock().expect("no panic under this lock")
     }
 

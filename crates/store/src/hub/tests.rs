@@ -50,7 +50,7 @@ async fn a_lagging_watch_behind_the_window_ends_with_compacted() {
 #[tokio::test]
 async fn dropped_watches_leave_the_hub() {
     let store = MemoryStore::default();
-    let hub = Hub::new(Revision(1));
+    let hub = WatchHub::new(Revision(1));
     struct Nothing;
     impl History for Nothing {
         fn read(&self, _: &WatchRequest, until: Revision) -> BoxFuture<'_, Result<HistoryChunk, WatchError>> {

@@ -3,7 +3,7 @@
 mod state;
 
 use crate::error::{Result, StoreError};
-use crate::hub::{HISTORY_CHUNK_BYTES, History, HistoryChunk, Hub};
+use crate::hub::{HISTORY_CHUNK_BYTES, History, HistoryChunk, WatchHub};
 use crate::limits::{HistoryLimits, now_millis};
 use crate::model::{Deleted, Expect, GetResponse, KeyRange, RangeRequest, RangeResponse, Revision, StoreStats};
 use crate::traits::Store;
@@ -80,7 +80,7 @@ fn unless_gone(outcome: Result<()>) -> Result<()> {
 struct Inner {
     /// Locked before the hub, so that events are published in the order of their revisions.
     state: Mutex<State>,
-    hub: Arc<Hub>,
+    hub: Arc<WatchHub>,
     clock: Arc<dyn Clock>,
     expiring: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl MemoryStore {
     }
 
     fn over(state: State, clock: Arc<dyn Clock>) -> MemoryStore {
-        let hub = Hub::new(state.revision());
+        let hub = WatchHub::new(state.revision());
         let inner = Inner { state: Mutex::new(state), hub, clock, expiring: AtomicBool::new(false) };
         MemoryStore { inner: Arc::new(inner) }
     }

@@ -39,7 +39,7 @@ type Key = (Target, Str, Str);
 /// Readers and writers meet only for the moment of a lookup or a change.
 #[derive(Default)]
 pub struct NodeGraph {
-    state: RwLock<State>,
+    state: RwLock<GraphState>,
     /// Whether something waits to fill the graph.
     is_waiting: AtomicBool,
     filling: Mutex<Option<Filling>>,
@@ -48,7 +48,7 @@ pub struct NodeGraph {
 type Filling = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct State {
+struct GraphState {
     pods: HashMap<(Str, Str), Pod>,
     /// For each object that pods refer to, the nodes of these pods, with how many.
     referred: HashMap<Key, HashMap<Str, u32>>,
@@ -163,7 +163,7 @@ impl NodeGraph {
         }
     }
 
-    fn write(&self, change: impl FnOnce(&mut State)) {
+    fn write(&self, change: impl FnOnce(&mut GraphState)) {
         change(&mut self.state.write().expect("no panic while held"));
     }
 }
@@ -180,7 +180,7 @@ impl NodeGraphKind {
     }
 }
 
-impl State {
+impl GraphState {
     fn is_referred(&self, node: &str, key: Key) -> bool {
         self.referred.get(&key).is_some_and(|nodes| nodes.contains_key(node))
     }

@@ -37,11 +37,11 @@ impl RbacKind {
 /// moment of a lookup or a change.
 #[derive(Default)]
 pub struct RbacIndex {
-    state: RwLock<State>,
+    state: RwLock<IndexState>,
 }
 
 #[derive(Default)]
-struct State {
+struct IndexState {
     cluster_roles: HashMap<Str, Rules>,
     roles: HashMap<Str, HashMap<Str, Rules>>,
     cluster_bindings: Bindings,
@@ -232,7 +232,7 @@ impl RbacIndex {
     }
 }
 
-impl State {
+impl IndexState {
     /// The cluster's bindings, then those of the namespace, if there is one.
     fn scopes<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Bindings, &'a str)> {
         let local = (!namespace.is_empty()).then(|| self.bindings.get(namespace)).flatten();

@@ -8,7 +8,7 @@ mod rules;
 mod shape;
 
 use super::Macros;
-use super::lexer::{Kind, Token, Tokens};
+use super::lexer::{Token, TokenKind, Tokens};
 use crate::error::{Issues, MAX_ISSUES};
 use crate::stack::on_stack;
 
@@ -23,7 +23,9 @@ const SHALLOW: usize = 32;
 const STACK: usize = 32 << 20;
 
 pub fn diagnose(source: &str, tokens: &Tokens, macros: Macros) -> Issues {
-    let nests = |token: &&Token| matches!(token.kind, Kind::LParen | Kind::LBracket | Kind::LBrace | Kind::Question);
+    let nests = |token: &&Token| {
+        matches!(token.kind, TokenKind::LParen | TokenKind::LBracket | TokenKind::LBrace | TokenKind::Question)
+    };
     if tokens.list.iter().filter(nests).count() <= SHALLOW {
         return run(source, tokens, macros);
     }
@@ -63,7 +65,7 @@ fn run(source: &str, tokens: &Tokens, macros: Macros) -> Issues {
 /// Some kinds of tokens.
 pub type Set = u64;
 
-const fn set(kinds: &[Kind]) -> Set {
+const fn set(kinds: &[TokenKind]) -> Set {
     let mut set = 0;
     let mut i = 0;
     while i < kinds.len() {
@@ -73,7 +75,7 @@ const fn set(kinds: &[Kind]) -> Set {
     set
 }
 
-fn has(set: Set, kind: Kind) -> bool {
+fn has(set: Set, kind: TokenKind) -> bool {
     set >> kind as u8 & 1 == 1
 }
 
@@ -84,11 +86,11 @@ struct Next {
     end: bool,
 }
 
-const fn only(kinds: &[Kind]) -> Next {
+const fn only(kinds: &[TokenKind]) -> Next {
     Next { tokens: set(kinds), end: false }
 }
 
-const fn or_end(kinds: &[Kind]) -> Next {
+const fn or_end(kinds: &[TokenKind]) -> Next {
     Next { tokens: set(kinds), end: true }
 }
 
@@ -130,7 +132,7 @@ impl Diagnosis<'_> {
     }
 
     /// The kind of the n-th token from here; looking at it makes the lexer go there.
-    fn look(&mut self, n: usize) -> Result<Kind, Stop> {
+    fn look(&mut self, n: usize) -> Result<TokenKind, Stop> {
         self.reach(self.at + n)?;
         Ok(self.token(self.at + n).kind)
     }
@@ -157,7 +159,7 @@ impl Diagnosis<'_> {
     }
 
     fn consume(&mut self) -> Result<(), Stop> {
-        if self.token(self.at).kind != Kind::Eof {
+        if self.token(self.at).kind != TokenKind::Eof {
             self.at += 1;
         }
         self.reach(self.at)
@@ -174,7 +176,7 @@ impl Diagnosis<'_> {
             tokens |= frame.tokens;
             end = frame.end;
         }
-        if end { tokens | set(&[Kind::Eof]) } else { tokens }
+        if end { tokens | set(&[TokenKind::Eof]) } else { tokens }
     }
 
     fn matched(&mut self) {
@@ -183,7 +185,7 @@ impl Diagnosis<'_> {
     }
 
     /// Takes a token of this kind, or what can be taken for one. `None`: it is missing, and was told.
-    fn expect(&mut self, kind: Kind, after: Next) -> Result<Option<Token>, Stop> {
+    fn expect(&mut self, kind: TokenKind, after: Next) -> Result<Option<Token>, Stop> {
         if self.look(0)? == kind {
             let token = self.token(self.at);
             self.matched();
@@ -255,7 +257,7 @@ impl Diagnosis<'_> {
     fn skip_to(&mut self, until: Set, mut skipped: Option<u32>) -> Result<(), Stop> {
         loop {
             let kind = self.look(0)?;
-            if kind == Kind::Eof || has(until, kind) {
+            if kind == TokenKind::Eof || has(until, kind) {
                 return Ok(());
             }
             if let Some(n) = &mut skipped {
@@ -314,7 +316,7 @@ impl Diagnosis<'_> {
     /// The text of what fits no alternative. Literals where a name should be get the words they always had.
     fn no_alternative(&self, from: usize, at: usize) -> String {
         let (first, last) = (self.token(from), self.token(at));
-        if first.kind == Kind::Eof {
+        if first.kind == TokenKind::Eof {
             return "no viable alternative at input '<EOF>'".into();
         }
         // The end has no text, but what is before it and is no token has.
@@ -348,7 +350,7 @@ impl Diagnosis<'_> {
     fn shown(&self, at: usize) -> String {
         let token = self.token(at);
         match token.kind {
-            Kind::Eof => "'<EOF>'".into(),
+            TokenKind::Eof => "'<EOF>'".into(),
             _ => format!("'{}'", escaped(token.text(self.source))),
         }
     }
@@ -361,7 +363,7 @@ fn escaped(text: &str) -> String {
 /// A set of tokens as messages list it.
 fn names(set: Set) -> String {
     let mut names = Vec::new();
-    if has(set, Kind::Eof) {
+    if has(set, TokenKind::Eof) {
         names.push("<EOF>");
     }
     let named = NAMES.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);

@@ -1,40 +1,42 @@
 //! The rules of the grammar. Each tells its own mistakes and goes on.
 
 use super::shape::Shape;
-use super::{Diagnosis, Kind, Next, Set, Stop, has, only, or_end, set};
+use super::{Diagnosis, Next, Set, Stop, TokenKind, has, only, or_end, set};
 use crate::error::BEFORE;
 use crate::parse::{MAX_DEPTH, relation};
 
 /// What an expression can begin with.
-pub const EXPR: Set = PRIMARY | set(&[Kind::Exclam]);
-pub const PRIMARY: Set = LITERAL | set(&[Kind::LBracket, Kind::LBrace, Kind::LParen, Kind::Dot, Kind::Ident]);
+pub const EXPR: Set = PRIMARY | set(&[TokenKind::Exclam]);
+pub const PRIMARY: Set =
+    LITERAL | set(&[TokenKind::LBracket, TokenKind::LBrace, TokenKind::LParen, TokenKind::Dot, TokenKind::Ident]);
 const LITERAL: Set = set(&[
-    Kind::Minus,
-    Kind::True,
-    Kind::False,
-    Kind::Null,
-    Kind::Float,
-    Kind::Int,
-    Kind::Uint,
-    Kind::String,
-    Kind::Bytes,
+    TokenKind::Minus,
+    TokenKind::True,
+    TokenKind::False,
+    TokenKind::Null,
+    TokenKind::Float,
+    TokenKind::Int,
+    TokenKind::Uint,
+    TokenKind::String,
+    TokenKind::Bytes,
 ]);
 const RELATIONS: Next = or_end(&[
-    Kind::Equals,
-    Kind::NotEquals,
-    Kind::In,
-    Kind::Less,
-    Kind::LessEquals,
-    Kind::GreaterEquals,
-    Kind::Greater,
+    TokenKind::Equals,
+    TokenKind::NotEquals,
+    TokenKind::In,
+    TokenKind::Less,
+    TokenKind::LessEquals,
+    TokenKind::GreaterEquals,
+    TokenKind::Greater,
 ]);
-const CALCULATIONS: Next = or_end(&[Kind::Minus, Kind::Plus, Kind::Star, Kind::Slash, Kind::Percent]);
-const SUFFIXES: Next = or_end(&[Kind::Dot, Kind::LBracket]);
+const CALCULATIONS: Next =
+    or_end(&[TokenKind::Minus, TokenKind::Plus, TokenKind::Star, TokenKind::Slash, TokenKind::Percent]);
+const SUFFIXES: Next = or_end(&[TokenKind::Dot, TokenKind::LBracket]);
 const END: Next = or_end(&[]);
-const COMMA: Next = or_end(&[Kind::Comma]);
-const NAME: Set = set(&[Kind::Ident, Kind::EscapedIdent]);
+const COMMA: Next = or_end(&[TokenKind::Comma]);
+const NAME: Set = set(&[TokenKind::Ident, TokenKind::EscapedIdent]);
 
-const fn with(tokens: Set, more: &[Kind]) -> Next {
+const fn with(tokens: Set, more: &[TokenKind]) -> Next {
     Next { tokens: tokens | set(more), end: false }
 }
 
@@ -75,7 +77,7 @@ impl Diagnosis<'_> {
     }
 
     pub(super) fn start(&mut self) -> Result<(), Stop> {
-        let parsed = self.expr(only(&[Kind::Eof])).and_then(|_| self.expect(Kind::Eof, END));
+        let parsed = self.expr(only(&[TokenKind::Eof])).and_then(|_| self.expect(TokenKind::Eof, END));
         match parsed {
             Ok(_) => Ok(()),
             Err(stop) => self.recover(stop, 0),
@@ -85,15 +87,15 @@ impl Diagnosis<'_> {
     pub(super) fn expr(&mut self, follow: Next) -> Parsed {
         self.enter(|open| &mut open.expr)?;
         let parsed = self.rule(follow, 1, |d| {
-            let first = d.or(or_end(&[Kind::Question]))?;
-            if d.look(0)? != Kind::Question {
+            let first = d.or(or_end(&[TokenKind::Question]))?;
+            if d.look(0)? != TokenKind::Question {
                 return Ok(first);
             }
             let shape = Shape::Other(d.token(d.at).start);
             d.partial = Some(shape);
-            d.expect(Kind::Question, Next { tokens: EXPR, end: false })?;
-            d.or(only(&[Kind::Colon]))?;
-            d.expect(Kind::Colon, Next { tokens: EXPR, end: false })?;
+            d.expect(TokenKind::Question, Next { tokens: EXPR, end: false })?;
+            d.or(only(&[TokenKind::Colon]))?;
+            d.expect(TokenKind::Colon, Next { tokens: EXPR, end: false })?;
             d.expr(END)?;
             Ok(shape)
         })?;
@@ -103,12 +105,12 @@ impl Diagnosis<'_> {
 
     fn or(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 2, |d| {
-            let first = d.and(or_end(&[Kind::Or]))?;
+            let first = d.and(or_end(&[TokenKind::Or]))?;
             let mut ops = Vec::new();
-            while d.look(0)? == Kind::Or {
+            while d.look(0)? == TokenKind::Or {
                 ops.push(d.token(d.at).start);
-                d.expect(Kind::Or, Next { tokens: EXPR, end: false })?;
-                d.and(or_end(&[Kind::Or]))?;
+                d.expect(TokenKind::Or, Next { tokens: EXPR, end: false })?;
+                d.and(or_end(&[TokenKind::Or]))?;
             }
             // The tree is balanced: the middle one is above.
             Ok(ops.get(ops.len() / 2).map_or(first, |at| Shape::Other(*at)))
@@ -117,12 +119,12 @@ impl Diagnosis<'_> {
 
     fn and(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 3, |d| {
-            let first = d.relation(or_end(&[Kind::And]), true)?;
+            let first = d.relation(or_end(&[TokenKind::And]), true)?;
             let mut ops = Vec::new();
-            while d.look(0)? == Kind::And {
+            while d.look(0)? == TokenKind::And {
                 ops.push(d.token(d.at).start);
-                d.expect(Kind::And, Next { tokens: EXPR, end: false })?;
-                d.relation(or_end(&[Kind::And]), true)?;
+                d.expect(TokenKind::And, Next { tokens: EXPR, end: false })?;
+                d.relation(or_end(&[TokenKind::And]), true)?;
             }
             Ok(ops.get(ops.len() / 2).map_or(first, |at| Shape::Other(*at)))
         })
@@ -151,8 +153,8 @@ impl Diagnosis<'_> {
             let mut shape = d.unary(CALCULATIONS)?;
             loop {
                 let own = match d.look(0)? {
-                    Kind::Star | Kind::Slash | Kind::Percent => 2,
-                    Kind::Plus | Kind::Minus => 1,
+                    TokenKind::Star | TokenKind::Slash | TokenKind::Percent => 2,
+                    TokenKind::Plus | TokenKind::Minus => 1,
                     _ => break,
                 };
                 if own < precedence {
@@ -174,19 +176,19 @@ impl Diagnosis<'_> {
             d.sync(Next { tokens: EXPR, end: false })?;
             let start = d.at;
             match d.look(0)? {
-                Kind::Exclam => {
-                    while d.look(0)? == Kind::Exclam {
-                        d.expect(Kind::Exclam, with(PRIMARY, &[Kind::Exclam]))?;
-                        d.sync_loop(with(PRIMARY, &[Kind::Exclam]))?;
+                TokenKind::Exclam => {
+                    while d.look(0)? == TokenKind::Exclam {
+                        d.expect(TokenKind::Exclam, with(PRIMARY, &[TokenKind::Exclam]))?;
+                        d.sync_loop(with(PRIMARY, &[TokenKind::Exclam]))?;
                     }
                     d.signed(start)
                 }
-                Kind::Minus if !d.is_negative_number()? => {
+                TokenKind::Minus if !d.is_negative_number()? => {
                     loop {
-                        d.expect(Kind::Minus, Next { tokens: PRIMARY, end: false })?;
+                        d.expect(TokenKind::Minus, Next { tokens: PRIMARY, end: false })?;
                         d.sync_loop(Next { tokens: PRIMARY, end: false })?;
                         let kind = d.look(0)?;
-                        if kind != Kind::Minus {
+                        if kind != TokenKind::Minus {
                             if !has(PRIMARY, kind) {
                                 return Err(Stop::NoAlternative { from: d.at, at: d.at });
                             }
@@ -212,7 +214,7 @@ impl Diagnosis<'_> {
     /// Whether a minus here is part of a number.
     fn is_negative_number(&mut self) -> Result<bool, Stop> {
         match self.look(1)? {
-            Kind::Int | Kind::Float => Ok(true),
+            TokenKind::Int | TokenKind::Float => Ok(true),
             kind if has(PRIMARY, kind) => Ok(false),
             _ => Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
         }
@@ -226,9 +228,9 @@ impl Diagnosis<'_> {
                 // What a mistake behind it leaves.
                 d.partial = Some(shape);
                 shape = match d.look(0)? {
-                    Kind::Dot if d.is_call()? => d.member_call(shape)?,
-                    Kind::Dot => d.select()?,
-                    Kind::LBracket => d.index()?,
+                    TokenKind::Dot if d.is_call()? => d.member_call(shape)?,
+                    TokenKind::Dot => d.select()?,
+                    TokenKind::LBracket => d.index()?,
                     _ => return Ok(shape),
                 };
             }
@@ -240,16 +242,16 @@ impl Diagnosis<'_> {
     /// Whether the dot here is one of a call, or of a selection.
     fn is_call(&mut self) -> Result<bool, Stop> {
         match self.look(1)? {
-            Kind::Ident => Ok(self.look(2)? == Kind::LParen),
-            Kind::Question | Kind::EscapedIdent => Ok(false),
+            TokenKind::Ident => Ok(self.look(2)? == TokenKind::LParen),
+            TokenKind::Question | TokenKind::EscapedIdent => Ok(false),
             _ => Err(Stop::NoAlternative { from: self.at, at: self.at + 1 }),
         }
     }
 
     fn member_call(&mut self, target: Shape) -> Parsed {
-        self.expect(Kind::Dot, only(&[Kind::Ident]))?;
-        let name = self.expect(Kind::Ident, only(&[Kind::LParen]))?;
-        let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
+        self.expect(TokenKind::Dot, only(&[TokenKind::Ident]))?;
+        let name = self.expect(TokenKind::Ident, only(&[TokenKind::LParen]))?;
+        let open = self.expect(TokenKind::LParen, with(EXPR, &[TokenKind::RParen]))?;
         let (args, stopped) = self.args();
         let text = name.map_or("", |n| n.text(self.source));
         let shape = self.macro_call(text, Some(target), &args, open);
@@ -260,11 +262,11 @@ impl Diagnosis<'_> {
     fn select(&mut self) -> Parsed {
         let dot = self.token(self.at).start;
         self.partial = Some(Shape::Other(dot));
-        self.expect(Kind::Dot, with(NAME, &[Kind::Question]))?;
-        self.sync(with(NAME, &[Kind::Question]))?;
-        let optional = self.look(0)? == Kind::Question;
+        self.expect(TokenKind::Dot, with(NAME, &[TokenKind::Question]))?;
+        self.sync(with(NAME, &[TokenKind::Question]))?;
+        let optional = self.look(0)? == TokenKind::Question;
         if optional {
-            self.expect(Kind::Question, Next { tokens: NAME, end: false })?;
+            self.expect(TokenKind::Question, Next { tokens: NAME, end: false })?;
         }
         let name = self.escape_ident(SUFFIXES)?;
         if let Some((offset, message)) = name.why_not() {
@@ -276,13 +278,13 @@ impl Diagnosis<'_> {
     fn index(&mut self) -> Parsed {
         let shape = Shape::Other(self.token(self.at).start);
         self.partial = Some(shape);
-        self.expect(Kind::LBracket, with(EXPR, &[Kind::Question]))?;
-        self.sync(with(EXPR, &[Kind::Question]))?;
-        if self.look(0)? == Kind::Question {
-            self.expect(Kind::Question, Next { tokens: EXPR, end: false })?;
+        self.expect(TokenKind::LBracket, with(EXPR, &[TokenKind::Question]))?;
+        self.sync(with(EXPR, &[TokenKind::Question]))?;
+        if self.look(0)? == TokenKind::Question {
+            self.expect(TokenKind::Question, Next { tokens: EXPR, end: false })?;
         }
-        self.expr(only(&[Kind::RBracket]))?;
-        self.expect(Kind::RBracket, SUFFIXES)?;
+        self.expr(only(&[TokenKind::RBracket]))?;
+        self.expect(TokenKind::RBracket, SUFFIXES)?;
         Ok(shape)
     }
 
@@ -294,20 +296,20 @@ impl Diagnosis<'_> {
     }
 
     fn args_into(&mut self, args: &mut Vec<Shape>) -> Result<(), Stop> {
-        self.sync(with(EXPR, &[Kind::RParen]))?;
+        self.sync(with(EXPR, &[TokenKind::RParen]))?;
         if has(EXPR, self.look(0)?) {
-            self.rule(only(&[Kind::RParen]), 8, |d| {
+            self.rule(only(&[TokenKind::RParen]), 8, |d| {
                 let first = d.expr(COMMA)?;
                 args.push(first);
-                while d.look(0)? == Kind::Comma {
-                    d.expect(Kind::Comma, Next { tokens: EXPR, end: false })?;
+                while d.look(0)? == TokenKind::Comma {
+                    d.expect(TokenKind::Comma, Next { tokens: EXPR, end: false })?;
                     let next = d.expr(COMMA)?;
                     args.push(next);
                 }
                 Ok(first)
             })?;
         }
-        self.expect(Kind::RParen, SUFFIXES)?;
+        self.expect(TokenKind::RParen, SUFFIXES)?;
         Ok(())
     }
 
@@ -315,16 +317,16 @@ impl Diagnosis<'_> {
         self.rule(follow, PRIMARY_RULE, |d| {
             d.sync(Next { tokens: PRIMARY, end: false })?;
             match d.look(0)? {
-                Kind::Ident | Kind::Dot => d.name(),
-                Kind::LParen => {
-                    d.expect(Kind::LParen, Next { tokens: EXPR, end: false })?;
-                    let shape = d.expr(only(&[Kind::RParen]))?;
+                TokenKind::Ident | TokenKind::Dot => d.name(),
+                TokenKind::LParen => {
+                    d.expect(TokenKind::LParen, Next { tokens: EXPR, end: false })?;
+                    let shape = d.expr(only(&[TokenKind::RParen]))?;
                     d.partial = Some(shape);
-                    d.expect(Kind::RParen, END)?;
+                    d.expect(TokenKind::RParen, END)?;
                     Ok(shape)
                 }
-                Kind::LBracket => d.list(),
-                Kind::LBrace => d.map(),
+                TokenKind::LBracket => d.list(),
+                TokenKind::LBrace => d.map(),
                 kind if has(LITERAL, kind) => d.literal(END),
                 _ => Err(Stop::NoAlternative { from: d.at, at: d.at }),
             }
@@ -332,25 +334,25 @@ impl Diagnosis<'_> {
     }
 
     fn name(&mut self) -> Parsed {
-        let dotted = self.look(0)? == Kind::Dot;
+        let dotted = self.look(0)? == TokenKind::Dot;
         let first = usize::from(dotted);
-        if self.look(first)? != Kind::Ident {
+        if self.look(first)? != TokenKind::Ident {
             return Err(Stop::NoAlternative { from: self.at, at: self.at + first });
         }
         let start = self.token(self.at).start;
         let mut end = first + 1;
-        while self.look(end)? == Kind::Dot && self.look(end + 1)? == Kind::Ident {
+        while self.look(end)? == TokenKind::Dot && self.look(end + 1)? == TokenKind::Ident {
             end += 2;
         }
-        let message = self.look(end)? == Kind::LBrace;
+        let message = self.look(end)? == TokenKind::LBrace;
         if dotted {
-            self.expect(Kind::Dot, only(&[Kind::Ident]))?;
+            self.expect(TokenKind::Dot, only(&[TokenKind::Ident]))?;
         }
-        let Some(name) = self.expect(Kind::Ident, END)? else { return Ok(Shape::Other(start)) };
+        let Some(name) = self.expect(TokenKind::Ident, END)? else { return Ok(Shape::Other(start)) };
         if message {
-            while self.look(0)? == Kind::Dot {
-                self.expect(Kind::Dot, only(&[Kind::Ident]))?;
-                self.expect(Kind::Ident, only(&[Kind::Dot, Kind::LBrace]))?;
+            while self.look(0)? == TokenKind::Dot {
+                self.expect(TokenKind::Dot, only(&[TokenKind::Ident]))?;
+                self.expect(TokenKind::Ident, only(&[TokenKind::Dot, TokenKind::LBrace]))?;
             }
             return self.message();
         }
@@ -359,10 +361,10 @@ impl Diagnosis<'_> {
         if reserved {
             self.later.push((start, format!("reserved identifier: {text}")));
         }
-        if self.look(0)? != Kind::LParen {
+        if self.look(0)? != TokenKind::LParen {
             return Ok(if reserved { Shape::Other(start) } else { Shape::Ident(name.start) });
         }
-        let open = self.expect(Kind::LParen, with(EXPR, &[Kind::RParen]))?;
+        let open = self.expect(TokenKind::LParen, with(EXPR, &[TokenKind::RParen]))?;
         let known = self.later.len();
         let (args, stopped) = self.args();
         if reserved {
@@ -379,102 +381,102 @@ impl Diagnosis<'_> {
     }
 
     fn message(&mut self) -> Parsed {
-        let fields = with(NAME, &[Kind::Question]);
+        let fields = with(NAME, &[TokenKind::Question]);
         let shape = Shape::Other(self.token(self.at).start);
         self.partial = Some(shape);
-        self.expect(Kind::LBrace, with(NAME, &[Kind::Question, Kind::Comma, Kind::RBrace]))?;
-        self.sync(with(fields.tokens, &[Kind::Comma, Kind::RBrace]))?;
+        self.expect(TokenKind::LBrace, with(NAME, &[TokenKind::Question, TokenKind::Comma, TokenKind::RBrace]))?;
+        self.sync(with(fields.tokens, &[TokenKind::Comma, TokenKind::RBrace]))?;
         if has(fields.tokens, self.look(0)?) {
             let start = self.token(self.at).start;
-            self.rule(only(&[Kind::Comma, Kind::RBrace]), 10, |d| {
+            self.rule(only(&[TokenKind::Comma, TokenKind::RBrace]), 10, |d| {
                 loop {
-                    let field = d.rule(only(&[Kind::Colon]), 11, |d| {
+                    let field = d.rule(only(&[TokenKind::Colon]), 11, |d| {
                         d.sync(fields)?;
-                        if d.look(0)? == Kind::Question {
-                            d.expect(Kind::Question, Next { tokens: NAME, end: false })?;
+                        if d.look(0)? == TokenKind::Question {
+                            d.expect(TokenKind::Question, Next { tokens: NAME, end: false })?;
                         }
                         d.escape_ident(END)
                     })?;
                     let known = d.later.len();
-                    d.expect(Kind::Colon, Next { tokens: EXPR, end: false })?;
+                    d.expect(TokenKind::Colon, Next { tokens: EXPR, end: false })?;
                     d.expr(COMMA)?;
                     if let Some((_, message)) = field.why_not() {
                         d.later.truncate(known);
                         d.later.push((start, message.into()));
                     }
-                    if d.look(0)? != Kind::Comma || !has(fields.tokens, d.look(1)?) {
+                    if d.look(0)? != TokenKind::Comma || !has(fields.tokens, d.look(1)?) {
                         return Ok(shape);
                     }
-                    d.expect(Kind::Comma, fields)?;
+                    d.expect(TokenKind::Comma, fields)?;
                 }
             })?;
         }
-        self.close(Kind::RBrace, shape)
+        self.close(TokenKind::RBrace, shape)
     }
 
     /// A comma perhaps, and what closes a list, a map or a message.
-    fn close(&mut self, kind: Kind, shape: Shape) -> Parsed {
-        self.sync(only(&[Kind::Comma, kind]))?;
-        if self.look(0)? == Kind::Comma {
-            self.expect(Kind::Comma, only(&[kind]))?;
+    fn close(&mut self, kind: TokenKind, shape: Shape) -> Parsed {
+        self.sync(only(&[TokenKind::Comma, kind]))?;
+        if self.look(0)? == TokenKind::Comma {
+            self.expect(TokenKind::Comma, only(&[kind]))?;
         }
         self.expect(kind, END)?;
         Ok(shape)
     }
 
     fn list(&mut self) -> Parsed {
-        let elements = with(EXPR, &[Kind::Question]);
-        let first = with(elements.tokens, &[Kind::Comma, Kind::RBracket]);
+        let elements = with(EXPR, &[TokenKind::Question]);
+        let first = with(elements.tokens, &[TokenKind::Comma, TokenKind::RBracket]);
         let shape = Shape::Other(self.token(self.at).start);
         self.partial = Some(shape);
-        self.expect(Kind::LBracket, first)?;
+        self.expect(TokenKind::LBracket, first)?;
         self.sync(first)?;
         if has(elements.tokens, self.look(0)?) {
-            self.rule(only(&[Kind::Comma, Kind::RBracket]), 12, |d| {
+            self.rule(only(&[TokenKind::Comma, TokenKind::RBracket]), 12, |d| {
                 d.optional_expr(COMMA)?;
-                while d.look(0)? == Kind::Comma && has(elements.tokens, d.look(1)?) {
-                    d.expect(Kind::Comma, elements)?;
+                while d.look(0)? == TokenKind::Comma && has(elements.tokens, d.look(1)?) {
+                    d.expect(TokenKind::Comma, elements)?;
                     d.optional_expr(COMMA)?;
                 }
                 Ok(shape)
             })?;
         }
-        self.close(Kind::RBracket, shape)
+        self.close(TokenKind::RBracket, shape)
     }
 
     fn map(&mut self) -> Parsed {
-        let keys = with(EXPR, &[Kind::Question]);
-        let first = with(keys.tokens, &[Kind::Comma, Kind::RBrace]);
+        let keys = with(EXPR, &[TokenKind::Question]);
+        let first = with(keys.tokens, &[TokenKind::Comma, TokenKind::RBrace]);
         let shape = Shape::Other(self.token(self.at).start);
         self.partial = Some(shape);
-        self.expect(Kind::LBrace, first)?;
+        self.expect(TokenKind::LBrace, first)?;
         self.sync(first)?;
         if has(keys.tokens, self.look(0)?) {
-            self.rule(only(&[Kind::Comma, Kind::RBrace]), 13, |d| {
+            self.rule(only(&[TokenKind::Comma, TokenKind::RBrace]), 13, |d| {
                 loop {
                     let known = d.later.len();
-                    d.optional_expr(only(&[Kind::Colon]))?;
-                    if let Err(stop) = d.expect(Kind::Colon, Next { tokens: EXPR, end: false }) {
+                    d.optional_expr(only(&[TokenKind::Colon]))?;
+                    if let Err(stop) = d.expect(TokenKind::Colon, Next { tokens: EXPR, end: false }) {
                         // A key without a colon is not looked at.
                         d.later.truncate(known);
                         return Err(stop);
                     }
                     d.expr(COMMA)?;
-                    if d.look(0)? != Kind::Comma || !has(keys.tokens, d.look(1)?) {
+                    if d.look(0)? != TokenKind::Comma || !has(keys.tokens, d.look(1)?) {
                         return Ok(shape);
                     }
-                    d.expect(Kind::Comma, keys)?;
+                    d.expect(TokenKind::Comma, keys)?;
                 }
             })?;
         }
-        self.close(Kind::RBrace, shape)
+        self.close(TokenKind::RBrace, shape)
     }
 
     fn optional_expr(&mut self, follow: Next) -> Parsed {
         self.rule(follow, 14, |d| {
-            d.sync(with(EXPR, &[Kind::Question]))?;
-            if d.look(0)? == Kind::Question {
-                d.expect(Kind::Question, Next { tokens: EXPR, end: false })?;
+            d.sync(with(EXPR, &[TokenKind::Question]))?;
+            if d.look(0)? == TokenKind::Question {
+                d.expect(TokenKind::Question, Next { tokens: EXPR, end: false })?;
             }
             d.expr(END)
         })
@@ -486,9 +488,9 @@ impl Diagnosis<'_> {
         self.rule(follow, 15, |d| {
             d.sync(Next { tokens: NAME, end: false })?;
             match d.look(0)? {
-                kind @ (Kind::Ident | Kind::EscapedIdent) => {
+                kind @ (TokenKind::Ident | TokenKind::EscapedIdent) => {
                     d.expect(kind, END)?;
-                    name = if kind == Kind::Ident { Shape::Ident(start) } else { Shape::Escaped(start) };
+                    name = if kind == TokenKind::Ident { Shape::Ident(start) } else { Shape::Escaped(start) };
                     Ok(name)
                 }
                 _ => Err(Stop::NoAlternative { from: d.at, at: d.at }),
@@ -501,13 +503,13 @@ impl Diagnosis<'_> {
         self.rule(follow, LITERAL_RULE, |d| {
             d.sync(Next { tokens: LITERAL, end: false })?;
             let start = d.token(d.at).start;
-            let minus = d.look(0)? == Kind::Minus;
+            let minus = d.look(0)? == TokenKind::Minus;
             let kind = d.look(usize::from(minus))?;
             if minus {
-                if !matches!(kind, Kind::Int | Kind::Float) {
+                if !matches!(kind, TokenKind::Int | TokenKind::Float) {
                     return Err(Stop::NoAlternative { from: d.at, at: d.at + 1 });
                 }
-                d.expect(Kind::Minus, only(&[kind]))?;
+                d.expect(TokenKind::Minus, only(&[kind]))?;
             } else if !has(LITERAL, kind) {
                 return Err(Stop::NoAlternative { from: d.at, at: d.at });
             }

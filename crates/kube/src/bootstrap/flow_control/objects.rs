@@ -35,10 +35,10 @@ struct Level {
     shares: i64,
     /// How much of them others may use, in percent.
     lendable: i64,
-    kind: Kind,
+    kind: LevelKind,
 }
 
-enum Kind {
+enum LevelKind {
     Exempt,
     Reject,
     /// Queues, and how many of them a flow is dealt.
@@ -49,14 +49,14 @@ const QUEUE_LENGTH: i64 = 50;
 
 #[rustfmt::skip]
 const LEVELS: [Level; 8] = [
-    Level { name: "exempt",          keeping: Keeping::Mandatory, shares: 0,   lendable: 0,  kind: Kind::Exempt },
-    Level { name: "catch-all",       keeping: Keeping::Mandatory, shares: 5,   lendable: 0,  kind: Kind::Reject },
-    Level { name: "system",          keeping: Keeping::Suggested, shares: 30,  lendable: 33, kind: Kind::Queue(64, 6) },
-    Level { name: "node-high",       keeping: Keeping::Suggested, shares: 40,  lendable: 25, kind: Kind::Queue(64, 6) },
-    Level { name: "leader-election", keeping: Keeping::Suggested, shares: 10,  lendable: 0,  kind: Kind::Queue(16, 4) },
-    Level { name: "workload-high",   keeping: Keeping::Suggested, shares: 40,  lendable: 50, kind: Kind::Queue(128, 6) },
-    Level { name: "workload-low",    keeping: Keeping::Suggested, shares: 100, lendable: 90, kind: Kind::Queue(128, 6) },
-    Level { name: "global-default",  keeping: Keeping::Suggested, shares: 20,  lendable: 50, kind: Kind::Queue(128, 6) },
+    Level { name: "exempt",          keeping: Keeping::Mandatory, shares: 0,   lendable: 0,  kind: LevelKind::Exempt },
+    Level { name: "catch-all",       keeping: Keeping::Mandatory, shares: 5,   lendable: 0,  kind: LevelKind::Reject },
+    Level { name: "system",          keeping: Keeping::Suggested, shares: 30,  lendable: 33, kind: LevelKind::Queue(64, 6) },
+    Level { name: "node-high",       keeping: Keeping::Suggested, shares: 40,  lendable: 25, kind: LevelKind::Queue(64, 6) },
+    Level { name: "leader-election", keeping: Keeping::Suggested, shares: 10,  lendable: 0,  kind: LevelKind::Queue(16, 4) },
+    Level { name: "workload-high",   keeping: Keeping::Suggested, shares: 40,  lendable: 50, kind: LevelKind::Queue(128, 6) },
+    Level { name: "workload-low",    keeping: Keeping::Suggested, shares: 100, lendable: 90, kind: LevelKind::Queue(128, 6) },
+    Level { name: "global-default",  keeping: Keeping::Suggested, shares: 20,  lendable: 50, kind: LevelKind::Queue(128, 6) },
 ];
 
 impl Level {
@@ -66,12 +66,12 @@ impl Level {
             ("lendablePercent", Value::Int(self.lendable)),
         ]);
         let spec = match self.kind {
-            Kind::Exempt => Value::from([("type", "Exempt".into()), ("exempt", share)]),
-            Kind::Reject => {
+            LevelKind::Exempt => Value::from([("type", "Exempt".into()), ("exempt", share)]),
+            LevelKind::Reject => {
                 share.make_object().insert("limitResponse", Value::from([("type", "Reject")]));
                 Value::from([("type", "Limited".into()), ("limited", share)])
             }
-            Kind::Queue(queues, hand_size) => {
+            LevelKind::Queue(queues, hand_size) => {
                 let queuing = Value::from([
                     ("queues", Value::Int(queues)),
                     ("handSize", Value::Int(hand_size)),

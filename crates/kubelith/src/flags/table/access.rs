@@ -1,6 +1,6 @@
 //! Flags of authentication and authorization.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::flag;
 
 pub const AUTHENTICATION: &[Flag] = &[

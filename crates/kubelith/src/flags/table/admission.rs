@@ -1,6 +1,6 @@
 //! Flags of API enablement, egress and admission.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::{deprecated, flag};
 
 pub const API_ENABLEMENT: &[Flag] = &[flag(

@@ -1,6 +1,6 @@
 //! Flags of the audit log.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::flag;
 
 pub const FLAGS: &[Flag] = &[

@@ -1,6 +1,6 @@
 //! Flags that the reference takes and does not show any more.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::{deprecated, flag, no_use};
 
 pub const FLAGS: &[Flag] = &[

@@ -1,6 +1,6 @@
 //! Flags of storage.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::{flag, no_use};
 
 pub const FLAGS: &[Flag] = &[

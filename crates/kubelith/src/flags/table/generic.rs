@@ -1,6 +1,6 @@
 //! Flags of the server as such.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::flag;
 
 pub const FLAGS: &[Flag] = &[

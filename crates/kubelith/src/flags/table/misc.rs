@@ -1,6 +1,6 @@
 //! The rest.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::{deprecated, flag, no_use};
 
 pub const FLAGS: &[Flag] = &[

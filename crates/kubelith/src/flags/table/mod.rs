@@ -11,7 +11,7 @@ mod observe;
 mod own;
 mod serving;
 
-use super::{Effect, Flag, Kind};
+use super::{Effect, Flag, FlagKind};
 
 /// A part of the help.
 pub struct Section {
@@ -54,7 +54,7 @@ pub fn find(name: &str) -> Option<&'static Flag> {
 }
 
 /// A flag that does what its help says.
-const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+const fn flag(name: &'static str, kind: FlagKind, default: &'static str, help: &'static str) -> Flag {
     Flag { name, kind, default, effect: Effect::Applies, help, deprecated: None }
 }
 
@@ -64,6 +64,6 @@ const fn deprecated(flag: Flag, message: &'static str) -> Flag {
 }
 
 /// A flag for something that this program does another way.
-const fn no_use(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+const fn no_use(name: &'static str, kind: FlagKind, default: &'static str, help: &'static str) -> Flag {
     Flag { name, kind, default, effect: Effect::NoUse, help, deprecated: None }
 }

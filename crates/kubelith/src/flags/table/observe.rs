@@ -1,6 +1,6 @@
 //! Flags of features, metrics, logs and traces.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::{flag, no_use};
 
 pub const FEATURES: &[Flag] = &[

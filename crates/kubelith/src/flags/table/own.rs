@@ -1,6 +1,6 @@
 //! Flags that kube-apiserver does not have, and those every program has.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::flag;
 
 pub const FLAGS: &[Flag] = &[

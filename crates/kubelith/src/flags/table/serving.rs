@@ -1,6 +1,6 @@
 //! Flags of the socket and TLS.
 
-use super::super::{Flag, Kind::*};
+use super::super::{Flag, FlagKind::*};
 use super::flag;
 
 pub const FLAGS: &[Flag] = &[

@@ -44,7 +44,7 @@ pub fn start(context: &Context) {
         root_ca: context.settings.root_ca.clone(),
     });
     let (reconcile, of_accounts) = (this.clone(), this);
-    Controller::new("serviceaccount_tokens_secret", move |key: Str| {
+    Controller::new("serviceaccount_tokens_service", move |key: Str| {
         let this = reconcile.clone();
         async move { this.reconcile(&key).await }
     })

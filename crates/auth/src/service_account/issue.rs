@@ -1,8 +1,9 @@
 //! Making service account tokens.
 
-use super::username;
+use super::{KeyRing, username};
 use crate::json;
 use crate::jwt::{self, signer::Signer};
+use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Map, Str, Value};
@@ -18,8 +19,23 @@ pub struct TokenIssuer {
 }
 
 enum Signing {
-    Own(Box<Signer>),
+    Own(Own),
     External(Arc<dyn ExternalSigner>),
+}
+
+struct Own {
+    signer: ArcSwap<Signer>,
+    /// Where new keys are told, if there may be any.
+    ring: Option<KeyRing>,
+}
+
+impl Own {
+    fn signer(&self) -> Result<Arc<Signer>, String> {
+        if let Some(ring) = &self.ring {
+            ring.renew(&self.signer)?;
+        }
+        Ok(self.signer.load_full())
+    }
 }
 
 /// A signer outside of this program, which also says by which keys its tokens are known.
@@ -67,7 +83,17 @@ pub struct IssuedToken {
 
 impl TokenIssuer {
     pub fn new(issuer: impl Into<String>, signer: Signer) -> TokenIssuer {
-        TokenIssuer { issuer: issuer.into(), signing: Signing::Own(Box::new(signer)) }
+        let own = Own { signer: ArcSwap::from_pointee(signer), ring: None };
+        TokenIssuer { issuer: issuer.into(), signing: Signing::Own(own) }
+    }
+
+    /// Of a server that can be copied.
+    #[must_use]
+    pub fn with_ring(mut self, ring: KeyRing) -> TokenIssuer {
+        if let Signing::Own(own) = &mut self.signing {
+            own.ring = Some(ring);
+        }
+        self
     }
 
     pub fn external(issuer: impl Into<String>, signer: Arc<dyn ExternalSigner>) -> TokenIssuer {
@@ -76,9 +102,9 @@ impl TokenIssuer {
 
     /// Our own, to sign what we would not.
     #[cfg(test)]
-    pub(crate) fn signer(&self) -> &Signer {
+    pub(crate) fn signer(&self) -> Arc<Signer> {
         match &self.signing {
-            Signing::Own(signer) => signer,
+            Signing::Own(own) => own.signer().unwrap(),
             Signing::External(_) => panic!("the signer is another program"),
         }
     }
@@ -87,7 +113,7 @@ impl TokenIssuer {
         let id = uuid::Uuid::new_v4().to_string();
         let claims = self.claims(spec, &id);
         let token = match &self.signing {
-            Signing::Own(signer) => signer.sign(&claims)?,
+            Signing::Own(own) => own.signer()?.sign(&claims)?,
             Signing::External(signer) => signer.sign(jwt::encode(json::write(&claims))).await?,
         };
         Ok(IssuedToken { token, id })
@@ -96,7 +122,7 @@ impl TokenIssuer {
     /// A token of the old kind, which lives in a Secret and does not expire. `None` if another program signs: those that
     /// we know sign no such tokens.
     pub fn issue_legacy(&self, service_account: &Value, secret: &str) -> Result<Option<String>, String> {
-        let Signing::Own(signer) = &self.signing else { return Ok(None) };
+        let Signing::Own(own) = &self.signing else { return Ok(None) };
         let meta = service_account.meta();
         let claims = Value::from([
             ("iss", Value::from(LEGACY_ISSUER)),
@@ -106,7 +132,7 @@ impl TokenIssuer {
             ("kubernetes.io/serviceaccount/service-account.uid", meta.uid().into()),
             ("sub", username(meta.namespace(), meta.name()).into()),
         ]);
-        signer.sign(&claims).map(Some)
+        own.signer()?.sign(&claims).map(Some)
     }
 
     fn claims(&self, spec: &TokenSpec<'_>, id: &str) -> Value {

@@ -4,11 +4,13 @@ pub mod authenticate;
 pub mod issue;
 pub mod keys;
 pub mod legacy;
+mod ring;
 
 pub use authenticate::ServiceAccountTokens;
 pub use issue::{BoundTo, ExternalSigner, IssuedToken, NodeRef, TokenIssuer, TokenSpec};
 pub use keys::{KeySet, NamedKey, Publication};
 pub use legacy::{LegacyTokenUse, LegacyTokens};
+pub use ring::KeyRing;
 
 use kubelith_meta::Str;
 use kubelith_meta::names::{is_dns1123_label, is_dns1123_subdomain};

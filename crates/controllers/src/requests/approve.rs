@@ -21,7 +21,7 @@ const ANY: (&str, &str) = ("nodeclient", "Auto approving kubelet client certific
 pub fn approve(context: &Context) {
     let Some(requests) = context.world.cache("certificates.k8s.io", "certificatesigningrequests") else { return };
     let this = Arc::new(Approver { client: context.client(ACCOUNT), requests: requests.clone() });
-    Controller::new("csrapproving", move |name: Str| {
+    Controller::new("certificate", move |name: Str| {
         let this = this.clone();
         async move { this.reconcile(&name).await }
     })

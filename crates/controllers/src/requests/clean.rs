@@ -34,7 +34,6 @@ pub fn clean(context: &Context) {
         async move { this.reconcile(&name).await }
     })
     .watches(&requests, |change| if change.is_deletion() { Vec::new() } else { vec![change.key()] })
-    .metrics(&context.metrics)
     .by(&context.clock)
     .start(&context.tasks);
 }

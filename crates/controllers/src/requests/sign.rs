@@ -46,7 +46,7 @@ pub fn sign(context: &Context) {
         clock: context.clock.clone(),
         files,
     });
-    Controller::new("csrsigning", move |name: Str| {
+    Controller::new("certificate", move |name: Str| {
         let this = this.clone();
         async move { this.reconcile(&name).await }
     })

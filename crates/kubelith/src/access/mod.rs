@@ -20,14 +20,13 @@ pub use feed::RolesProgress;
 pub use metrics::AccessMetrics;
 
 use crate::options::{AuthenticationOptions, Options};
-use arc_swap::ArcSwap;
 use authentication::{Authentication, Sources};
 use authorization::{Authorization, Knowledge};
 use kubelith_auth::authn::request_header::RequestHeaderNames;
 use kubelith_auth::authz::node::NodeGraph;
 use kubelith_auth::authz::rbac::RbacIndex;
 use kubelith_auth::expression::{Cel, Selectors};
-use kubelith_auth::service_account::KeySet;
+use kubelith_auth::service_account::{KeyRing, KeySet};
 use kubelith_auth::stats::TokenStats;
 use kubelith_kube::Resources;
 use kubelith_kube::actions::Access;
@@ -107,9 +106,9 @@ impl Setup {
         Ok(Setup { access, client_cas, keys, objects, legacy_use, nodes, authentication, authorization })
     }
 
-    /// What tokens of service accounts are checked against.
-    pub fn verify(&self) -> Arc<ArcSwap<KeySet>> {
-        self.keys.verify.clone()
+    /// What tokens of service accounts are signed with and checked against.
+    pub fn keys(&self) -> KeyRing {
+        self.keys.ring.clone()
     }
 
     /// Counts of tokens, for metrics.

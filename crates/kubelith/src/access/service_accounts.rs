@@ -11,7 +11,7 @@ use kubelith_auth::jwt::key::PublicKey;
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::objects::ObjectGetter;
 use kubelith_auth::reviews::token_request::TokenRequests;
-use kubelith_auth::service_account::{ExternalSigner, KeySet, TokenIssuer, keys};
+use kubelith_auth::service_account::{ExternalSigner, KeyRing, KeySet, TokenIssuer, keys};
 use kubelith_kube::actions::TokenService;
 use kubelith_meta::Str;
 use kubelith_meta::time::Duration as GoDuration;
@@ -32,6 +32,8 @@ const OWN_KEY: &str = "service-account.key";
 pub struct ServiceAccountKeys {
     /// Empty until `ready`; a token that we have signed can only come after that.
     pub verify: Arc<ArcSwap<KeySet>>,
+    /// The same, for who copies this server.
+    pub ring: KeyRing,
     ready: Shared<BoxFuture<'static, Result<Arc<Signing>, Arc<str>>>>,
     issuer: String,
     jwks_uri: String,
@@ -58,7 +60,8 @@ impl ServiceAccountKeys {
         metrics: &SignerMetrics,
     ) -> Result<ServiceAccountKeys, String> {
         let issuer = options.issuers[0].clone();
-        let verify: Arc<ArcSwap<KeySet>> = Arc::default();
+        let ring = KeyRing::default();
+        let verify = ring.keys.clone();
         if let Some(socket) = &options.signing_endpoint {
             let (signer, longest) = JwtSigner::connect(socket, verify.clone(), metrics).await?;
             if options.max_expiration > longest {
@@ -72,7 +75,7 @@ impl ServiceAccountKeys {
             let ready: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(Arc::new(signing))));
             let jwks_uri = options.jwks_uri.clone();
             let external = Some((signer, longest));
-            return Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external });
+            return Ok(ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external });
         }
         let mut public = Vec::new();
         for file in &options.key_files {
@@ -92,18 +95,18 @@ impl ServiceAccountKeys {
             // Both were given: whoever signs with one key and trusts another means it.
             Some(signer) if options.signing_key_file.is_some() && !public.is_empty() => {
                 verify.store(Arc::new(KeySet::new(public)));
-                let issuer = Arc::new(TokenIssuer::new(&*issuer, signer));
+                let issuer = Arc::new(TokenIssuer::new(&*issuer, signer).with_ring(ring.clone()));
                 Box::pin(std::future::ready(Ok(Arc::new(Signing { issuer }))))
             }
             Some(signer) => {
-                let signing = Ok(Arc::new(Signing::new(signer, public, &issuer, &verify)));
+                let signing = Ok(Arc::new(Signing::new(signer, public, &issuer, &ring)));
                 Box::pin(std::future::ready(signing))
             }
             None => {
                 // A token that a key file vouches for is good from the start.
                 verify.store(Arc::new(KeySet::new(public.clone())));
-                let (issuer, verify) = (issuer.clone(), verify.clone());
-                let make = move || Ok(Arc::new(Signing::new(make_own(&path)?, public, &issuer, &verify)));
+                let (issuer, ring) = (issuer.clone(), ring.clone());
+                let make = move || Ok(Arc::new(Signing::new(make_own(&path)?, public, &issuer, &ring)));
                 Box::pin(async move {
                     // It is made to its end, whoever stops waiting.
                     let made = tokio::task::spawn_blocking(make).await;
@@ -112,17 +115,18 @@ impl ServiceAccountKeys {
             }
         };
         let jwks_uri = options.jwks_uri.clone();
-        Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external: None })
+        Ok(ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external: None })
     }
 
     /// Those of a fork: a new key to sign with, beside the keys that were believed before.
     pub fn forked(options: &ServiceAccountOptions, older: &KeySet) -> Result<ServiceAccountKeys, String> {
         let (issuer, jwks_uri) = (options.issuers[0].clone(), options.jwks_uri.clone());
-        let verify: Arc<ArcSwap<KeySet>> = Arc::default();
+        let ring = KeyRing::default();
+        let verify = ring.keys.clone();
         let signer = Signer::from_pem(Signer::generate_pem()?.as_bytes())?;
-        let signing = Arc::new(Signing::new(signer, older.keys().cloned().collect(), &issuer, &verify));
+        let signing = Arc::new(Signing::new(signer, older.keys().cloned().collect(), &issuer, &ring));
         let ready: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(signing)));
-        Ok(ServiceAccountKeys { verify, ready: ready.shared(), issuer, jwks_uri, external: None })
+        Ok(ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external: None })
     }
 
     /// Who may know keys that we do not have yet.
@@ -204,13 +208,13 @@ impl ServiceAccountKeys {
 }
 
 impl Signing {
-    fn new(signer: Signer, mut public: Vec<PublicKey>, issuer: &str, verify: &ArcSwap<KeySet>) -> Signing {
+    fn new(signer: Signer, mut public: Vec<PublicKey>, issuer: &str, ring: &KeyRing) -> Signing {
         // What we sign we also believe.
         if !public.contains(signer.public_key()) {
             public.push(signer.public_key().clone());
         }
-        verify.store(Arc::new(KeySet::new(public)));
-        Signing { issuer: Arc::new(TokenIssuer::new(issuer, signer)) }
+        ring.keys.store(Arc::new(KeySet::new(public)));
+        Signing { issuer: Arc::new(TokenIssuer::new(issuer, signer).with_ring(ring.clone())) }
     }
 }
 

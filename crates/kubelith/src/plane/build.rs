@@ -175,7 +175,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         certificates: certificates.clone(),
         kept: storage.kept.clone(),
         hub: Arc::downgrade(&storage.hub),
-        keys: setup.verify(),
+        keys: setup.keys(),
         clock: plane_clock,
         made_up: made_up.clone(),
     };

@@ -6,8 +6,7 @@ use crate::certificates::Certificates;
 use crate::flags::Flags;
 use crate::options::{Options, StorageBackend};
 use crate::storage::Kept;
-use arc_swap::ArcSwap;
-use kubelith_auth::service_account::KeySet;
+use kubelith_auth::service_account::{KeyRing, KeySet};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::Duration;
 use kubelith_store::MemorySnapshot;
@@ -27,8 +26,8 @@ pub struct Seed {
     /// `None` if it cannot be copied.
     pub(crate) kept: Option<Kept>,
     pub(crate) hub: Weak<Hub>,
-    /// What tokens of service accounts are checked against.
-    pub(crate) keys: Arc<ArcSwap<KeySet>>,
+    /// What tokens of service accounts are signed with and checked against.
+    pub(crate) keys: KeyRing,
     pub(crate) clock: PlaneClock,
     pub(crate) made_up: MadeUp,
 }
@@ -59,7 +58,7 @@ impl Seed {
             Some(hub) => hub.bequeath(state.revision().0).await,
             None => Inheritance::default(),
         };
-        Ok(Snapshot { state, caches, keys: self.keys.load_full() })
+        Ok(Snapshot { state, caches, keys: self.keys.copy() })
     }
 
     /// Makes all objects as they were, under new revisions: whoever watches sees what changes by it. Returns when reads show it.

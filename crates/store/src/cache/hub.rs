@@ -13,7 +13,7 @@ use super::snapshot::Objects;
 use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -114,6 +114,8 @@ pub struct Hub {
     pub(super) inheritance: Mutex<Inheritance>,
     pub(super) pending_writes: PendingWrites,
     pub(super) recent: Recent,
+    /// Resources, by key prefix, whose values were encrypted when they were read.
+    encrypted: Mutex<BTreeSet<String>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -160,6 +162,7 @@ impl Hub {
             inheritance: Mutex::new(options.inheritance),
             pending_writes: PendingWrites::default(),
             recent: Recent::default(),
+            encrypted: Mutex::default(),
             task: Mutex::default(),
         });
         let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
@@ -377,7 +380,36 @@ impl Hub {
     }
 
     /// Under `feeding`: reads a resource and, if it is the first time, what is known of its past.
+    /// Reads what is encrypted again, with the providers that there are now: what nobody can decrypt any more is broken, and what
+    /// somebody can is not. Nobody is told, for the objects are what they were.
+    pub async fn reread(&self) -> Result<()> {
+        let all: Vec<_> = {
+            let resources = self.resources.read().expect("no panic under this lock");
+            resources.iter().map(|(p, r)| (p.clone(), r.clone())).collect()
+        };
+        for (slashed, registered) in all {
+            if self.is_encrypted(&slashed) {
+                let loading = Loading { hub: self, prefix: format!("{}{slashed}", self.root), registered: &registered };
+                let (objects, _) = loading.objects(None).await?;
+                registered.cache.reread(&objects);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the values of a resource are encrypted, or were before.
+    fn is_encrypted(&self, slashed: &str) -> bool {
+        if !self.encrypts {
+            return false;
+        }
+        let now = !self.transformers.of(format!("{}{slashed}", self.root).as_bytes()).is_identity_only();
+        let mut encrypted = self.encrypted.lock().expect("no panic under this lock");
+        let before = if now { !encrypted.insert(slashed.to_owned()) } else { encrypted.remove(slashed) };
+        now || before
+    }
+
     pub(super) async fn load(&self, slashed: &str, registered: &Registered) -> Result<()> {
+        self.is_encrypted(slashed);
         let past = self.replay.lock().expect("no panic under this lock").take(slashed);
         // A past is known up to what was applied, so the present must be the same revision.
         let at = past.is_some().then(|| Revision(self.applied()));

@@ -2,7 +2,7 @@
 
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
     exponential_buckets,
 };
 use kubelith_observe::metrics::{counters, gauges, histograms, register};
@@ -12,8 +12,8 @@ use std::time::Duration;
 pub struct EncryptionMetrics {
     calls: HistogramVec,
     keys: IntCounterVec,
-    keys_at: IntGaugeVec,
-    confirmed_at: IntGaugeVec,
+    keys_at: GaugeVec,
+    confirmed_at: GaugeVec,
     refused: IntCounterVec,
     seeds: IntGaugeVec,
     made: Histogram,
@@ -28,6 +28,11 @@ impl EncryptionMetrics {
     pub fn new(registry: &Registry, server: &str) -> EncryptionMetrics {
         const NONE: &[&str] = &[];
         const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
+        let times = |name: &str, help: &str, labels: &[&str]| {
+            let vec = GaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+            register(registry, vec.clone());
+            vec
+        };
         let name = |rest: &str| format!("apiserver_envelope_encryption_{rest}");
         let buckets = |start: f64, count: usize| exponential_buckets(start, 2.0, count).expect("a valid series");
         let one = |name: &str, help: &str| counters(registry, name, help, NONE).with_label_values(NONE);
@@ -52,14 +57,8 @@ impl EncryptionMetrics {
                 &["provider_name", "method_name", "grpc_status_code"],
             ),
             keys: counters(registry, &name("key_id_hash_total"), "Uses of plugins' keys.", USES),
-            keys_at: gauges(
-                registry,
-                &name("key_id_hash_last_timestamp_seconds"),
-                "When a plugin's key was last used.",
-                USES,
-            ),
-            confirmed_at: gauges(
-                registry,
+            keys_at: times(&name("key_id_hash_last_timestamp_seconds"), "When a plugin's key was last used.", USES),
+            confirmed_at: times(
                 &name("key_id_hash_status_last_timestamp_seconds"),
                 "When a plugin last said that this is its key.",
                 &["provider_name", "key_id_hash", "apiserver_id_hash"],
@@ -89,9 +88,8 @@ impl EncryptionMetrics {
     }
 }
 
-fn now() -> i64 {
-    let now = unix_time();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+fn now() -> f64 {
+    unix_time().as_secs_f64()
 }
 
 impl EncryptionObserver for EncryptionMetrics {

@@ -5,7 +5,7 @@ use kubelith_meta::GroupResource;
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
-use kubelith_observe::metrics::prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_observe::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 use kubelith_observe::metrics::{counters, gauges, histograms, register};
 use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
@@ -26,7 +26,7 @@ pub struct StorageMetrics {
     errors: IntCounterVec,
     size: IntGaugeVec,
     reloads: IntCounterVec,
-    reloaded_at: IntGaugeVec,
+    reloaded_at: GaugeVec,
     config: IntGaugeVec,
     layout: Arc<KeyLayout>,
     registry: Registry,
@@ -46,6 +46,11 @@ impl StorageMetrics {
         const CONTROLLER: &str = "apiserver_encryption_config_controller";
         let counters = |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
         let gauges = |name: &str, help: &str, labels: &[&str]| gauges(registry, name, help, labels);
+        let times = |name: &str, help: &str, labels: &[&str]| {
+            let vec = GaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
+            register(registry, vec.clone());
+            vec
+        };
         StorageMetrics {
             durations: histograms(
                 registry,
@@ -62,7 +67,7 @@ impl StorageMetrics {
                 "Times that the encryption configuration was read again.",
                 &["status", "apiserver_id_hash"],
             ),
-            reloaded_at: gauges(
+            reloaded_at: times(
                 &format!("{CONTROLLER}_automatic_reload_last_timestamp_seconds"),
                 "When the encryption configuration was last read again.",
                 &["status", "apiserver_id_hash"],
@@ -101,7 +106,7 @@ impl StorageMetrics {
         let status = if outcome.is_ok() { "success" } else { "failure" };
         self.reloads.with_label_values(&[status, &self.server]).inc();
         let now = unix_time();
-        self.reloaded_at.with_label_values(&[status, &self.server]).set(now.as_secs() as i64);
+        self.reloaded_at.with_label_values(&[status, &self.server]).set(now.as_secs_f64());
         if outcome.is_ok() {
             self.encryption_loaded(hash);
         }

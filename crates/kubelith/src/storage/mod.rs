@@ -16,7 +16,7 @@ use kubelith_server::health::{Check, HealthChecks};
 use kubelith_server::lifecycle::{PostStartHook, Tasks};
 use kubelith_store::cache::{Hub, HubOptions, Inheritance, Malformed, Past};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
-use kubelith_store::encryption::{Encryption, Keyring, LegacyKms, ReloadMode, Transformers};
+use kubelith_store::encryption::{Encryption, Keyring, LegacyKms, ReloadMode, Reloaded, Transformers};
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{HistoryLimits, KeyLayout, MemorySnapshot, MemoryStore, Store, StoreError};
 pub use metrics::CountObjects;
@@ -219,11 +219,18 @@ impl Storage {
         if !encryption.reloads() {
             return Vec::new();
         }
-        let metrics = self.metrics.clone();
+        let (metrics, hubs) = (self.metrics.clone(), self.hubs.clone());
         vec![PostStartHook::new("start-encryption-provider-config-automatic-reload", move |context| async move {
+            let tasks = context.tasks.clone();
             context.tasks.spawn_until_stopped("encryption-config", async move {
                 let told = encryption.clone();
-                encryption.follow_file(move |outcome| metrics.encryption_reloaded(outcome, &told.config_hash())).await;
+                let tell = move |outcome: &Result<Reloaded, String>| {
+                    metrics.encryption_reloaded(outcome, &told.config_hash());
+                    if outcome.is_ok() {
+                        tasks.spawn_until_stopped("encryption-reread", reread(hubs.clone()));
+                    }
+                };
+                encryption.follow_file(tell).await;
             });
             Ok(())
         })]
@@ -272,6 +279,15 @@ fn store_check(name: String, store: &Arc<dyn Store>, timeout: Duration) -> Check
             }
         }
     })
+}
+
+/// The caches have what the providers before could read.
+async fn reread(hubs: Vec<Arc<Hub>>) {
+    for hub in hubs {
+        if let Err(why) = hub.reread().await {
+            tracing::error!(%why, "what is encrypted was not read again");
+        }
+    }
 }
 
 async fn load_encryption(

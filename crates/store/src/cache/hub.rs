@@ -15,7 +15,7 @@ use super::snapshot::Objects;
 use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
@@ -107,6 +107,8 @@ pub(super) struct Values {
     clear: Arc<dyn Store>,
     pub transformers: Arc<dyn Transformers>,
     encrypts: bool,
+    /// Resources, by key prefix, whose values were encrypted when they were read.
+    encrypted: Mutex<BTreeSet<String>>,
 }
 
 impl Values {
@@ -117,7 +119,18 @@ impl Values {
             true => Arc::new(EncryptedStore::new(raw.clone(), transformers.clone())) as Arc<dyn Store>,
             false => raw.clone(),
         };
-        Values { raw, clear, transformers, encrypts }
+        Values { raw, clear, transformers, encrypts, encrypted: Mutex::default() }
+    }
+
+    /// Whether the values of a resource are encrypted, or were before.
+    fn is_encrypted(&self, slashed: &str, root: &str) -> bool {
+        if !self.encrypts {
+            return false;
+        }
+        let now = !self.transformers.of(format!("{root}{slashed}").as_bytes()).is_identity_only();
+        let mut encrypted = self.encrypted.lock().expect("no panic under this lock");
+        let before = if now { !encrypted.insert(slashed.to_owned()) } else { encrypted.remove(slashed) };
+        now || before
     }
 }
 
@@ -342,8 +355,24 @@ impl Hub {
         }
     }
 
+    /// Reads what is encrypted again, with the providers that there are now: what nobody can decrypt any more is broken, and what
+    /// somebody can is not. Nobody is told, for the objects are what they were.
+    pub async fn reread(&self) -> Result<()> {
+        let root = &self.directory.root;
+        let all: Vec<_> = self.directory.resources().iter().map(|(p, r)| (p.clone(), r.clone())).collect();
+        for (slashed, registered) in all {
+            if self.values.is_encrypted(&slashed, root) {
+                let loading = Loading { hub: self, prefix: format!("{root}{slashed}"), registered: &registered };
+                let (objects, _) = loading.objects(None).await?;
+                registered.cache.reread(&objects);
+            }
+        }
+        Ok(())
+    }
+
     /// Under `feeding`: reads a resource and, if it is the first time, what is known of its past.
     pub(super) async fn load(&self, slashed: &str, registered: &Registered) -> Result<()> {
+        self.values.is_encrypted(slashed, &self.directory.root);
         let past = self.beginnings.replay.lock().expect("no panic under this lock").take(slashed);
         // A past is known up to what was applied, so the present must be the same revision.
         let at = past.is_some().then(|| Revision(self.applied()));

@@ -187,6 +187,19 @@ impl ResourceCache {
         self.watcher_groups.overflow_all();
     }
 
+    /// Takes over which of its objects can be read, from a list of the same objects.
+    pub(super) fn reread(&self, list: &Objects) {
+        let mut state = self.state.write().expect("no panic under this lock");
+        for object in list.values() {
+            let known = state.objects.get(&*object.key);
+            // What was written meanwhile was read with what is there now.
+            if known.is_some_and(|k| k.revision == object.revision && k.broken.is_some() != object.broken.is_some()) {
+                state.exchange(object.clone());
+            }
+        }
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
     /// How often everything was replaced.
     pub fn loads(&self) -> u64 {
         self.state.read().expect("no panic under this lock").loads
@@ -339,6 +352,18 @@ impl ResourceCache {
 }
 
 impl CacheState {
+    /// Puts an object in the place of itself.
+    fn exchange(&mut self, object: Arc<CachedObject>) {
+        let prev = self.objects.insert(object.key.clone(), object.clone());
+        self.index.follow(&object.key, prev.as_deref(), Some(&object));
+        self.odd.add(&object);
+        self.object_bytes += object.weight();
+        if let Some(prev) = &prev {
+            self.odd.remove(prev);
+            self.object_bytes -= prev.weight();
+        }
+    }
+
     fn apply(&mut self, change: Change) -> Option<Arc<Event>> {
         self.received += 1;
         let (key, revision) = match &change {

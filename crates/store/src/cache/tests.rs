@@ -79,8 +79,9 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: \
                   [secrets]\n  providers: [{aesgcm: {keys: [{name: k, secret: MDEyMzQ1Njc4OTAxMjM0NQ==}]}}]\n";
     std::fs::write(&path, config).unwrap();
-    let encryption = Encryption::load(&path, ReloadMode::Once).await.unwrap();
-    let layout = KeyLayout::new("/r/", [("secrets", GroupResource::new("", "secrets"))]);
+    let encryption = Encryption::load(&path, ReloadMode::OnChange).await.unwrap();
+    let (layout, reloaded) =
+        (KeyLayout::new("/r/", [("secrets", GroupResource::new("", "secrets"))]), encryption.clone());
     let raw: Arc<dyn Store> = Arc::new(MemoryStore::default());
     put(&*raw, "/r/secrets/n/plain", "plain").await;
     let options =
@@ -102,6 +103,15 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     put(&**hub.store(), "/r/secrets/n/b", "b").await;
     hub.fresh().await.unwrap();
     assert_eq!(cache.snapshot().odd.broken, 0);
+
+    let other_key = config.replace("MDEyMzQ1Njc4OTAxMjM0NQ==", "NTQzMjEwOTg3NjU0MzIxMA==");
+    for (config, broken) in [(other_key.as_str(), 2), (config, 0)] {
+        std::fs::write(&path, config).unwrap();
+        reloaded.reload().await.unwrap();
+        hub.reread().await.unwrap();
+        assert_eq!(cache.snapshot().odd.broken, broken);
+        assert_eq!(cache.get("n/a").unwrap().broken.is_some(), broken > 0);
+    }
     hub.stop();
 }
 

@@ -132,12 +132,14 @@ impl Encryption {
         self.mode == ReloadMode::OnChange
     }
 
-    /// One check for all plugins if they can change, else one each.
+    /// One check for all plugins if they can change, or if none is of KMS v1; else one each.
     pub fn health_checks(self: &Arc<Self>) -> Vec<HealthCheck> {
         let check = |plugin| HealthCheck { encryption: self.clone(), plugin };
+        let plugins = &self.loaded.load().plugins;
+        let newer_alone = !plugins.is_empty() && plugins.iter().all(|plugin| matches!(plugin, Plugin::V2(_)));
         match self.mode {
-            ReloadMode::OnChange => vec![check(None)],
-            ReloadMode::Once => (0..self.loaded.load().plugins.len()).map(|i| check(Some(i))).collect(),
+            ReloadMode::Once if !newer_alone => (0..plugins.len()).map(|i| check(Some(i))).collect(),
+            _ => vec![check(None)],
         }
     }
 

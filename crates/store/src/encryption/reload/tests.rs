@@ -228,7 +228,17 @@ async fn kms_health_is_one_check_per_plugin_or_one_for_all() {
     let file = File::with(&[("[secrets]", &kms)]);
     let encryption = Encryption::load(&file.path(), ReloadMode::Once).await.unwrap();
     let checks = encryption.health_checks();
-    assert_eq!((checks.len(), checks[0].name(), checks[0].check().await), (1, "kms-provider-0".into(), Ok(())));
+    assert_eq!((checks.len(), checks[0].name(), checks[0].check().await), (1, "kms-providers".into(), Ok(())));
+    *plugin.answers().key_id.lock().unwrap() = "v1beta1".into();
+    let with_old = format!(
+        "[{{kms: {{apiVersion: v2, name: plug, endpoint: '{0}'}}}}, {{kms: {{name: old, endpoint: '{0}'}}}}]",
+        plugin.endpoint()
+    );
+    let with_old = File::with(&[("[secrets]", &with_old)]);
+    let both = Encryption::load_observed(&with_old.path(), ReloadMode::Once, LegacyKms::Allowed, Arc::new(())).await;
+    let both = both.unwrap().health_checks();
+    assert_eq!(both.iter().map(HealthCheck::name).collect::<Vec<_>>(), ["kms-provider-0", "kms-provider-1"]);
+    assert_eq!(both[1].check().await, Ok(()));
     let all = file.load().await.unwrap().health_checks();
     assert_eq!((all.len(), all[0].name(), all[0].check().await), (1, "kms-providers".into(), Ok(())));
     let stored = encryption.transformer(&secrets()).seal("v".into(), b"k").await.unwrap();

@@ -25,9 +25,9 @@ export async function launch() {
 
 export class Tab {
   /** Its own cookies and storage. `assets` is a folder whose files are taken instead of the server's. */
-  static async open(browser, server, { assets, scheme = "light", width = 1280, height = 860, expected = [] } = {}) {
+  static async open(browser, server, { assets, scheme = "light", width = 1280, height = 860, expected = [], url = server.url } = {}) {
     const tab = new Tab();
-    Object.assign(tab, { server, expected, problems: [], context: await browser.createBrowserContext() });
+    Object.assign(tab, { server, url, expected, problems: [], context: await browser.createBrowserContext() });
     const page = tab.page = await tab.context.newPage();
     page.setDefaultTimeout(LIMIT);
     await page.setViewport({ width, height });
@@ -44,7 +44,7 @@ export class Tab {
     if (assets) await page.setRequestInterception(true);
     page.on("request", (request) => {
       const url = new URL(request.url());
-      const own = url.origin === server.url || url.protocol === "blob:";
+      const own = url.origin === tab.url || url.protocol === "blob:";
       if (!own) tab.problems.push(`request to ${url.href}`);
       if (!assets) return;
       const file = join(assets, url.pathname === "/console/" ? "index.html" : url.pathname.split("/").pop());
@@ -55,7 +55,7 @@ export class Tab {
     return tab;
   }
 
-  async go(path) { await this.page.goto(this.server.url + path); }
+  async go(path) { await this.page.goto(this.url + path); }
   /** Another view, without loading the page anew. */
   async view(hash) { await this.page.evaluate((to) => { location.hash = to; }, hash); }
 

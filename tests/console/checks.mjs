@@ -75,6 +75,26 @@ async function byToken({ open }) {
   await tab.page.waitForSelector("#token");
 }
 
+async function byCertificate({ open, server, shot }) {
+  // A browser without a window asks nobody which certificate to show: the handshake with it is done beside the browser.
+  const url = await server.withCertificate();
+  const tab = await open({ url });
+  await tab.go("/console/");
+  await tab.page.waitForSelector("nav.views");
+  await tab.says("kubernetes-admin", ".who");
+  await tab.says("live", ".live");
+  assert.equal(await storage(tab), `[[],[],""]`, "something is stored");
+  await shot(tab, "certificate");
+  await tab.press("Sign out");
+  await tab.press("Use the browser’s certificate");
+  await tab.says("live", ".live");
+  // Who has none is told what to do.
+  const other = await open();
+  await other.go("/console/");
+  await other.press("Use the browser’s certificate");
+  await other.says("Give the browser a client certificate");
+}
+
 async function administrator({ open, shot }) {
   const tab = await open();
   await tab.signIn("admintoken");
@@ -260,6 +280,7 @@ async function extensions({ open }) {
   await tab.signIn("admintoken");
   await tab.view("#/extensions");
   await tab.says("failed to call webhook", "main table");
+  await tab.says("widgets are small", "main table");
   await tab.says("widgets.checks.example.com", "main table");
   await tab.says("not Available", "main table");
   await tab.press("Costs of widgets.example.com", "link");
@@ -310,6 +331,6 @@ async function files({ server }) {
   assert.ok(size < 200_000);
 }
 
-export const CHECKS = [["files", files], ["signed out", signedOut], ["sign in by link", byLink], ["session fixation", fixation], ["sign in by token", byToken], ["administrator, every view", administrator],
+export const CHECKS = [["files", files], ["signed out", signedOut], ["sign in by link", byLink], ["session fixation", fixation], ["sign in by token", byToken], ["sign in by certificate", byCertificate], ["administrator, every view", administrator],
   ["dark, and on a phone", appearances], ["restricted user, every view", restricted], ["live updates", live], ["paging", paging], ["object, edit", object], ["deletion and undelete", deletion],
   ["hostile texts", hostile], ["access explained", access], ["extensions", extensions], ["backup", backup], ["keyboard", keyboard]];

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import net from "node:net";
+import tls from "node:tls";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -68,8 +69,30 @@ export class Server {
     return this.url + (await this.make("/kubelith/v1/links")).path;
   }
 
+  /** The same server, reached by who has the administrator's certificate: a URL. */
+  async withCertificate() {
+    const config = readFileSync(join(this.dir, "data", "admin.kubeconfig"), "utf8");
+    const pem = (name) => Buffer.from(config.match(new RegExp(`${name}-data: *(\\S+)`))[1], "base64");
+    const identity = { cert: pem("client-certificate"), key: pem("client-key") };
+    const pki = (name) => readFileSync(join(this.dir, "data", "pki", name));
+    // Its own certificate is of no account: the browser takes any.
+    const proxy = tls.createServer({ cert: pki("apiserver.crt"), key: pki("apiserver.key"), ALPNProtocols: ["http/1.1"] }, (near) => {
+      const far = tls.connect({ host: "127.0.0.1", port: this.port, rejectUnauthorized: false, ALPNProtocols: ["http/1.1"], ...identity });
+      for (const [from, to] of [[near, far], [far, near]]) {
+        from.on("error", () => to.destroy());
+        from.pipe(to);
+      }
+    });
+    await new Promise((done) => proxy.listen(0, "127.0.0.1", done));
+    this.proxies.push(proxy);
+    return `https://127.0.0.1:${proxy.address().port}`;
+  }
+
+  proxies = [];
+
   async stop() {
     this.agent.destroy();
+    for (const proxy of this.proxies) proxy.close();
     const ended = new Promise((done) => this.child.once("exit", done));
     this.child.kill("SIGTERM");
     await ended;

@@ -4,9 +4,10 @@ use kubelith_catalog::builtin;
 use kubelith_codec::json::Strictness;
 use kubelith_codec::{json, typed};
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::WorkingVersion;
-use kubelith_registry::admission::Request;
+use kubelith_registry::admission::{Operation, Request};
+use kubelith_registry::{Resource, WorkingVersion};
 use kubelith_schema::{Empties, canonicalize};
+use std::borrow::Cow;
 
 /// The part of the reference that knows built-in kinds, as it calls itself in errors.
 const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
@@ -79,6 +80,23 @@ pub fn printed(object: Option<&Value>) -> Option<Value> {
     let mut object = object.filter(|object| !object.is_null())?.clone();
     canonical(&mut object);
     Some(object)
+}
+
+/// As [`printed`], without a copy where the object has that form already: what validating admission sees of a stored kind is what
+/// is about to be written.
+pub fn shown<'a>(request: Request<'_>, object: &'a Value) -> Option<Cow<'a, Value>> {
+    if object.is_null() || !is_settled(request, object) {
+        return printed(Some(object)).map(Cow::Owned);
+    }
+    debug_assert_eq!(printed(Some(object)).as_ref(), Some(object), "what is about to be written has another form");
+    Some(Cow::Borrowed(object))
+}
+
+/// Whether the registry has completed the object, or read it from the store.
+pub fn is_settled(request: Request<'_>, object: &Value) -> bool {
+    let is_written = matches!(request.operation, Operation::Create | Operation::Update);
+    let is_of_kind = |resource: &Resource| matches!(&resource.working, WorkingVersion::One(kind) if object.is_of(kind));
+    is_written && request.resource.is_some_and(is_of_kind)
 }
 
 /// A built-in object in the form in which it is printed.

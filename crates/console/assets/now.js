@@ -10,7 +10,7 @@ const rate = (n) => (n >= 100 ? count(n) : n >= 10 ? n.toFixed(1) : n > 0 ? n.to
 const what = (r) => (r.resource ? `${r.resource}${r.subresource ? `/${r.subresource}` : ""}${r.group ? `.${r.group}` : ""}` : r.path);
 const asked = (r) => (r.resource ? typed(r) : r.path || "other paths");
 const where = (r) => [r.namespace, r.name].filter(Boolean).join("/");
-const PHASES = { authentication: 0, authorization: 1, queue: 2, admission: 3, webhooks: 4, expressions: 5, store: 6 };
+const PHASES = { authentication: 0, authorization: 1, queue: 2, admission: 3, webhooks: 4, expressions: 5, store: 6, etcd: 6 };
 
 export async function show(main, params, { signal }) {
   const charts = {

@@ -109,6 +109,11 @@ fn unit(filters: &[String]) -> Tally {
         tests.env(PROPERTY_SEED, "7");
     }
     let mut tally = counted(&mut tests);
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!(
+            "WARNING: there is no valgrind, so the instructions of the hot paths were not counted (docs/PERFORMANCE.md)"
+        );
+    }
     if has_nextest && filters.is_empty() {
         // nextest leaves examples in documentation to cargo.
         tally = tally.plus(counted(cargo().args(["test", "--quiet", "--doc", "--no-fail-fast"]).args(WHOLE)));

@@ -9,14 +9,22 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const EFFECT: &str = "NoExecute";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct DefaultTolerationSeconds {
-    seconds: [(&'static str, i64); 2],
+    /// By key. They lack nothing, and so all pods share them.
+    tolerations: [(&'static str, Map); 2],
 }
 
 impl DefaultTolerationSeconds {
     pub fn new(not_ready_seconds: i64, unreachable_seconds: i64) -> DefaultTolerationSeconds {
-        DefaultTolerationSeconds { seconds: [(NOT_READY, not_ready_seconds), (UNREACHABLE, unreachable_seconds)] }
+        let of = |key: &'static str, seconds: i64| {
+            let mut toleration = toleration(key, seconds);
+            toleration.seal();
+            (key, toleration)
+        };
+        DefaultTolerationSeconds {
+            tolerations: [of(NOT_READY, not_ready_seconds), of(UNREACHABLE, unreachable_seconds)],
+        }
     }
 }
 
@@ -31,27 +39,27 @@ impl Plugin for DefaultTolerationSeconds {
         for toleration in list(pod, &PATH) {
             members!(toleration => of: "key", effect: "effect");
             if matches!(effect.or_empty(), "" | EFFECT) {
-                for (missing, (key, _)) in missing.iter_mut().zip(self.seconds) {
-                    *missing &= !of.or_empty().is_empty() && of.or_empty() != key;
+                for (missing, (key, _)) in missing.iter_mut().zip(&self.tolerations) {
+                    *missing &= !of.or_empty().is_empty() && of.or_empty() != *key;
                 }
             }
         }
         if missing != [false; 2] {
             let tolerations = list_mut(pod, &PATH);
             tolerations.reserve(missing.len());
-            for (_, (key, seconds)) in missing.into_iter().zip(self.seconds).filter(|(missing, _)| *missing) {
-                tolerations.push(toleration(key, seconds));
+            for (_, (_, toleration)) in missing.into_iter().zip(&self.tolerations).filter(|(missing, _)| *missing) {
+                tolerations.push(Value::Object(toleration.clone()));
             }
         }
         Verdict::PASSED
     }
 }
 
-fn toleration(key: &str, seconds: i64) -> Value {
+fn toleration(key: &str, seconds: i64) -> Map {
     let mut toleration = Map::with_capacity(4);
     toleration.insert("effect", EFFECT);
     toleration.insert("key", key);
     toleration.insert("operator", "Exists");
     toleration.insert("tolerationSeconds", seconds);
-    Value::Object(toleration)
+    toleration
 }

@@ -222,7 +222,7 @@ mod tests {
             ("", "limits: Invalid value: null: must not be empty"),
             (
                 "limits: [{type: Odd, qps: 1, burst: 0}]\n",
-                "[limits[0].type: Unsupported value: \"Odd\": supported values: \"Namespace\", \"Server\", \"SourceAndObject\", \"User\", limits[0].burst: Invalid value: 0: must be positive]",
+                "[limits[0].type: Unsupported value: \"Odd\": supported values: \"Server\", \"Namespace\", \"User\", \"SourceAndObject\", limits[0].burst: Invalid value: 0: must be positive]",
             ),
         ] {
             let said = EventRateLimit::new(Some(format!("{HEAD}{text}").as_bytes())).err().unwrap();

@@ -66,10 +66,11 @@ use kubelith_registry::Call;
 
 /// The list at `path` of an object, made if there is none.
 fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Vec<Value> {
-    if object.at(path).and_then(Value::as_array).is_none() {
-        object.set_at(path, Value::Array(Vec::new()));
+    let list = path.iter().fold(object, |place, name| place.make_object().entry_or_null(name));
+    if list.as_array().is_none() {
+        *list = Value::Array(Vec::new());
     }
-    object.at_mut(path).and_then(Value::as_array_mut).expect("just made")
+    list.as_array_mut().expect("just made")
 }
 
 fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {

@@ -5,7 +5,7 @@ use super::{list, list_mut};
 use crate::plugin::{Plugin, Verdict};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::text::parse_bool;
-use kubelith_meta::{GroupResource, Status, Str, Value};
+use kubelith_meta::{GroupResource, Map, Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
 use kubelith_registry::objects::{CachedObject, Collection, parse};
@@ -193,6 +193,12 @@ fn mount_token(namespace: &str, made_up: &MadeUp, pod: &mut Value) {
         || made_up.generate_name(VOLUME_PREFIX, &["volume", namespace, pod.meta().name(), pod.meta().generate_name()]);
     let name = existing.clone().unwrap_or_else(new);
     let mut needed = false;
+    let mut mount = Map::with_capacity(3);
+    mount.insert("mountPath", MOUNT_PATH);
+    mount.insert("name", name.clone());
+    mount.insert("readOnly", true);
+    // All containers have the same one, which lacks nothing.
+    mount.seal();
     for key in ["initContainers", "containers"] {
         let containers = pod.at_mut(&["spec", key]).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
@@ -200,16 +206,21 @@ fn mount_token(namespace: &str, made_up: &MadeUp, pod: &mut Value) {
             if mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == MOUNT_PATH) {
                 continue;
             }
-            let mut mount = Value::from([("mountPath", MOUNT_PATH), ("name", name.as_str())]);
-            mount.set_at(&["readOnly"], Value::Bool(true));
-            list_mut(container, &["volumeMounts"]).push(mount);
+            list_mut(container, &["volumeMounts"]).push(Value::Object(mount.clone()));
             needed = true;
         }
     }
     if existing.is_none() && needed {
-        let mut volume = Value::from([("name", name.as_str())]);
-        volume.set_at(&["projected"], token_volume());
-        list_mut(pod, &VOLUMES).push(volume);
+        // Complete and canonical, and so it may be shared by all pods.
+        static TOKEN: LazyLock<Map> = LazyLock::new(|| {
+            let mut volume = std::mem::take(token_volume().make_object());
+            volume.seal();
+            volume
+        });
+        let mut volume = Map::with_capacity(2);
+        volume.insert("name", name);
+        volume.insert("projected", Value::Object(TOKEN.clone()));
+        list_mut(pod, &VOLUMES).push(Value::Object(volume));
     }
 }
 

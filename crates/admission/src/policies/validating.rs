@@ -18,6 +18,7 @@ use kubelith_meta::call::Wait;
 use kubelith_meta::status::{Cause, Reason};
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::admission::Request;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -166,10 +167,10 @@ impl ValidatingAdmissionPolicy {
         let namespace = namespace(&self.0.namespaces, request).await?;
         // Conditions see the resource that was asked for.
         let (sent, described) = (Described::new(request, &seen.kind), Described::matched(request, seen));
-        let new = new.or_else(|| versioned::printed(Some(object)));
+        let new = new.map(Cow::Owned).or_else(|| versioned::shown(request, object));
         let run = |params: &Option<Value>| {
             let inputs = Inputs {
-                object: new.as_ref(),
+                object: new.as_deref(),
                 old: old.as_ref().or(request.old),
                 namespace: namespace.as_ref(),
                 request: &described,

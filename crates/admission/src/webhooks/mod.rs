@@ -25,6 +25,7 @@ use crate::expression::{Described, Inputs, Matched, undecided};
 use crate::manifests::{Manifests, Of};
 use crate::observe::{Observer, Power};
 use crate::rules::Versions;
+use crate::versioned;
 use hook::Hook;
 use kubelith_auth::Authorizer;
 use kubelith_auth::hook::Hooks;
@@ -34,6 +35,7 @@ use kubelith_registry::Objects;
 use kubelith_registry::admission::Request;
 use kubelith_registry::objects::Collection;
 use source::Source;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -98,9 +100,12 @@ impl Webhooks {
         let Some((composition, conditions)) = hook.conditions() else { return Ok(true) };
         let began = Instant::now();
         let described = Described::new(request, &seen.kind);
-        let printed = crate::versioned::printed(object);
+        let printed = match self.power {
+            Power::Mutating => versioned::printed(object).map(Cow::Owned),
+            Power::Validating => object.and_then(|object| versioned::shown(request, object)),
+        };
         let inputs = Inputs {
-            object: printed.as_ref(),
+            object: printed.as_deref(),
             old,
             namespace: None,
             request: &described,

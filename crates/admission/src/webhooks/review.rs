@@ -36,6 +36,15 @@ impl Texts {
         };
         Texts { object: text(object), old: text(old) }
     }
+
+    /// As `new`, in validating admission, which mostly sees objects as they are printed.
+    pub fn of_written(request: Request<'_>, object: &Value, old: Option<&Value>) -> Texts {
+        let text = |object: Option<&Value>| match object.and_then(|object| versioned::shown(request, object)) {
+            Some(shown) => kubelith_codec::object::object_json(&shown),
+            None => b"null".to_vec(),
+        };
+        Texts { object: text(Some(object)), old: text(old) }
+    }
 }
 
 /// The review to send, with the fields in the order of the type.

@@ -83,7 +83,7 @@ impl Webhooks {
             .iter()
             .map(|pair| {
                 let new = pair.object.as_ref().unwrap_or(object);
-                (&pair.kind, Texts::new(Some(new), pair.old.as_ref().or(request.old)))
+                (&pair.kind, Texts::of_written(request, new, pair.old.as_ref().or(request.old)))
             })
             .collect();
         let mut calls: FuturesUnordered<_> = asked

@@ -112,6 +112,11 @@ impl Sources {
         Err(Status::forbidden(&GroupResource::default(), "", why))
     }
 
+    /// What the time that the store takes is counted under.
+    fn store_name(&self) -> &'static str {
+        if self.backend == "etcd" { "etcd" } else { "store" }
+    }
+
     /// The cache of a resource.
     fn cache_of(&self, resource: &GroupResource) -> Option<Found> {
         self.hubs.iter().filter_map(Weak::upgrade).find_map(|hub| {

@@ -106,8 +106,8 @@ pub fn serve(sources: &Sources) -> Outcome {
         long_running: long_running(&figures),
         requests: requests(&figures),
         latency: latency(&figures),
-        phases: phases(&figures),
-        slow: lists.slow.iter().rev().map(recent::Slow::of).collect(),
+        phases: phases(&figures, sources.store_name()),
+        slow: lists.slow.iter().rev().map(|slow| recent::Slow::of(slow, sources.store_name())).collect(),
         refused: lists.refused.iter().rev().map(recent::Refused::of).collect(),
     })
 }
@@ -188,7 +188,7 @@ fn latency(figures: &Figures) -> BTreeMap<String, Distribution> {
 }
 
 /// Where the time of all requests went. Webhooks and expressions are parts of admission.
-fn phases(figures: &Figures) -> Vec<Phase> {
+fn phases(figures: &Figures, store: &'static str) -> Vec<Phase> {
     let filter = |wanted: &'static str| {
         figures.distribution("apiserver_request_filter_duration_seconds", |m| label(m, "filter") == wanted)
     };
@@ -204,7 +204,7 @@ fn phases(figures: &Figures) -> Vec<Phase> {
         ("admission", all("apiserver_admission_step_admission_duration_seconds")),
         ("webhooks", all("apiserver_admission_webhook_admission_duration_seconds")),
         ("expressions", expressions),
-        ("store", all("etcd_request_duration_seconds")),
+        (store, all("etcd_request_duration_seconds")),
     ];
     parts.into_iter().map(|(name, of)| Phase { name, count: of.count, seconds: of.sum }).collect()
 }

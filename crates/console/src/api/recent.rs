@@ -48,12 +48,14 @@ pub struct Slow {
 }
 
 impl Slow {
-    pub fn of(slow: &SlowRequest) -> Slow {
+    /// `store` is what the store is called.
+    pub fn of(slow: &SlowRequest, store: &'static str) -> Slow {
+        let named = |name: &'static str| if name == "etcd" { store } else { name };
         Slow {
             time: millis(slow.at),
             took_ms: slow.took.as_secs_f64() * 1e3,
             code: slow.code,
-            parts: slow.parts.iter().map(|(name, spent)| (*name, spent.as_secs_f64() * 1e3)).collect(),
+            parts: slow.parts.iter().map(|(name, spent)| (named(name), spent.as_secs_f64() * 1e3)).collect(),
             asked: Asked::of(&slow.asked.user, &slow.asked.info),
         }
     }

@@ -7,38 +7,18 @@ mod support;
 mod nodes;
 mod pods;
 
-use futures::future::BoxFuture;
-use kubelith_admission::{Config, Configuration, Loopback, Switches};
-use kubelith_auth::hook::NoHooks;
+use kubelith_admission::Switches;
 use kubelith_auth::traits::UserRules;
 use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
 use kubelith_catalog::RuntimeConfig;
 use kubelith_features::FeatureGates;
 use kubelith_kube::Install;
-use kubelith_meta::time::SystemClock;
 use kubelith_meta::user::User;
-use kubelith_meta::{Status, Value};
 use kubelith_store::MemoryStore;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::Server;
-
-struct NoServer;
-
-impl Loopback for NoServer {
-    fn update_quota_status<'a>(&'a self, quota: &'a Value) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(std::future::ready(Ok(quota.clone())))
-    }
-
-    fn create_namespace<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn resources<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(std::future::ready(Ok(Value::Null)))
-    }
-}
 
 /// Lets through what a function does.
 struct May(fn(&Attributes) -> bool);
@@ -75,23 +55,7 @@ impl World {
             turned.map_or_else(|| FeatureGates::default().enabled(gate), |(_, on)| *on)
         });
         let server = Server::with(Arc::new(MemoryStore::default()), |install| {
-            let config = Config {
-                objects: install.objects.clone(),
-                authorizer: Arc::new(May(may)),
-                gates: gates.clone(),
-                release: 36,
-                not_ready_toleration_seconds: 300,
-                unreachable_toleration_seconds: 300,
-                configuration: Configuration::default(),
-                hooks: Arc::new(|_| Ok(Arc::new(NoHooks))),
-                reviewer: Arc::new(|_| Err("nobody".to_owned())),
-                custom: Arc::new(|_, _, _| Box::pin(std::future::ready(Ok(Vec::new())))),
-                observer: Arc::new(()),
-                server: Arc::new(NoServer),
-                clock: Arc::new(SystemClock),
-                made_up: install.made_up.clone(),
-                expressions: install.env.expressions.clone(),
-            };
+            let config = support::admitted::config(&install.objects, Arc::new(May(may)), gates.clone());
             let names = plugins.iter().map(|name| (*name).to_owned()).collect();
             let chain = kubelith_admission::build(&config, &Switches::exactly(names)).unwrap();
             let all = BTreeMap::from([("api/all".to_owned(), "true".to_owned())]);

@@ -1,5 +1,8 @@
 //! The built-in resources over a store, from request to response, without sockets and filters.
 
+#[allow(dead_code, reason = "most tests are not about admission")]
+pub mod admitted;
+
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::Method;

@@ -6,6 +6,7 @@ mod definitions;
 mod encryption;
 mod etcd;
 mod flags;
+mod past;
 mod quota;
 mod refused;
 mod stored_values;

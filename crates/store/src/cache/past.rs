@@ -5,7 +5,9 @@ use super::directory::Registered;
 use super::hub::Hub;
 use super::load;
 use super::object::{CachedObject, EventKind};
-use crate::{Event, KeyRange, KeyValue, Previous, Result, Revision, StoreError, WatchError, WatchRequest};
+use crate::{
+    Event, KeyRange, KeyValue, Previous, ProgressRequests, Result, Revision, StoreError, WatchError, WatchRequest,
+};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -16,7 +18,7 @@ const MAX_BYTES: usize = 16 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What is asked for may be compacted while it is asked for.
 const ATTEMPTS: usize = 3;
-/// A store that was asked how far it is, is asked again this often.
+/// A store that was asked how far it is, is asked again this often; one that cannot be asked has told all when it is silent for as long.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A state of an object.
@@ -134,17 +136,22 @@ impl Hub {
         }
         let request = WatchRequest::new(range.clone(), after).previous(Previous::Include);
         let mut watch = self.values.raw.watch(request).await?;
-        watch.control().request_progress();
+        // Where progress cannot be relied on, the past has ended when nothing more of it comes.
+        let tells = self.values.raw.progress_requests() == ProgressRequests::Trusted;
+        if tells {
+            watch.control().request_progress();
+        }
         while *reached < until {
             let batch = match tokio::time::timeout(ASK_AGAIN, watch.next()).await {
                 Ok(Some(Ok(batch))) => batch,
                 Ok(Some(Err(WatchError::Store(error)))) => return Err(error),
                 Ok(Some(Err(WatchError::Compacted { compacted }))) => return Err(StoreError::Compacted { compacted }),
                 Ok(Some(Err(WatchError::Closed)) | None) => return Err(StoreError::Closed),
-                Err(_) => {
+                Err(_) if tells => {
                     watch.control().request_progress();
                     continue;
                 }
+                Err(_) => break,
             };
             *reached = batch.revision;
             batch.events.into_iter().filter(|event| event.revision() <= until).for_each(&mut *take);

@@ -104,7 +104,11 @@ mod tests {
             assert_eq!((limited.len(), limited[0].scopes[0].to_string().as_str()), (1, "{PriorityClass In [a]}"));
         }
         for (text, why) in [
-            ("kind: Odd\napiVersion: v1\n", "no kind \"Odd\" is registered for version \"v1\""),
+            (
+                "kind: Odd\napiVersion: v1\n",
+                "no kind \"Odd\" is registered for version \"v1\" in scheme \
+                 \"k8s.io/apiserver/pkg/admission/plugin/resourcequota/config.go:31\"",
+            ),
             (&format!("{head}limitedResources: [{{}}]\n"), "limitedResources[0].resource: Required value"),
             (&format!("{head}odd: 1\n"), "strict decoding error: unknown field \"odd\""),
         ] {

@@ -205,7 +205,7 @@ fn discovery_lists_in_the_known_order() {
         authorization.k8s.io/v1: 4, autoscaling/v2: 1, autoscaling/v1: 1, batch/v1: 2, certificates.k8s.io/v1: 1, \
         +certificates.k8s.io/v1beta1: 2, +certificates.k8s.io/v1alpha1: 1, networking.k8s.io/v1: 5, \
         +networking.k8s.io/v1beta1: 2, policy/v1: 1, rbac.authorization.k8s.io/v1: 4, storage.k8s.io/v1: 6, \
-        +storage.k8s.io/v1beta1: 1, admissionregistration.k8s.io/v1: 6, +admissionregistration.k8s.io/v1beta1: 2, \
+        +storage.k8s.io/v1beta1: 1, admissionregistration.k8s.io/v1: 6, +admissionregistration.k8s.io/v1beta1: 4, \
         +admissionregistration.k8s.io/v1alpha1: 2, apiextensions.k8s.io/v1: 1, scheduling.k8s.io/v1: 1, \
         +scheduling.k8s.io/v1alpha2: 2, coordination.k8s.io/v1: 1, +coordination.k8s.io/v1beta1: 1, \
         +coordination.k8s.io/v1alpha2: 1, node.k8s.io/v1: 1, discovery.k8s.io/v1: 1, resource.k8s.io/v1: 4, \

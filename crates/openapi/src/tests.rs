@@ -160,7 +160,9 @@ fn nearly_everything_is_described() {
     assert!(bare.is_empty(), "{bare:?}");
 }
 
-const BARE: [&str; 8] = [
+const BARE: [&str; 9] = [
+    // Of a version that only an emulated release serves: the library that has the words does not have it.
+    "admissionregistration.v1beta1.",
     "admissionregistration.v1alpha1.MatchCondition",
     "CertificateSigningRequest.metadata",
     "IngressRule.http",

@@ -180,7 +180,18 @@ mod tests {
             )
             .unwrap();
             match groups.iter_mut().find(|known| group_name(known) == parts[0]) {
-                Some(known) => *known = join_groups(known, &group).unwrap_or_else(|| known.clone()),
+                Some(known) => {
+                    let mut versions = list(known, "versions").to_vec();
+                    let version = list(&group, "versions")[0].clone();
+                    match versions.iter_mut().find(|v| v.str_at(&["version"]) == parts[1]) {
+                        Some(same) => {
+                            let resources = [list(same, "resources"), list(&version, "resources")].concat();
+                            same.set_at(&["resources"], Value::Array(resources));
+                        }
+                        None => versions.push(version),
+                    }
+                    known.set_at(&["versions"], Value::Array(versions));
+                }
                 None => groups.push(group),
             }
         }

@@ -89,6 +89,8 @@ impl World {
                 observer: Arc::new(()),
                 server: Arc::new(NoServer),
                 clock: Arc::new(SystemClock),
+                made_up: install.made_up.clone(),
+                expressions: install.env.expressions.clone(),
             };
             let names = plugins.iter().map(|name| (*name).to_owned()).collect();
             let chain = kubelith_admission::build(&config, &Switches::exactly(names)).unwrap();

@@ -5,18 +5,19 @@ use crate::companion;
 use crate::console;
 use crate::failure::Failure;
 use crate::flags::{Effect, Flags};
-use crate::options::Options;
+use crate::options::{Options, StorageBackend};
 use crate::plane::build::{Parts, build};
 use crate::version;
 use crate::welcome::{self, Start};
 use kubelith_console::Sessions;
-use kubelith_listen::{Listener, bind};
+use kubelith_listen::{Listener, Sharing, bind};
 use kubelith_observe::logging;
 use kubelith_outbound::egress::Route;
 use kubelith_server::lifecycle::termination;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Objects may be nested as deep as the decoders let them (10,000 levels), and many walks over them recurse. Stacks are
@@ -67,6 +68,7 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
     termination::on_signal(stop.clone()).map_err(|e| e.to_string())?;
 
     let Some(options) = stop.run_until_cancelled(companion::look(options, flags)).await else { return Ok(()) };
+    let early = bind_early(&options);
     let parts = Parts::open(options, flags)?;
     parts.certificates.warn(&parts.options);
     let tls = parts.tls()?;
@@ -74,10 +76,22 @@ async fn serve(options: Options, flags: &Flags) -> Result<(), Failure> {
     // A store that does not come must not keep the process.
     let Some(built) = build(parts, &stop).await? else { return Ok(()) };
 
-    let socket = bind(&options.serving.bind).map_err(|e| Failure::of_listening(&options.serving.bind, &e))?;
+    let socket = match early {
+        Some(socket) => socket,
+        None => bind(&options.serving.bind).map_err(|e| Failure::of_listening(&options.serving.bind, &e))?,
+    };
     let listener = Listener::new(socket, Arc::new(tls), http);
     announce(&certificates, &listener, &options, built.sessions.as_deref())?;
     built.server.run(listener, stop).await.map_err(|e| Failure::from(e.to_string()))
+}
+
+/// The socket, in which those who come early wait: tools that start servers look at them every 100 ms, and one that refuses them
+/// costs them another such pause. Nobody is kept waiting for an etcd, nor taken away from another server on the same port. What fails here is
+/// tried again, and told, in its turn.
+fn bind_early(options: &Options) -> Option<TcpListener> {
+    let is_soon =
+        options.storage.backend != StorageBackend::Etcd3 && options.serving.bind.sharing == Sharing::Exclusive;
+    is_soon.then(|| bind(&options.serving.bind).ok()).flatten()
 }
 
 /// Writes the kubeconfig and says how to use it: in a few lines to people, in one to programs. Connections are accepted

@@ -182,7 +182,7 @@ fn exchange(stream: &mut Stream, calls: &AtomicUsize) -> Option<()> {
             say(&answer).and(None)
         }
         "later" => say("HTTP/1.1 503 X\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").and(None),
-        "busy-once" if calls.load(Ordering::SeqCst) % 2 == 0 => {
+        "busy-once" if calls.load(Ordering::SeqCst).is_multiple_of(2) => {
             say("HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
         }
         "busy-once" => say(&whole(json, &allowed(json!({})))),

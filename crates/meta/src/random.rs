@@ -94,6 +94,21 @@ impl MadeUp {
         }
     }
 
+    /// The uid that [`MadeUp::uid`] would give. It stays the same until it [was used](MadeUp::used_uid): of several who try to make the
+    /// same object one succeeds, and it must not matter who and after how many.
+    pub fn next_uid(&self, purpose: &[&str]) -> Str {
+        match self {
+            MadeUp::Random => uid(random_bits),
+            MadeUp::Seeded(seeded) => uid(seeded.next_bits("uid", purpose)),
+        }
+    }
+
+    pub fn used_uid(&self, purpose: &[&str]) {
+        if let MadeUp::Seeded(seeded) = self {
+            drop(seeded.bits("uid", purpose));
+        }
+    }
+
     /// As [`generate_name`].
     pub fn generate_name(&self, prefix: &str, purpose: &[&str]) -> Str {
         match self {
@@ -112,7 +127,21 @@ impl MadeUp {
 }
 
 impl Seeded {
-    fn bits(&self, kind: &str, purpose: &[&str]) -> impl FnMut() -> u64 {
+    fn bits(&self, kind: &str, purpose: &[&str]) -> impl FnMut() -> u64 + use<> {
+        let hash = self.hash(kind, purpose);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = *made.entry(hash).and_modify(|turn| *turn += 1).or_insert(0);
+        bits_of(hash, turn)
+    }
+
+    /// What `bits` gives next.
+    fn next_bits(&self, kind: &str, purpose: &[&str]) -> impl FnMut() -> u64 + use<> {
+        let hash = self.hash(kind, purpose);
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        bits_of(hash, made.get(&hash).map_or(0, |turn| turn + 1))
+    }
+
+    fn hash(&self, kind: &str, purpose: &[&str]) -> u64 {
         // FNV-1a, each part with an end of its own.
         let mut hash = 0xcbf2_9ce4_8422_2325 ^ self.seed;
         for part in [kind].iter().chain(purpose) {
@@ -120,11 +149,13 @@ impl Seeded {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
             }
         }
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = made.entry(hash).and_modify(|turn| *turn += 1).or_insert(0);
-        let mut state = hash.wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17));
-        move || split_mix(&mut state)
+        hash
     }
+}
+
+fn bits_of(hash: u64, turn: u64) -> impl FnMut() -> u64 {
+    let mut state = hash.wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17));
+    move || split_mix(&mut state)
 }
 
 /// SplitMix64.
@@ -197,6 +228,13 @@ mod tests {
         assert_eq!((&first.0, &first.1, &first.2), (&again.1, &again.0, &again.2));
         assert!(first.0 != first.1 && first.0 != first.2);
         assert_eq!(two.uid(&["pods", "a"]), first.2, "a fork goes its own way");
+        let three = MadeUp::seeded(7);
+        assert_eq!(
+            (three.next_uid(&["pods", "a"]), three.next_uid(&["pods", "a"])),
+            (first.0.clone(), first.0.clone())
+        );
+        three.used_uid(&["pods", "a"]);
+        assert_eq!(three.next_uid(&["pods", "a"]), first.2);
         assert_ne!(MadeUp::seeded(8).uid(&["pods", "a"]), first.0);
         assert_ne!(MadeUp::seeded(7).uid(&["pod", "sa"]), first.0);
         assert_eq!(one.generate_name("x-", &["pods"]), two.generate_name("x-", &["pods"]));

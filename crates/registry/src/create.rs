@@ -74,7 +74,7 @@ impl Resource {
         options: Option<&Value>,
         wanted: Wanted,
     ) -> Result<Created, Status> {
-        let generated = self.fill_system_metadata(&mut object);
+        let generated = self.fill_system_metadata(call, &mut object);
         match self.insert(call, object, Origin::Create(wanted), options).await? {
             Inserted::Done(created) => Ok(created),
             Inserted::Conflict { name, current } => {
@@ -138,14 +138,17 @@ impl Resource {
         // Where its JSON will do, the object goes before the store is waited for.
         let object = draft.is_none().then_some(object);
         match self.put_for(call, &key, encoded, Expect::Absent, ttl).await {
-            Ok(revision) => Ok(Inserted::Done(match (draft, object) {
-                (Some(draft), _) => Created::Json(draft.json_at(revision.0)),
-                (None, object) => {
-                    let mut object = object.unwrap_or_default();
-                    set_resource_version(&mut object, revision.0);
-                    Created::Object(self.as_stored(call, object).await?)
-                }
-            })),
+            Ok(revision) => {
+                self.made_up.used_uid(&self.uid_purpose(call, &name));
+                Ok(Inserted::Done(match (draft, object) {
+                    (Some(draft), _) => Created::Json(draft.json_at(revision.0)),
+                    (None, object) => {
+                        let mut object = object.unwrap_or_default();
+                        set_resource_version(&mut object, revision.0);
+                        Created::Object(self.as_stored(call, object).await?)
+                    }
+                }))
+            }
             Err(StoreError::Conflict { current: None }) => Ok(Inserted::Conflict { name, current: Ok(None) }),
             Err(StoreError::Conflict { current: Some(kv) }) => {
                 Ok(Inserted::Conflict { name, current: self.current_of_kv(call, &kv).await.map(Some) })
@@ -165,19 +168,22 @@ impl Resource {
         status
     }
 
+    /// What the uid of an object with a name is for, where it is not random.
+    fn uid_purpose<'a>(&'a self, call: &'a Call, name: &'a str) -> [&'a str; 3] {
+        [&self.descriptor.plural, &call.namespace, name]
+    }
+
     /// creationTimestamp, uid and, below a generateName, the name.
-    pub(crate) fn fill_system_metadata(&self, object: &mut Value) -> Generated {
+    pub(crate) fn fill_system_metadata(&self, call: &Call, object: &mut Value) -> Generated {
         let meta = object.make_object().entry_or_null("metadata").make_object();
         meta.insert("creationTimestamp", self.clock.now().rfc3339());
-        let text = |key: &str, meta: &kubelith_meta::Map| {
-            meta.get(key).and_then(Value::as_str).map_or_else(Str::default, Str::from)
-        };
-        let uid = match &self.made_up {
-            MadeUp::Random => self.made_up.uid(&[]),
-            MadeUp::Seeded(_) => {
-                let [namespace, name, prefix] = ["namespace", "name", "generateName"].map(|key| text(key, meta));
-                self.made_up.uid(&[&self.descriptor.plural, &namespace, &name, &prefix])
+        let text = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("");
+        let uid = match (&self.made_up, text("name")) {
+            (MadeUp::Random, _) => self.made_up.uid(&[]),
+            (MadeUp::Seeded(_), "") => {
+                self.made_up.uid(&[&self.descriptor.plural, &call.namespace, text("generateName")])
             }
+            (MadeUp::Seeded(_), name) => self.made_up.next_uid(&self.uid_purpose(call, name)),
         };
         meta.insert("uid", uid);
         let empty =

@@ -120,7 +120,7 @@ impl Resource {
         self.check_preconditions(call, &change.preconditions(), None)?;
         let mut object = change.apply(None).await?;
         resource_version_of(&object)?;
-        let _: Generated = self.fill_system_metadata(&mut object);
+        let _: Generated = self.fill_system_metadata(call, &mut object);
         match self.insert(call, object, Origin::Update(change), options).await? {
             Inserted::Done(Created::Object(object)) => {
                 Ok(Attempt::Done(Updated { object, outcome: Outcome::Created, json: None }))

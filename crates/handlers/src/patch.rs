@@ -169,12 +169,14 @@ impl Patch<'_> {
     fn generic(&self, live: &Value) -> Result<Value, Status> {
         let Patched { object: patched, strict, has_raw_numbers } = self.patched(live, None)?;
         let same = |key: &str| patched.get(key) == live.get(key);
-        if strict.is_empty() && !has_raw_numbers && same("apiVersion") && same("kind") {
-            if let Ok(taken) = self.cx.endpoint.decoder.take_exact(patched, self.strictness())
-                && taken.strict.is_empty()
-            {
-                return Ok(self.finish(live, taken));
-            }
+        if strict.is_empty()
+            && !has_raw_numbers
+            && same("apiVersion")
+            && same("kind")
+            && let Ok(taken) = self.cx.endpoint.decoder.take_exact(patched, self.strictness())
+            && taken.strict.is_empty()
+        {
+            return Ok(self.finish(live, taken));
         }
         // Custom resources have no order of Go's.
         let schema = self.cx.endpoint.strategic.then(|| self.cx.endpoint.schema());

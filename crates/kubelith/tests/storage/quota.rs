@@ -1,6 +1,6 @@
 //! Quotas under requests at once: never more is let in than fits, at one server and at two.
 
-use crate::support::{Server, Site, config_map};
+use crate::support::{Server, Site, config_map, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use serde_json::json;
 
@@ -44,6 +44,13 @@ fn quota_holds(servers: &[&Server]) {
     let path = format!("{QUOTAS}/maps");
     let (code, answer) = api.send("PUT", &format!("{path}/status"), Some(&quota));
     assert_eq!(code, 200, "{answer}");
+    // A server limits nobody by a quota that it has not seen: another one may hear of it a moment later.
+    for server in servers {
+        let mut api = server.client();
+        wait_until("the quota is there", || {
+            api.get(&format!("{path}?resourceVersion=0")).1["status"]["used"]["configmaps"] == "0"
+        });
+    }
 
     assert_eq!(race(servers), LIMIT);
     let (_, quota) = api.get(&path);

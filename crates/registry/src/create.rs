@@ -8,6 +8,7 @@ use crate::strategy::Begun;
 use crate::update::Change;
 use crate::working::Working;
 use bytes::Bytes;
+use futures::future::Either;
 use kubelith_meta::call::Call;
 use kubelith_meta::field::{ErrorList, Path};
 use kubelith_meta::object::{Namespacing, validate_object_meta};
@@ -134,16 +135,17 @@ impl Resource {
             });
         }
         let ttl = self.time_to_live(&object);
-        let draft = encoded.draft.clone().filter(|_| matches!(origin, Origin::Create(Wanted::Json)));
         // Where its JSON will do, the object goes before the store is waited for.
-        let object = draft.is_none().then_some(object);
+        let answer = match &encoded.draft {
+            Some(draft) if matches!(origin, Origin::Create(Wanted::Json)) => Either::Left(draft.clone()),
+            _ => Either::Right(object),
+        };
         match self.put_for(call, &key, encoded, Expect::Absent, ttl).await {
             Ok(revision) => {
                 self.made_up.used_uid(&self.uid_purpose(call, &name));
-                Ok(Inserted::Done(match (draft, object) {
-                    (Some(draft), _) => Created::Json(draft.json_at(revision.0)),
-                    (None, object) => {
-                        let mut object = object.unwrap_or_default();
+                Ok(Inserted::Done(match answer {
+                    Either::Left(draft) => Created::Json(draft.json_at(revision.0)),
+                    Either::Right(mut object) => {
                         set_resource_version(&mut object, revision.0);
                         Created::Object(self.as_stored(call, object).await?)
                     }

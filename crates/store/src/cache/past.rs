@@ -37,12 +37,14 @@ struct Kept {
 }
 
 impl Kept {
-    fn push(&mut self, event: Event) {
+    /// Calls `dropped` with those that go.
+    fn push(&mut self, event: Event, mut dropped: impl FnMut(Event)) {
         self.bytes += event.weight();
         self.events.push_back(event);
         while self.events.len() > self.limit || (self.bytes > MAX_BYTES && self.events.len() > 1) {
-            let Some(dropped) = self.events.pop_front() else { break };
-            self.bytes -= dropped.weight();
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= oldest.weight();
+            dropped(oldest);
         }
     }
 }
@@ -53,7 +55,7 @@ impl Hub {
         let Some(registered) = self.registered(prefix) else { return Ok(Vec::new()) };
         let key = Bytes::from(format!("{prefix}{key}"));
         let mut kept = Kept { events: VecDeque::new(), bytes: 0, limit };
-        self.events(KeyRange::key(key.clone()), |event| kept.push(event)).await?;
+        self.events(KeyRange::key(key.clone()), |event| kept.push(event, drop)).await?;
         let mut states: Vec<(EventKind, KeyValue)> = kept.events.iter().rev().filter_map(state).collect();
         // What was before the first change, or all there is without one.
         let before = match kept.events.front() {
@@ -70,12 +72,17 @@ impl Hub {
     /// Objects below `prefix` that are gone, as they were last, newest first.
     pub async fn past_deletions(&self, prefix: &str, limit: usize) -> Result<Vec<PastVersion>> {
         let Some(registered) = self.registered(prefix) else { return Ok(Vec::new()) };
+        // Of those that are kept: there may be any number of others.
         let mut gone: HashMap<Bytes, Revision> = HashMap::new();
         let mut kept = Kept { events: VecDeque::new(), bytes: 0, limit };
         self.events(KeyRange::prefix(prefix.to_owned()), |event| {
             if matches!(event, Event::Delete { .. }) {
                 gone.insert(event.key().clone(), event.revision());
-                kept.push(event);
+                kept.push(event, |dropped| {
+                    if gone.get(dropped.key()) == Some(&dropped.revision()) {
+                        gone.remove(dropped.key());
+                    }
+                });
             } else {
                 gone.remove(event.key());
             }

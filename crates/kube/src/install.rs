@@ -44,6 +44,8 @@ pub struct Install {
     pub hub: Arc<Hub>,
     /// The form in which objects are written, of kinds that are not always JSON. Any form is read.
     pub stored_as: Encoding,
+    /// Where no other program reads the store, objects are written as readers get them: the number of the rules that complete them.
+    pub served_by: Option<u64>,
     pub admission: Arc<dyn Admission>,
     /// Filled with what is installed.
     pub objects: Arc<Objects>,
@@ -84,6 +86,7 @@ impl Install {
             kinds: kubelith_kinds::BUILTIN,
             hub,
             stored_as: Encoding::Protobuf,
+            served_by: None,
             admission: Arc::new(AdmitAll),
             objects: Objects::new(),
             service_network: ServiceNetwork::default(),
@@ -213,7 +216,8 @@ async fn resource(
         None => usual.clone(),
     };
     let codec = TypedCodec::new(config.catalog, descriptor, &working, strategy.clone());
-    let codec = Arc::new(codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind)));
+    let codec = codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind));
+    let codec = Arc::new(codec.as_served(config.served_by));
     let indexed = INDEXED_FIELDS.iter().find_map(|field| codec.selectable_index(field));
     let hub = config.hub.of(&descriptor.storage.prefix);
     let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;

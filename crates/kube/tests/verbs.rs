@@ -40,17 +40,27 @@ async fn a_config_map_lives_and_dies() {
 #[tokio::test]
 async fn objects_are_read_in_any_form_and_written_in_one() {
     let store = Arc::new(MemoryStore::default());
-    let (proto, json): (Arc<dyn Store>, Arc<dyn Store>) = (store.clone(), store.clone());
-    let proto = Server::on(proto).await;
-    let json = Server::with(json, |install| Install { stored_as: Encoding::Json, ..install }).await;
-    for (server, other, name, start) in [(&json, &proto, "j", "{\""), (&proto, &json, "p", "k8s\0")] {
-        let object = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}"#);
-        let (code, made) = server.send(Method::POST, MAPS, &object).await;
+    let proto = Server::on(store.clone()).await;
+    let json = Server::with(store.clone(), |install| Install { stored_as: Encoding::Json, ..install }).await;
+    let served = Server::with(store.clone(), |install| Install { served_by: Some(1), ..install }).await;
+    let by_other_rules = Server::with(store.clone(), |install| Install { served_by: Some(2), ..install }).await;
+    let readers = [&proto, &json, &served, &by_other_rules];
+    for (server, name, start) in [(&json, "j", "{\""), (&proto, "p", "k8s\0"), (&served, "s", "klj\0")] {
+        let pods = "/api/v1/namespaces/default/pods";
+        let container = r#"{"name":"c","image":"i","resources":{"requests":{"cpu":"0.5"}},"env":[{"name":"A"}]}"#;
+        let object = format!(
+            r#"{{"metadata":{{"name":"{name}","labels":{{"a":"b"}}}},"spec":{{"nodeName":"n","containers":[{container}]}}}}"#
+        );
+        let (code, made) = server.send(Method::POST, pods, &object).await;
         assert_eq!(code, 201, "{made:?}");
-        let stored =
-            store.get(format!("/registry/configmaps/default/{name}").into(), None).await.unwrap().item.unwrap();
+        let stored = store.get(format!("/registry/pods/default/{name}").into(), None).await.unwrap().item.unwrap();
         assert!(stored.value.starts_with(start.as_bytes()), "{:?}", stored.value);
-        assert_eq!(other.send(Method::GET, &format!("{MAPS}/{name}"), "").await, (200, made));
+        for reader in readers {
+            assert_eq!(reader.send(Method::GET, &format!("{pods}/{name}"), "").await, (200, made.clone()));
+            let selected = format!("{pods}?labelSelector=a%3Db&fieldSelector=spec.nodeName%3Dn,metadata.name%3D{name}");
+            let (_, list) = reader.send(Method::GET, &selected, "").await;
+            assert_eq!(list.get("items").and_then(Value::as_array).map(<[_]>::len), Some(1), "{list:?}");
+        }
     }
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml, namespace: default}\ndata: {k: v}\n";
     let key = "/registry/configmaps/default/yaml";

@@ -4,13 +4,15 @@
 //! {"kubelithExport":1,"revision":1234}
 //! {"key":"/registry/configmaps/default/a","created":7,"revision":9,"form":"protobuf","object":{"kind":"ConfigMap",…}}
 //! ```
-//! An object that would not come back byte for byte has its bytes beside it (`base64`), and these are what is imported.
+//! An object that is stored as it is served is exported, and comes back, as protobuf. Any other that would not come back byte for
+//! byte has its bytes beside it (`base64`), and these are what is imported.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kubelith_codec::object::object_json;
 use kubelith_codec::{json, proto};
 use kubelith_meta::{GroupVersion, Map, Value};
+use kubelith_registry::served;
 use kubelith_schema::TypedSchema;
 use kubelith_store::embedded::{self, Entry};
 use kubelith_store::{Revision, StoreError};
@@ -94,8 +96,9 @@ fn line_of(entry: &Entry) -> Value {
         None => (Form::Bytes, None),
     };
     line.insert("form", form.name());
-    // JSON may have its keys in another order.
+    // JSON may have its keys in another order, and what is stored as served is the same as protobuf.
     let comes_back = form == Form::Json
+        || served::is_served(&entry.value)
         || object.as_ref().is_some_and(|object| encode(form, object).is_some_and(|back| back == entry.value));
     if let Some(object) = object {
         line.insert("object", object);
@@ -133,6 +136,11 @@ fn decode(stored: &[u8]) -> Option<(Form, Value)> {
         let meta = proto::Envelope::read(stored).ok()?.type_meta;
         let schema = schema(&meta.api_version, &meta.kind)?;
         return Some((Form::Protobuf, proto::from_slice(stored, &schema).ok()?));
+    }
+    if served::is_served(stored) {
+        let mut object = json::parse_stored(served::json(stored).ok()?).ok()?;
+        object.remove_at(&["metadata", "resourceVersion"]);
+        return encode(Form::Protobuf, &object).map(|_| (Form::Protobuf, object));
     }
     stored.starts_with(b"{").then(|| json::parse(stored).ok()).flatten().map(|object| (Form::Json, object))
 }

@@ -11,6 +11,7 @@ pub mod objects;
 mod options;
 mod resource;
 mod rewrite;
+pub mod served;
 mod strategy;
 mod turns;
 mod typed;

@@ -41,6 +41,11 @@ pub trait Encoder: Send + Sync + 'static {
     fn rendered(&self, _object: &Value) -> Option<Rendered> {
         None
     }
+
+    /// The bytes to store, where objects are stored as readers get them; the object's resourceVersion is empty.
+    fn as_served(&self, _object: &Value, _rendered: &Rendered) -> Option<Bytes> {
+        None
+    }
 }
 
 /// An object ready to be written.
@@ -234,24 +239,27 @@ impl Resource {
             return Ok(Encoded { bytes: self.encoder.encode(&object)?, draft: None });
         }
         let version = object.remove_at(&["metadata", "resourceVersion"]);
-        let bytes = match &self.working {
+        let mut bytes = None;
+        if let WorkingVersion::One(working) = &self.working
+            && working != stored
+        {
             // There and back: what the stored version cannot say, no reader will see.
-            WorkingVersion::One(working) if working != stored => {
-                let there = self.convert(std::mem::take(object), stored).await?;
-                let bytes = self.encoder.encode(&there);
-                *object = self.convert(there, working).await?;
-                bytes
-            }
-            _ => self.encoder.encode(object),
-        };
-        let is_new = version.is_none();
-        object.set_at(&["metadata", "resourceVersion"], version.unwrap_or_else(|| Value::from("0")));
-        let rendered = self.encoder.rendered(object);
-        let draft = rendered.map(|rendered| Arc::new(Draft::new(rendered, kind, self.hub.next_revision())));
-        if is_new {
-            object.remove_at(&["metadata", "resourceVersion"]);
+            let there = self.convert(std::mem::take(object), stored).await?;
+            bytes = Some(self.encoder.encode(&there));
+            *object = self.convert(there, working).await?;
         }
-        let encoded = Encoded { bytes: bytes?, draft };
+        object.set_at(&["metadata", "resourceVersion"], Value::from(""));
+        let rendered = self.encoder.rendered(object);
+        if bytes.is_none() {
+            bytes = rendered.as_ref().and_then(|rendered| self.encoder.as_served(object, rendered)).map(Ok);
+        }
+        object.remove_at(&["metadata", "resourceVersion"]);
+        let bytes = bytes.unwrap_or_else(|| self.encoder.encode(object))?;
+        if let Some(version) = version {
+            object.set_at(&["metadata", "resourceVersion"], version);
+        }
+        let draft = rendered.map(|rendered| Arc::new(Draft::new(rendered, kind, self.hub.next_revision())));
+        let encoded = Encoded { bytes, draft };
         debug_assert!(self.reads_back(&encoded), "what is read back differs from what was written");
         Ok(encoded)
     }

@@ -1,6 +1,7 @@
-//! Stored bytes of built-in kinds: protobuf in kube-apiserver's envelope, or JSON.
+//! Stored bytes of built-in kinds: protobuf in kube-apiserver's envelope, or JSON; what readers get, where nobody else reads the store.
 
 use crate::resource::{Encoder, set_resource_version};
+use crate::served;
 use crate::strategy::Strategy;
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
@@ -24,6 +25,8 @@ pub struct TypedCodec {
     working: GroupVersionKind,
     working_schema: TypedSchema,
     encoding: Encoding,
+    /// Set where objects are stored as readers get them: the number of the rules by which they are completed.
+    rules: Option<u64>,
     selectable: Vec<SelectableField>,
     strategy: Arc<dyn Strategy>,
 }
@@ -48,9 +51,17 @@ impl TypedCodec {
             working: working.clone(),
             kind,
             encoding: descriptor.storage.encoding,
+            rules: None,
             selectable,
             strategy,
         })
+    }
+
+    /// Stores objects as readers get them, which only this program understands, completed by the rules of this number. Where
+    /// JSON was asked for, that is stored.
+    #[must_use]
+    pub fn as_served(self, rules: Option<u64>) -> TypedCodec {
+        TypedCodec { rules: rules.filter(|_| self.encoding == Encoding::Protobuf), ..self }
     }
 
     /// Where a selectable field stands among the fields that the cache keeps.
@@ -107,10 +118,19 @@ impl TypedCodec {
     }
 }
 
+impl TypedCodec {
+    /// Whether an object that is stored as served is what would be read if it had been stored as protobuf.
+    fn is_complete(&self, object: &Value, served: &[u8]) -> bool {
+        let protobuf = self.encode(object).ok().and_then(|bytes| self.render(&bytes, 0).ok());
+        protobuf.is_some() && protobuf == self.render(served, 0).ok()
+    }
+}
+
 /// kube-apiserver can be told to store YAML.
 fn as_json(stored: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     match stored.first() {
         Some(b'{') => Ok(Cow::Borrowed(stored)),
+        _ if served::is_served(stored) => served::json(stored).map(Cow::Borrowed),
         _ => Ok(Cow::Owned(json::to_vec(&yaml::read(stored).map_err(|e| e.to_string())?.value))),
     }
 }
@@ -125,6 +145,11 @@ fn typed_object(mut object: Value, kind: &GroupVersionKind) -> Value {
 
 impl Renderer for TypedCodec {
     fn render(&self, value: &[u8], revision: i64) -> Result<Rendered, String> {
+        if let Some(rules) = self.rules.filter(|_| served::is_served(value))
+            && let Some(rendered) = served::rendered(value, rules, revision)?
+        {
+            return Ok(rendered);
+        }
         let mut object = self.decode(value)?;
         set_resource_version(&mut object, revision);
         Ok(render(&object, &self.selectable))
@@ -136,6 +161,12 @@ impl Encoder for TypedCodec {
         // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
         let complete = self.encoding == Encoding::Protobuf || self.working != self.kind;
         complete.then(|| render(object, &self.selectable))
+    }
+
+    fn as_served(&self, object: &Value, rendered: &Rendered) -> Option<Bytes> {
+        let bytes = served::write(self.rules?, rendered)?;
+        debug_assert!(self.is_complete(object, &bytes), "an object is not what would be read of its protobuf");
+        Some(bytes)
     }
 
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {

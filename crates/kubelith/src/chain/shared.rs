@@ -149,6 +149,7 @@ impl<'a> Shared<'a> {
             kinds: kubelith_kinds::BUILTIN,
             hub: hub.clone(),
             stored_as: options.storage.encoding,
+            served_by: options.served_by(),
             admission: admission.clone(),
             objects,
             service_network: ServiceNetwork {

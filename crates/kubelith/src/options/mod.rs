@@ -46,6 +46,7 @@ use kubelith_observe::logging::Format;
 use kubelith_observe::metrics::Selection;
 use kubelith_observe::spans::TracingConfig;
 use kubelith_outbound::egress::Egress;
+use kubelith_registry::served;
 use kubelith_rules::expression::Dialect;
 use std::path::PathBuf;
 
@@ -165,6 +166,13 @@ impl Options {
 }
 
 impl Options {
+    /// The number of the rules by which objects are completed, where they are stored as readers get them.
+    pub fn served_by(&self) -> Option<u64> {
+        let release = self.compatibility.releases().emulated_minor.to_string();
+        let on = self.features.all().filter(|(_, _, is_on)| *is_on).map(|(name, _, _)| name);
+        self.storage.is_served().then(|| served::rules(std::iter::once(release.as_str()).chain(on)))
+    }
+
     /// Uses the embedded store, in the folder that the companion names; what this server makes for itself goes there, too.
     pub fn beside(mut self, companion: Announcement, flags: &Flags) -> Options {
         if !self.data_dir_given {

@@ -47,6 +47,8 @@ pub struct StorageOptions {
     pub event_ttl: Duration,
     /// The form in which built-in objects are written. JSON is YAML, so it does for that as well.
     pub encoding: Encoding,
+    /// `--storage-media-type` says it.
+    pub is_encoding_given: bool,
     /// `--watch-cache`: lists of any age are answered whole. Reads come from memory either way.
     pub watch_cache: bool,
     pub encryption_config: Option<PathBuf>,
@@ -123,6 +125,7 @@ impl StorageOptions {
                 PROTOBUF => Encoding::Protobuf,
                 _ => Encoding::Json,
             },
+            is_encoding_given: flags.is_given("storage-media-type"),
             watch_cache: flags.bool("watch-cache"),
             encryption_config: file("encryption-provider-config"),
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
@@ -142,6 +145,11 @@ impl StorageOptions {
             StorageBackend::Memory | StorageBackend::Etcd3 => 1,
         };
         self.delete_collection_workers.unwrap_or(usual)
+    }
+
+    /// Objects are stored as readers get them: in a store of our own, unless another form is asked for.
+    pub fn is_served(&self) -> bool {
+        self.backend != StorageBackend::Etcd3 && self.etcd_overrides.is_empty() && !self.is_encoding_given
     }
 }
 

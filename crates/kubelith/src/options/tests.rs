@@ -208,6 +208,25 @@ fn admission_and_storage() {
 }
 
 #[test]
+fn only_a_store_of_our_own_has_objects_as_they_are_served() {
+    let rules = |flags: &str| options(flags).unwrap().served_by();
+    for foreign in [
+        "--etcd-servers=http://127.0.0.1:2379",
+        "--storage-backend=memory --etcd-servers-overrides=/secrets#http://127.0.0.1:2379",
+        "--storage-media-type=application/vnd.kubernetes.protobuf",
+        "--storage-media-type=application/json",
+    ] {
+        assert_eq!(rules(foreign), None, "{foreign}");
+    }
+    let usual = rules("");
+    assert!(usual.is_some());
+    assert_eq!(rules("--storage-backend=memory"), usual);
+    // Defaults and what is served depend on these.
+    assert_ne!(rules("--emulated-version=1.35"), usual);
+    assert_ne!(rules("--feature-gates=AllAlpha=true"), usual);
+}
+
+#[test]
 fn apis_have_old_names() {
     for (given, want) in [
         ("api/v1", "/v1="),

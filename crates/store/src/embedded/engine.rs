@@ -5,7 +5,7 @@ use super::overlay::Overlay;
 use super::schema::{EXPIRING, FORMAT_KEY, FORMAT_VERSION, MARKS, META, RECORDS, STATE_KEY, StateRow, VERSIONS};
 use super::snapshot::Snapshot;
 use crate::error::{Result, StoreError};
-use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableError};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableError};
 use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +58,18 @@ impl Engine {
         }
         is_new.store(false, Ordering::SeqCst);
         Ok(Engine { db, state, sync_failed })
+    }
+
+    /// Keeps older releases from misreading what is written from now on.
+    pub fn mark_format(&self) -> Result<()> {
+        let txn = self.db.begin_read().map_err(failure)?;
+        if read_format(&txn.open_table(META).map_err(failure)?)? == FORMAT_VERSION {
+            return Ok(());
+        }
+        let txn = self.db.begin_write().map_err(failure)?;
+        let format = FORMAT_VERSION.to_le_bytes();
+        txn.open_table(META).map_err(failure)?.insert(FORMAT_KEY, &format[..]).map_err(failure)?;
+        txn.commit().map_err(failure)
     }
 
     pub fn sync_failed(&self) -> bool {
@@ -142,12 +154,7 @@ fn read_state(db: &Database) -> Result<Option<StateRow>> {
         Err(TableError::TableDoesNotExist(_)) => return Ok(None),
         Err(error) => return Err(failure(error)),
     };
-    let Some(format) = meta.get(FORMAT_KEY).map_err(failure)? else {
-        return Err(StoreError::Corrupt("the data file has no format version".into()));
-    };
-    let format: [u8; 8] =
-        format.value().try_into().map_err(|_| StoreError::Corrupt("the format version is not a number".into()))?;
-    let format = u64::from_le_bytes(format);
+    let format = read_format(&meta)?;
     if format > FORMAT_VERSION {
         return Err(StoreError::NewerFormat { found: format, supported: FORMAT_VERSION });
     }
@@ -155,6 +162,15 @@ fn read_state(db: &Database) -> Result<Option<StateRow>> {
         Some(state) => Ok(Some(StateRow::decode(state.value())?)),
         None => Err(StoreError::Corrupt("the data file has no state".into())),
     }
+}
+
+fn read_format(meta: &impl ReadableTable<&'static str, &'static [u8]>) -> Result<u64> {
+    let Some(format) = meta.get(FORMAT_KEY).map_err(failure)? else {
+        return Err(StoreError::Corrupt("the data file has no format version".into()));
+    };
+    let format =
+        format.value().try_into().map_err(|_| StoreError::Corrupt("the format version is not a number".into()))?;
+    Ok(u64::from_le_bytes(format))
 }
 
 /// Makes the tables of a new store.

@@ -207,6 +207,7 @@ impl EmbeddedStore {
     pub fn open_on(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<EmbeddedStore> {
         let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
         let engine = Engine::open(&*disk, cache_bytes, progress)?;
+        engine.mark_format()?;
         let shared = Arc::new(Shared {
             queue: Queue::default(),
             hub: WatchHub::new(engine.state.revision()),

@@ -28,8 +28,9 @@ pub(super) const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta
 
 pub(super) const FORMAT_KEY: &str = "format";
 pub(super) const STATE_KEY: &str = "state";
-/// Grows when an older release could misread the file.
-pub(super) const FORMAT_VERSION: u64 = 1;
+/// Grows when an older release could misread the file. In the first form values were JSON or protobuf; from the second on objects
+/// may be stored as they are served.
+pub(super) const FORMAT_VERSION: u64 = 2;
 
 /// The row that every commit rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::watch::Event;
 use fault::FaultyDisk;
 use kubelith_meta::time::TestClock;
 use kubelith_meta::{Duration as Seconds, Time};
+use redb::ReadableTable as _;
 use tempfile::TempDir;
 
 fn options(folder: &TempDir) -> EmbeddedOptions {
@@ -86,13 +87,36 @@ async fn a_folder_has_one_owner() {
 async fn a_newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(&folder));
+    set_format(&folder, Some(99));
+    let opened = EmbeddedStore::open(options(&folder)).map(drop);
+    assert!(matches!(opened, Err(StoreError::NewerFormat { found: 99, supported: 2 })), "{opened:?}");
+}
+
+/// What a file says of its format, and then says instead.
+fn set_format(folder: &tempfile::TempDir, to: Option<u64>) -> u64 {
     let db = redb::Database::open(FolderDisk::data_file(folder.path())).unwrap();
     let txn = db.begin_write().unwrap();
-    txn.open_table(schema::META).unwrap().insert(schema::FORMAT_KEY, &99u64.to_le_bytes()[..]).unwrap();
+    let mut meta = txn.open_table(schema::META).unwrap();
+    let found = u64::from_le_bytes(meta.get(schema::FORMAT_KEY).unwrap().unwrap().value().try_into().unwrap());
+    if let Some(to) = to {
+        meta.insert(schema::FORMAT_KEY, &to.to_le_bytes()[..]).unwrap();
+    }
+    drop(meta);
     txn.commit().unwrap();
-    drop(db);
-    let opened = EmbeddedStore::open(options(&folder)).map(drop);
-    assert!(matches!(opened, Err(StoreError::NewerFormat { found: 99, supported: 1 })), "{opened:?}");
+    found
+}
+
+#[tokio::test]
+async fn an_older_format_is_opened_and_becomes_the_present_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    store.put("a".into(), "1".into(), Expect::Absent, None).await.unwrap();
+    drop(store);
+    set_format(&folder, Some(1));
+    let store = open(&folder);
+    assert_eq!(store.get("a".into(), None).await.unwrap().item.unwrap().value, "1");
+    drop(store);
+    assert_eq!(set_format(&folder, None), schema::FORMAT_VERSION);
 }
 
 #[tokio::test]

@@ -236,7 +236,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
 }
 
-fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Arc<Flags>, tasks: Tasks) {
     if options.profiling {
         routes::install_debug(routes);
         routes::install_profiles(routes, tasks);
@@ -245,7 +245,8 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Ta
         routes::install_logs(routes, LOGS);
     }
     if options.features.enabled("ComponentFlagz") {
-        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+        let flags = flags.clone();
+        routes::install_flagz(routes, move || flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
     }
 }
 

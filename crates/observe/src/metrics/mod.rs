@@ -21,10 +21,10 @@ pub use route::metrics_route;
 pub use selection::Selection;
 
 use kubelith_auth::stats::TokenStats;
-use kubelith_features::{FeatureGates, VersionInfo};
+use kubelith_features::{FeatureGates, Stage, VersionInfo};
 use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
-use pulled::PulledCounter;
+use pulled::{PulledCounter, PulledFamilies};
 use std::sync::Arc;
 
 /// Resources that are counted. Beyond it, further custom resources are not.
@@ -88,11 +88,14 @@ impl Metrics {
             &format!("{}.{}", version.major, version.min_compatibility_minor),
         ])
         .set(1);
-        let enabled =
-            gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
-        for (gate, stage, on) in features.all() {
-            enabled.with_label_values(&[gate, stage.name()]).set(on.into());
-        }
+        let (told, features) = (("kubernetes_feature_enabled", "Feature gates: 1 if on."), features.clone());
+        let families = PulledFamilies::new(&[told], move || {
+            let gate = |(gate, stage, on): (&'static str, Stage, bool)| {
+                (vec![("name", gate), ("stage", stage.name())], f64::from(u8::from(on)))
+            };
+            vec![pulled::labelled_gauges(told, &features.all().map(gate).collect::<Vec<_>>())]
+        });
+        register(&self.registry, families);
     }
 
     /// Says how much of it is not shown.

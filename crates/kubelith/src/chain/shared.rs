@@ -29,7 +29,7 @@ use kubelith_registry::admission::Admission;
 use kubelith_rules::Env;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
-use kubelith_server::lifecycle::Tasks;
+use kubelith_server::lifecycle::{Begun, Tasks};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
@@ -46,6 +46,7 @@ pub struct Frame {
     pub tasks: Tasks,
     /// Raised when the post-start hooks are done.
     pub started: CancellationToken,
+    pub begun: Begun,
     pub metrics: Metrics,
     pub flow_control: FlowControl,
     /// Who this server is among those of the cluster.

@@ -26,7 +26,7 @@ use kubelith_server::faults::Faults;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
-use kubelith_server::lifecycle::Tasks;
+use kubelith_server::lifecycle::{Begun, Tasks};
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::{Server, ServerBuilder, ServerConfig};
 use kubelith_store::MemoryStore;
@@ -239,7 +239,11 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     }
     let (client, tasks) = (builder.loopback(), builder.tasks());
     let started = builder.lifecycle().started;
-    let frame = chain::Frame { client, tasks, started, metrics, flow_control, identity, clock, made_up };
+    let begun = match settled {
+        Settled::Yes => Begun::AsCopy,
+        Settled::NotYet => Begun::Anew,
+    };
+    let frame = chain::Frame { client, tasks, started, begun, metrics, flow_control, identity, clock, made_up };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;

@@ -103,9 +103,10 @@ fn unix_date(time: Time) -> String {
 /// `/healthz/ping` counts as `/healthz`; the APIs are not for debugging.
 fn first_segments(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let not_debugging = ["/apis", "/api", "/openid", "/openapi", "/.well-known"];
-    paths
-        .iter()
-        .filter_map(|p| p.split('/').nth(1).filter(|s| !s.is_empty()))
+    let segments = paths.iter().filter_map(|p| p.split('/').nth(1).filter(|s| !s.is_empty()));
+    segments
+        .collect::<BTreeSet<&str>>()
+        .into_iter()
         .map(|s| format!("/{s}"))
         .filter(|p| !not_debugging.contains(&p.as_str()))
         .collect()

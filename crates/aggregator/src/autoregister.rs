@@ -178,7 +178,7 @@ impl AutoRegister {
         let resource = api_services_resource();
         let outcome = match (step, current, wanted) {
             (Step::Create, _, Some((local, managed))) => {
-                self.client.create(&ResourceRef::new(&resource), &local.object(managed)).await
+                self.client.create_unseen(&ResourceRef::new(&resource), &local.object(managed)).await
             }
             (Step::Delete, Some(current), _) => {
                 let uid = Value::from([("uid", current.str_at(&["metadata", "uid"]))]);
@@ -187,16 +187,16 @@ impl AutoRegister {
                     ("kind", Value::from("DeleteOptions")),
                     ("preconditions", uid),
                 ]);
-                self.client.delete(&ResourceRef::new(&resource).name(name), Some(&options)).await
+                self.client.delete_unseen(&ResourceRef::new(&resource).name(name), &options).await
             }
             (Step::Update, Some(mut current), Some((local, _))) => {
                 current.set_at(&["spec"], local.spec());
-                self.client.update(&ResourceRef::new(&resource).name(name), &current).await
+                self.client.update(&ResourceRef::new(&resource).name(name), &current).await.map(drop)
             }
             _ => return Ok(()),
         };
         match outcome {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             // Somebody else was there meanwhile: the change brings us here again.
             Err(e) if e.is_already_exists() || e.is_not_found() || e.is_conflict() => Ok(()),
             Err(e) => Err(e),

@@ -1,12 +1,12 @@
 //! What the aggregator counts.
 
 use crate::api_service::Condition;
-use kubelith_observe::metrics::prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
-use kubelith_observe::metrics::{counters, gauges, register};
+use kubelith_observe::metrics::prometheus::{IntCounter, Opts, Registry};
+use kubelith_observe::metrics::{Counters, Gauges, counters, gauges, register};
 
 pub struct AggregatorMetrics {
-    unavailable: IntGaugeVec,
-    became_unavailable: IntCounterVec,
+    unavailable: Gauges,
+    became_unavailable: Counters,
     pub discovery_aggregations: IntCounter,
 }
 

@@ -1,8 +1,8 @@
 //! What is counted of custom resources.
 
 use kubelith_meta::GroupVersion;
-use kubelith_observe::metrics::prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Registry};
-use kubelith_observe::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::prometheus::{Histogram, HistogramOpts, Registry};
+use kubelith_observe::metrics::{Counters, Histograms, counters, histograms, register};
 use std::time::{Duration, Instant};
 
 /// Seconds, from a millisecond to sixteen seconds.
@@ -15,11 +15,11 @@ const RATCHETING: [f64; 10] =
     [0.00001, 0.00004, 0.00016, 0.00064, 0.00256, 0.01024, 0.04096, 0.16384, 0.65536, 2.62144];
 
 pub struct ExtensionsMetrics {
-    conversions: HistogramVec,
-    calls: IntCounterVec,
-    call_durations: HistogramVec,
-    regenerated_v2: IntCounterVec,
-    regenerated_v3: IntCounterVec,
+    conversions: Histograms,
+    calls: Counters,
+    call_durations: Histograms,
+    regenerated_v2: Counters,
+    regenerated_v3: Counters,
     ratcheting: Histogram,
     compilation: Histogram,
     evaluation: Histogram,

@@ -51,6 +51,11 @@ impl Defaults {
         }
     }
 
+    /// Which of the gates are on that defaults depend on. Where those are the same, so are all defaults.
+    pub fn switches(kinds: Kinds, gates: Gates<'_>) -> Vec<bool> {
+        kinds.iter().flat_map(|kind| kind.switched).map(|rules| gates(rules.gate)).collect()
+    }
+
     /// The defaulting of a resource, if it has any.
     pub fn of(&self, group: &str, plural: &str) -> Option<DefaultFn> {
         self.resources.get(&(Str::from(group), Str::from(plural))).cloned()

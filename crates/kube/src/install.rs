@@ -143,7 +143,7 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         &config.registry,
     );
     let issued = Arc::new(IssuedMetrics::new(&config.registry));
-    let defaults = Defaults::new(config.kinds, config.catalog, &*config.gates);
+    let defaults = crate::strategies::defaults(config.kinds, config.catalog, &*config.gates);
     let cells: Arc<dyn Cells> = Arc::new(KindCells::new(config.kinds));
     let mut routes = Routes::default();
     let mut resources = Resources::default();

@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 use kubelith_codec::base64;
 use kubelith_meta::Value;
 use kubelith_meta::call::Call;
-use kubelith_observe::metrics::counters;
-use kubelith_observe::metrics::prometheus::{IntCounter, IntCounterVec, Registry};
+use kubelith_observe::metrics::prometheus::{IntCounter, Registry};
+use kubelith_observe::metrics::{Counters, counters};
 use kubelith_registry::{Begun, Reservation};
 use kubelith_rules::x509::{Certificate, pem};
 
@@ -15,8 +15,8 @@ const BACKDATING_SECONDS: i64 = 5 * 60;
 const KNOWN_SIGNERS: &str = "kubernetes.io/";
 
 pub struct IssuedMetrics {
-    requested: IntCounterVec,
-    honored: IntCounterVec,
+    requested: Counters,
+    honored: Counters,
 }
 
 impl IssuedMetrics {

@@ -7,8 +7,8 @@ use kubelith_admission::{
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
-use kubelith_observe::metrics::prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Opts, Registry};
-use kubelith_observe::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::prometheus::{Histogram, Registry};
+use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms, register};
 use kubelith_observe::recent::{Recent, Speaker};
 use kubelith_registry::admission::Operation;
 use std::collections::{HashMap, VecDeque};
@@ -21,11 +21,11 @@ const BUCKETS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const LABELS: &[&str] = &["type", "operation", "rejected"];
 
 pub struct AdmissionMetrics {
-    plugins: HistogramVec,
+    plugins: Histograms,
     steps: Arc<Steps>,
-    evaluations: IntCounterVec,
-    exemptions: IntCounterVec,
-    security_errors: IntCounterVec,
+    evaluations: Counters,
+    exemptions: Counters,
+    security_errors: Counters,
     webhooks: WebhookMetrics,
     policies: PolicyMetrics,
     manifests: ManifestMetrics,
@@ -34,8 +34,8 @@ pub struct AdmissionMetrics {
 
 /// What is counted of policies.
 struct PolicyMetrics {
-    validating: (IntCounterVec, HistogramVec),
-    mutating: (IntCounterVec, HistogramVec),
+    validating: (Counters, Histograms),
+    mutating: (Counters, Histograms),
 }
 
 impl PolicyMetrics {
@@ -79,9 +79,9 @@ impl PolicyMetrics {
 
 /// What is counted of manifests.
 struct ManifestMetrics {
-    reloads: IntCounterVec,
-    last: GaugeVec,
-    info: GaugeVec,
+    reloads: Counters,
+    last: FloatGauges,
+    info: FloatGauges,
     /// Which server it is, without saying so.
     server: String,
     /// The hash that is shown of each plugin.
@@ -91,11 +91,7 @@ struct ManifestMetrics {
 impl ManifestMetrics {
     fn new(registry: &Registry, server_id: &str) -> ManifestMetrics {
         let name = |what: &str| format!("apiserver_manifest_admission_config_controller_{what}");
-        let gauges = |what: &str, help: &str, labels: &[&str]| {
-            let vec = GaugeVec::new(Opts::new(name(what), help), labels).expect("names and labels are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let gauges = |what: &str, help: &str, labels: &[&str]| float_gauges(registry, &name(what), help, labels);
         let labels = &["status", "plugin", "apiserver_id_hash"];
         ManifestMetrics {
             reloads: counters(registry, &name("automatic_reloads_total"), "Reads of manifests, by outcome.", labels),
@@ -131,13 +127,13 @@ impl ManifestMetrics {
 
 /// What is counted of webhooks, and of the conditions under which they are asked.
 struct WebhookMetrics {
-    times: HistogramVec,
-    requests: IntCounterVec,
-    rejections: IntCounterVec,
-    failed_open: IntCounterVec,
-    condition_errors: IntCounterVec,
-    condition_exclusions: IntCounterVec,
-    condition_times: HistogramVec,
+    times: Histograms,
+    requests: Counters,
+    rejections: Counters,
+    failed_open: Counters,
+    condition_errors: Counters,
+    condition_exclusions: Counters,
+    condition_times: Histograms,
 }
 
 impl WebhookMetrics {

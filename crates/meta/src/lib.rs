@@ -21,6 +21,7 @@ pub mod time;
 pub mod url;
 pub mod user;
 pub mod value;
+pub mod when_asked;
 
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use intstr::IntOrString;

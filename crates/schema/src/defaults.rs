@@ -65,21 +65,30 @@ impl Defaulting {
                 ..Plan::default()
             })
             .collect();
-        // Types refer to each other in circles: repeat until no further type turns out to have something below.
-        loop {
-            let mut grown = false;
-            for (t, TypeId(i)) in types() {
-                let below = indices(t, |f| leads_to(&f.schema).is_some_and(|id| !plans[id.0 as usize].is_empty()));
-                grown |= below.len() > plans[i as usize].below.len();
-                plans[i as usize].below = below;
+        // Types refer to each other in circles: who has something to do tells those that lead to it, once.
+        let mut led_to: Vec<Vec<(TypeId, u16)>> = vec![Vec::new(); plans.len()];
+        for (t, from) in types() {
+            for (field, i) in t.fields.iter().zip(0..) {
+                if let Some(TypeId(to)) = leads_to(&field.schema) {
+                    led_to[to as usize].push((from, i));
+                }
             }
-            if !grown {
-                break;
+        }
+        let mut telling: Vec<usize> = (0..plans.len()).filter(|i| !plans[*i].is_empty()).collect();
+        while let Some(told) = telling.pop() {
+            for (TypeId(from), field) in std::mem::take(&mut led_to[told]) {
+                let plan = &mut plans[from as usize];
+                if plan.is_empty() {
+                    telling.push(from as usize);
+                }
+                plan.below.push(field);
             }
         }
         for (t, TypeId(i)) in types() {
             let plan = &mut plans[i as usize];
-            plan.is_below = (0..t.fields.len()).map(|i| plan.below.contains(&(i as u16))).collect();
+            plan.below.sort_unstable();
+            plan.is_below = vec![false; t.fields.len()];
+            plan.below.iter().for_each(|i| plan.is_below[usize::from(*i)] = true);
             plan.made = plan.below.iter().copied().filter(|i| !t.fields[usize::from(*i)].presence.nilable).collect();
         }
         let plans = plans.into_iter().map(|p| (!p.is_empty()).then_some(p)).collect();

@@ -4,7 +4,7 @@ use crate::chain::{self, ChainConfig, InFlight};
 use crate::delegate::{Delegate, Start};
 use crate::health::{Check, HealthChecks, health_routes};
 use crate::installation;
-use crate::lifecycle::{HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
+use crate::lifecycle::{Begun, HookContext, Lifecycle, PostStartHook, PreShutdownHook, Tasks, termination};
 use crate::loopback::LoopbackClient;
 use crate::routes::{self, ListedPaths, Listing, Routes};
 use futures::FutureExt;
@@ -17,7 +17,7 @@ use kubelith_observe::spans::Tracer;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,7 @@ pub struct ServerBuilder {
     at_end: Vec<AtEnd>,
     delegate: BoxHandler,
     loopback: LoopbackClient,
+    begun: Begun,
 }
 
 type AtEnd = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
@@ -80,7 +81,14 @@ impl ServerBuilder {
             at_end: Vec::new(),
             delegate: installation::nobody(),
             loopback: LoopbackClient::unconnected(),
+            begun: Begun::Anew,
         }
+    }
+
+    /// The server is a copy of one that was ready: it sleeps until its [`Lifecycle::awake`] is raised.
+    pub fn as_copy(mut self) -> ServerBuilder {
+        self.begun = Begun::AsCopy;
+        self
     }
 
     /// The server chain: what serves everything that no route of the frame takes. Its hooks and checks come after
@@ -198,8 +206,12 @@ impl ServerBuilder {
         let send_retry_after = self.config.chain.send_retry_after;
         let chain = chain::build(handler, self.config.chain, &self.lifecycle, &in_flight, &self.metrics);
         self.loopback.connect(chain.handler.clone(), Some(self.metrics.rest_client.clone()));
+        if self.begun == Begun::Anew {
+            self.lifecycle.awake.cancel();
+        }
         Server {
             loopback: self.loopback,
+            begun: self.begun,
             chain,
             metrics: self.metrics,
             lifecycle: self.lifecycle,
@@ -241,6 +253,7 @@ pub struct Server {
     pre_shutdown: Vec<PreShutdownHook>,
     at_end: Vec<AtEnd>,
     stopping: Stopping,
+    begun: Begun,
 }
 
 /// Why a server ended that was not told to.
@@ -295,15 +308,23 @@ impl Server {
         stop: CancellationToken,
     ) -> Result<(), ServerFailed> {
         let mut serving = tokio::spawn(serving);
-        self.start_hooks();
         if self.stopping.systemd {
             termination::notify_ready();
         }
 
-        let failure = tokio::select! {
-            () = stop.cancelled() => None,
-            why = self.tasks.failed() => Some(why),
-            _ = &mut serving => Some("the listener has ended".to_owned()),
+        let awake = self.lifecycle.awake.clone();
+        let mut asleep = true;
+        let failure = loop {
+            tokio::select! {
+                biased;
+                () = awake.cancelled(), if asleep => {
+                    asleep = false;
+                    self.start_hooks();
+                }
+                () = stop.cancelled() => break None,
+                why = self.tasks.failed() => break Some(why),
+                _ = &mut serving => break Some("the listener has ended".to_owned()),
+            }
         };
         if self.stopping.systemd {
             termination::notify_stopping();
@@ -347,7 +368,13 @@ impl Server {
             tasks: self.tasks.clone(),
             stopping: self.tasks.stopping(),
             metrics: self.metrics.clone(),
+            started: self.lifecycle.started.clone(),
+            left: Arc::new(AtomicUsize::new(self.post_start.len())),
+            begun: self.begun,
         };
+        if self.post_start.is_empty() {
+            self.lifecycle.started.cancel();
+        }
         for hook in std::mem::take(&mut self.post_start) {
             hook.start(context.clone());
         }

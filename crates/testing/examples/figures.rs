@@ -1,5 +1,5 @@
 //! What servers in a test cost: `cargo run --release -p kubelith-testing --example figures`. Wall-clock figures mean something on a
-//! quiet machine only.
+//! quiet machine only. `figures starts 3 forks 10 objects 100` does just that, for programs that count what is done.
 
 use kubelith_testing::{Controllers, Kubelith};
 use serde_json::json;
@@ -37,8 +37,42 @@ fn told(mut all: Vec<Duration>) -> String {
     format!("{:.2} ms (best {:.2} ms)", all[all.len() / 2].as_secs_f64() * 1e3, all[0].as_secs_f64() * 1e3)
 }
 
+/// So many of each, one after the other, and nothing else.
+async fn just(starts: usize, forks: usize, objects: usize) -> Result<(), Box<dyn std::error::Error>> {
+    for _ in 0..starts {
+        Kubelith::builder().controllers(Controllers::Off).start().await?;
+    }
+    if forks > 0 {
+        let base = full(objects).await?;
+        for _ in 0..forks {
+            base.fork().await?.ready().await?;
+        }
+    }
+    Ok(())
+}
+
+/// A server with definitions and so many objects.
+async fn full(objects: usize) -> Result<Kubelith, Box<dyn std::error::Error>> {
+    let mut builder = Kubelith::builder().controllers(Controllers::Off);
+    for i in 0..DEFINITIONS {
+        builder = builder.definition(definition(i));
+    }
+    let base = builder.start().await?;
+    for i in 0..objects {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("map-{i}")}, "data": {"a": "b"}});
+        base.post(MAPS, &map).await?;
+    }
+    Ok(base)
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if !args.is_empty() {
+        let number =
+            |of: &str| args.iter().skip_while(|arg| *arg != of).nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+        return just(number("starts"), number("forks"), number("objects")).await;
+    }
     let mut starts = Vec::new();
     for _ in 0..TURNS {
         let begun = Instant::now();
@@ -49,15 +83,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("start, until ready: {}", told(starts));
 
     let before = kilobytes();
-    let mut builder = Kubelith::builder().controllers(Controllers::Off);
-    for i in 0..DEFINITIONS {
-        builder = builder.definition(definition(i));
-    }
-    let base = builder.start().await?;
-    for i in 0..OBJECTS {
-        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("map-{i}")}, "data": {"a": "b"}});
-        base.post(MAPS, &map).await?;
-    }
+    let base = full(OBJECTS).await?;
     println!(
         "a server with {OBJECTS} objects and {DEFINITIONS} definitions: {} kB",
         kilobytes().saturating_sub(before)

@@ -118,6 +118,7 @@ impl Kubelith {
 
     /// Makes all objects as they were. Resource versions go on: whoever watches sees what changes by it.
     pub async fn reset(&self, to: &Snapshot) -> Result<()> {
+        self.plane.wake();
         let (seed, snapshot) = (self.plane.seed().clone(), to.clone());
         self.run(async move { seed.reset(&snapshot).await }).await
     }
@@ -147,6 +148,7 @@ impl Kubelith {
 
     /// Turns the clock of a server that was built with one to turn.
     pub fn advance(&self, by: Duration) -> Result<()> {
+        self.plane.wake();
         let by = Span::from_nanos(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX));
         self.plane.seed().advance(by)?;
         Ok(())

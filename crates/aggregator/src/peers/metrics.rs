@@ -1,13 +1,13 @@
 //! What is counted of requests to other servers of the cluster.
 
 use http::StatusCode;
-use kubelith_observe::metrics::counters;
-use kubelith_observe::metrics::prometheus::{IntCounterVec, Registry};
+use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::{Counters, counters};
 
 pub struct PeerMetrics {
-    passed: IntCounterVec,
-    not_passed: IntCounterVec,
-    not_asked: IntCounterVec,
+    passed: Counters,
+    not_passed: Counters,
+    not_asked: Counters,
 }
 
 impl PeerMetrics {

@@ -6,11 +6,14 @@ use kubelith_cel::ast::{Ast, Expr, ExprId, Literal};
 use kubelith_cel::declared::{Declared, Field, ListKind, MemberKind, Object};
 use kubelith_cel::{Checked, Env, Program, Type, Val};
 use kubelith_meta::{Str, Value};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// Compiles expressions. Made once: what it holds is shared by all of them.
+/// Compiles expressions. What they may use is made when there is one.
 #[derive(Debug, Clone)]
-pub struct Cel(Arc<Envs>);
+pub struct Cel(Selectors);
+
+static TOLD: LazyLock<Envs> = LazyLock::new(|| Envs::new(Selectors::Told));
+static UNTOLD: LazyLock<Envs> = LazyLock::new(|| Envs::new(Selectors::Untold));
 
 #[derive(Debug)]
 struct Envs {
@@ -34,20 +37,30 @@ impl Default for Cel {
 
 impl Cel {
     pub fn new(selectors: Selectors) -> Cel {
+        Cel(selectors)
+    }
+
+    fn env(&self, subject: Subject) -> &'static Env {
+        let envs = match self.0 {
+            Selectors::Told => &TOLD,
+            Selectors::Untold => &UNTOLD,
+        };
+        match subject {
+            Subject::Claims => &envs.claims,
+            Subject::User => &envs.user,
+            Subject::AccessReview => &envs.review,
+        }
+    }
+}
+
+impl Envs {
+    fn new(selectors: Selectors) -> Envs {
         let base = Env::base();
         let (user, review) = (user(), review(selectors));
-        Cel(Arc::new(Envs {
+        Envs {
             claims: base.clone().declare("claims", Declared::escaped(Type::map(Type::String, Type::Any))),
             user: base.clone().declare("user", user.clone()).types(vec![user]),
             review: base.declare("request", review.clone()).types(vec![review]),
-        }))
-    }
-
-    fn env(&self, subject: Subject) -> &Env {
-        match subject {
-            Subject::Claims => &self.0.claims,
-            Subject::User => &self.0.user,
-            Subject::AccessReview => &self.0.review,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Bootstrap, KUBE_SYSTEM, ensure_namespace, find};
 use kubelith_meta::time::{Duration as Span, Time};
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
+use kubelith_server::lifecycle::{Begun, PostStartHook, PreShutdownHook};
 use kubelith_server::loopback::ResourceRef;
 use kubelith_server::{Delegate, Pauses};
 use std::sync::Arc;
@@ -29,14 +29,19 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
     let keeper = Arc::new(Keeper { config: config.clone(), left: Mutex::new(false) });
     let (leaving, collected) = (keeper.clone(), config.clone());
     let start = PostStartHook::new("start-kube-apiserver-identity-lease-controller", |context| async move {
-        // Nobody shall find an earlier life of this server.
-        keeper.delete().await;
-        context.tasks.spawn_until_stopped("identity-lease", async move { keeper.keep().await });
+        // Nobody shall find an earlier life of this server. A copy goes on with the lease that it has.
+        if context.begun == Begun::Anew {
+            keeper.delete().await;
+        }
+        context.tasks.spawn_until_stopped("identity-lease", async move { keeper.keep(context.begun).await });
         Ok(())
     });
     let collect = PostStartHook::new("start-kube-apiserver-identity-lease-garbage-collector", |context| async move {
         context.tasks.spawn_until_stopped("identity-lease-gc", async move {
             let mut pauses = Pauses::by(&collected.clock);
+            if context.begun == Begun::AsCopy {
+                pauses.pause(COLLECT).await;
+            }
             loop {
                 collect(&collected).await;
                 pauses.pause(COLLECT).await;
@@ -64,8 +69,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn keep(&self) {
+    async fn keep(&self, begun: Begun) {
         let mut pauses = Pauses::by(&self.config.clock);
+        let key = format!("{KUBE_SYSTEM}/{}", self.config.identity.id);
+        if begun == Begun::AsCopy && self.config.has("coordination.k8s.io", "leases", &key) {
+            pauses.pause(RENEW).await;
+        }
         loop {
             let pause = match self.renew().await {
                 Ok(()) => RENEW,
@@ -96,7 +105,7 @@ impl Keeper {
                 let mut lease = Value::object();
                 lease.meta_mut().set_name(&self.config.identity.id).set_namespace(KUBE_SYSTEM);
                 self.fill(&mut lease);
-                client.create(&collection, &lease).await.map(drop)
+                client.create_unseen(&collection, &lease).await
             }
         }
     }

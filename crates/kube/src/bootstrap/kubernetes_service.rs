@@ -5,13 +5,14 @@ use super::endpoints::{EndpointReconciler, Endpoints, NAMESPACE, SERVICE};
 use super::store_leases::{Removal, StoreLeases};
 use super::{Bootstrap, ensure_namespace, find};
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
+use kubelith_server::lifecycle::{Begun, PostStartHook, PreShutdownHook};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::{Delegate, Pauses};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 const READY_POLL: Duration = Duration::from_millis(10);
@@ -43,8 +44,13 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
     let keeper = Arc::new(Keeper { config: config.clone(), leases, left: Mutex::new(false) });
     let leaving = keeper.clone();
     let start = PostStartHook::new("bootstrap-controller", |context| async move {
-        keeper.remove_stale().await;
-        context.tasks.spawn_until_stopped("kubernetes-service", async move { keeper.keep().await });
+        if context.begun == Begun::Anew {
+            keeper.remove_stale().await;
+        }
+        context.tasks.spawn_until_stopped("kubernetes-service", async move {
+            until_ready(&keeper.config.client, &context.started).await;
+            keeper.keep(context.begun).await;
+        });
         Ok(())
     });
     let stop = PreShutdownHook::new("stop-kubernetes-service-controller", move || async move {
@@ -69,9 +75,13 @@ impl Keeper {
         }
     }
 
-    async fn keep(&self) {
-        until_ready(&self.config.client).await;
+    async fn keep(&self, begun: Begun) {
         let mut pauses = Pauses::by(&self.config.clock);
+        // The slice is made last.
+        let key = format!("{NAMESPACE}/{SERVICE}");
+        if begun == Begun::AsCopy && self.config.has("discovery.k8s.io", "endpointslices", &key) {
+            pauses.pause(INTERVAL).await;
+        }
         loop {
             if let Err(why) = self.reconcile().await {
                 tracing::error!(err = why, "unable to sync kubernetes service");
@@ -141,7 +151,8 @@ fn service(config: &KubernetesService) -> Value {
 }
 
 /// Returns when /readyz is green.
-pub async fn until_ready(client: &LoopbackClient) {
+pub async fn until_ready(client: &LoopbackClient, started: &CancellationToken) {
+    started.cancelled().await;
     while !client.get_path("/readyz").await.is_ok_and(|r| r.status().is_success()) {
         tokio::time::sleep(READY_POLL).await;
     }

@@ -110,6 +110,11 @@ impl Bootstrap {
         kubernetes_service::install(&config, kube).post_start_hook(service_cidr::hook(&config))
     }
 
+    /// Whether there is an object of this key.
+    fn has(&self, group: &str, plural: &str, key: &str) -> bool {
+        self.cache(group, plural).is_some_and(|cache| cache.get(key).is_some())
+    }
+
     /// The watch cache of a resource that is always served.
     fn cache(&self, group: &str, plural: &str) -> Option<Arc<ResourceCache>> {
         self.resources.get(&(group.into(), plural.into())).map(|r| r.cache.clone())
@@ -128,7 +133,7 @@ pub(crate) async fn ensure(
     if find(client, &target.clone().name(meta.name())).await?.is_some() {
         return Ok(());
     }
-    match client.create(&target, object).await {
+    match client.create_unseen(&target, object).await {
         Err(status) if !status.is_already_exists() => Err(status),
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use super::ensure;
 use kubelith_meta::{GroupVersionResource, Value};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use std::time::Duration;
 
 const SYSTEM: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
@@ -23,7 +23,10 @@ pub fn hook() -> PostStartHook {
                 futures::future::try_join_all(made).await.map(drop).map_err(|e| e.to_string())
             }
         };
-        let mut made = all().await;
+        let mut made = match context.begun {
+            Begun::Anew => all().await,
+            Begun::AsCopy => Ok(()),
+        };
         context.tasks.spawn_until_stopped("system-namespaces", async move {
             loop {
                 if let Err(why) = made {

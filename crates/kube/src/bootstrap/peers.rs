@@ -4,7 +4,7 @@ use super::Bootstrap;
 use super::store_leases::{StoreLeases, first_address, first_port};
 use crate::Resources;
 use kubelith_meta::Value;
-use kubelith_server::lifecycle::{PostStartHook, PreShutdownHook};
+use kubelith_server::lifecycle::{Begun, PostStartHook, PreShutdownHook};
 use kubelith_server::{Delegate, Pauses};
 use kubelith_store::cache::Hub;
 use std::net::{IpAddr, SocketAddr};
@@ -49,8 +49,8 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate, hooks: Vec<PostStartHook
     let (kept, stopped) = (leases.clone(), stop.clone());
     let start = PostStartHook::new(NAME, |context| async move {
         context.tasks.spawn_until_stopped(NAME, async move {
-            super::kubernetes_service::until_ready(&config.client).await;
-            stopped.run_until_cancelled(keep(&config, &kept)).await;
+            super::kubernetes_service::until_ready(&config.client, &context.started).await;
+            stopped.run_until_cancelled(keep(&config, &kept, context.begun)).await;
         });
         Ok(())
     });
@@ -64,8 +64,12 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate, hooks: Vec<PostStartHook
     kube.post_start_hook(start).pre_shutdown_hook(leave).post_start_hooks(hooks)
 }
 
-async fn keep(config: &Bootstrap, leases: &StoreLeases) {
+async fn keep(config: &Bootstrap, leases: &StoreLeases, begun: Begun) {
     let mut pauses = Pauses::by(&config.clock);
+    let own = |object: &Value| object.meta().label(IDENTITY) == Some(config.identity.id.as_str());
+    if begun == Begun::AsCopy && leases.objects().await.is_ok_and(|all| all.iter().any(own)) {
+        pauses.pause(INTERVAL).await;
+    }
     loop {
         let id = config.identity.id.as_str();
         let refreshed = leases.refresh(id, |object| describe(object, id, config.peer_address.as_deref())).await;

@@ -2,7 +2,7 @@
 
 use super::ensure;
 use kubelith_meta::{GroupVersionResource, Value};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,6 +24,9 @@ const CLASSES: [(&str, i64, &str); 2] = [
 
 pub fn hook() -> PostStartHook {
     PostStartHook::new("scheduling/bootstrap-system-priority-classes", |context| async move {
+        if context.begun == Begun::AsCopy {
+            return Ok(());
+        }
         let resource = GroupVersionResource::new("scheduling.k8s.io", "v1", "priorityclasses");
         for (name, value, description) in CLASSES {
             let object = Value::from([

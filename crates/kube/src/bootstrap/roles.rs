@@ -7,7 +7,7 @@ use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacKind};
 use kubelith_auth::bootstrap::{AGGREGATED_FROM, BootstrapObject, SPLIT_FROM, aggregated_copy, policy, split_copy};
 use kubelith_features::FeatureGates;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 
 pub fn hook(gates: Arc<FeatureGates>) -> PostStartHook {
     PostStartHook::new("rbac/bootstrap-roles", move |context| async move {
+        if context.begun == Begun::AsCopy {
+            return Ok(());
+        }
         let end = Instant::now() + START_LIMIT;
         while let Err(why) = ensure_all(&context.client, &gates).await {
             if Instant::now() >= end {
@@ -105,11 +108,11 @@ async fn reconcile_once(client: &LoopbackClient, wanted: &BootstrapObject) -> Re
     };
     match step {
         Reconciliation::UpToDate | Reconciliation::Protected => Ok(()),
-        Reconciliation::Create(object) => client.create(&collection, &object).await.map(drop),
+        Reconciliation::Create(object) => client.create_unseen(&collection, &object).await,
         Reconciliation::Update(object) => client.update(&target, &object).await.map(drop),
         Reconciliation::Recreate(object) => {
             client.delete(&target, None).await?;
-            client.create(&collection, &object).await.map(drop)
+            client.create_unseen(&collection, &object).await
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Bootstrap, find};
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,9 @@ const RETRY: Duration = Duration::from_millis(100);
 pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
     let config = config.clone();
     PostStartHook::new("start-kubernetes-service-cidr-controller", |context| async move {
-        while let Err(why) = sync(&config).await {
+        while context.begun == Begun::Anew
+            && let Err(why) = sync(&config).await
+        {
             tracing::warn!(err = %why, "default ServiceCIDR not made yet");
             tokio::time::sleep(RETRY).await;
         }

@@ -2,11 +2,9 @@
 
 use super::Services;
 use kubelith_meta::names::Cidr;
-use kubelith_observe::metrics::prometheus::{
-    DEFAULT_BUCKETS, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry,
-};
+use kubelith_observe::metrics::prometheus::{DEFAULT_BUCKETS, IntCounter, IntGauge, Registry};
 use kubelith_observe::metrics::pulled::{PulledFamilies, gauge_family};
-use kubelith_observe::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::{Counters, Histograms, counters, gauges, histograms, register};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -32,11 +30,11 @@ impl Scope {
 }
 
 pub struct PoolMetrics {
-    addresses: IntCounterVec,
-    address_errors: IntCounterVec,
-    address_seconds: HistogramVec,
-    ports: IntCounterVec,
-    port_errors: IntCounterVec,
+    addresses: Counters,
+    address_errors: Counters,
+    address_seconds: Histograms,
+    ports: Counters,
+    port_errors: Counters,
     taken_ports: IntGauge,
     free_ports: IntGauge,
     pub port_repair_errors: IntCounter,

@@ -7,12 +7,13 @@ pub use bound::Bound;
 
 use crate::issued::IssuedMetrics;
 use crate::services::Services;
+use kubelith_catalog::Catalog;
 use kubelith_features::FeatureGates;
 use kubelith_kinds::{Defaults, Kinds};
 use kubelith_registry::{Objects, Strategy};
 use kubelith_rules::Env;
 use kubelith_rules::gated::{Gated, Gates};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub const SIGNING_REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 
@@ -65,6 +66,27 @@ pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
     let features = FeatureGates::default();
     let gates = |gate: &str| features.enabled(gate);
     let kinds = kubelith_kinds::BUILTIN;
-    let defaults = Defaults::new(kinds, kubelith_catalog::builtin(), &gates);
-    Host { kinds, env: Arc::new(Env::default()), defaults: &defaults, gates: &gates }.strategy(group, plural)
+    Host { kinds, env: Arc::new(Env::default()), defaults: &USUAL.defaults, gates: &gates }.strategy(group, plural)
+}
+
+/// Those of the built-in kinds with all features as they are by default. Nearly all servers of a process have them, and share them.
+static USUAL: LazyLock<Usual> = LazyLock::new(|| {
+    let features = FeatureGates::default();
+    let (kinds, gates) = (kubelith_kinds::BUILTIN, |gate: &str| features.enabled(gate));
+    let defaults = Arc::new(Defaults::new(kinds, kubelith_catalog::builtin(), &gates));
+    Usual { switches: Defaults::switches(kinds, &gates), defaults }
+});
+
+struct Usual {
+    switches: Vec<bool>,
+    defaults: Arc<Defaults>,
+}
+
+/// Defaults under these gates.
+pub fn defaults(kinds: Kinds, catalog: &'static Catalog, gates: Gates<'_>) -> Arc<Defaults> {
+    let built_in = std::ptr::eq(kinds, kubelith_kinds::BUILTIN) && std::ptr::eq(catalog, kubelith_catalog::builtin());
+    match built_in && Defaults::switches(kinds, gates) == USUAL.switches {
+        true => USUAL.defaults.clone(),
+        false => Arc::new(Defaults::new(kinds, catalog, gates)),
+    }
 }

@@ -99,6 +99,9 @@ impl Learns for Nodes {
     }
 }
 
+/// Nothing is learned before the first question, which finds everything that is stored by then: nobody waits for it.
+const UNASKED: i64 = i64::MAX;
+
 /// How far one resource has been learned.
 #[derive(Clone)]
 pub struct Progress {
@@ -121,8 +124,8 @@ impl Progress {
 }
 
 /// The progress of roles and bindings, so that whoever changes one can wait until it counts.
-#[derive(Clone, Default)]
-pub struct RolesProgress(Vec<Progress>);
+#[derive(Clone)]
+pub struct RolesProgress(Arc<[Progress]>);
 
 impl RolesProgress {
     pub async fn caught_up(&self, resource: &str) {
@@ -132,14 +135,28 @@ impl RolesProgress {
     }
 }
 
-/// Fills the index of RBAC and follows changes until the server ends.
+/// Fills the index of RBAC and follows changes until the server ends: at once if there is much to learn, else when somebody asks.
 pub fn roles(index: &Arc<RbacIndex>, resources: &Resources, tasks: &Tasks) -> RolesProgress {
     let kinds = [RbacKind::Role, RbacKind::ClusterRole, RbacKind::RoleBinding, RbacKind::ClusterRoleBinding];
-    let follow = |kind: RbacKind| {
+    let begin = |kind: RbacKind| {
         let cache = cache_of(RBAC_GROUP, kind.resource(), resources)?;
-        Some(follow(kind.resource(), cache, Roles(index.clone(), kind), tasks))
+        let (learned, progress) = watch::channel(UNASKED);
+        Some(((kind, cache.clone(), learned), Progress { resource: kind.resource().into(), cache, learned: progress }))
     };
-    RolesProgress(kinds.into_iter().filter_map(follow).collect())
+    let (feeds, progress): (Vec<_>, Vec<_>) = kinds.into_iter().filter_map(begin).unzip();
+    let few = feeds.iter().map(|(_, cache, _)| cache.stats().objects).sum::<usize>() < SHARE;
+    let (filled, tasks) = (Arc::downgrade(index), tasks.clone());
+    let fill = move || {
+        let Some(index) = filled.upgrade() else { return };
+        for (kind, cache, learned) in feeds {
+            follow(cache, Roles(index.clone(), kind), learned, &tasks);
+        }
+    };
+    match few {
+        true => index.fill_when_asked(fill),
+        false => fill(),
+    }
+    RolesProgress(progress.into())
 }
 
 /// Fills the graph of nodes and follows changes until the server ends: at once if there are nodes, else when one asks.
@@ -151,13 +168,13 @@ pub fn nodes(graph: &Arc<NodeGraph>, resources: &Resources, tasks: &Tasks) {
         ("resource.k8s.io", "resourceslices", NodeGraphKind::ResourceSlice),
         ("certificates.k8s.io", "podcertificaterequests", NodeGraphKind::PodCertificateRequest),
     ];
-    let cached = |(group, plural, kind)| Some((plural, kind, cache_of(group, plural, resources)?));
+    let cached = |(group, plural, kind)| Some((kind, cache_of(group, plural, resources)?));
     let caches: Vec<_> = kinds.into_iter().filter_map(cached).collect();
     let (filled, tasks) = (Arc::downgrade(graph), tasks.clone());
     let fill = move || {
         let Some(graph) = filled.upgrade() else { return };
-        for (plural, kind, cache) in caches {
-            follow(plural, cache, Nodes(graph.clone(), kind), &tasks);
+        for (kind, cache) in caches {
+            follow(cache, Nodes(graph.clone(), kind), watch::channel(UNASKED).0, &tasks);
         }
     };
     match cache_of("", "nodes", resources) {
@@ -170,12 +187,12 @@ fn cache_of(group: &str, plural: &str, resources: &Resources) -> Option<Arc<Reso
     Some(resources.get(&(group.into(), plural.into()))?.cache.clone())
 }
 
-fn follow(plural: &'static str, cache: Arc<ResourceCache>, learner: impl Learns, tasks: &Tasks) -> Progress {
-    // What is stored already counts from the first request on.
-    let (snapshot, mut watcher) = cache.list_and_watch(Scope::All);
-    learn_all(&learner, &snapshot.objects, cache.indexed_field());
-    let (learned, progress) = watch::channel(snapshot.revision);
-    let followed = cache.clone();
+fn follow(followed: Arc<ResourceCache>, learner: impl Learns, learned: watch::Sender<i64>, tasks: &Tasks) {
+    // Whoever writes from here on waits until it is learned.
+    learned.send_replace(i64::MIN);
+    let (snapshot, mut watcher) = followed.list_and_watch(Scope::All);
+    learn_all(&learner, &snapshot.objects, followed.indexed_field());
+    learned.send_replace(snapshot.revision);
     tasks.spawn_until_stopped("authorization-feed", async move {
         loop {
             follow_events(&learner, watcher, &learned, followed.indexed_field()).await;
@@ -187,7 +204,6 @@ fn follow(plural: &'static str, cache: Arc<ResourceCache>, learner: impl Learns,
             watcher = next;
         }
     });
-    Progress { resource: plural.into(), cache, learned: progress }
 }
 
 /// So many objects are worth a thread.

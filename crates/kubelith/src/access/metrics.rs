@@ -8,9 +8,9 @@ use kubelith_auth::remote::TryOutcome;
 use kubelith_auth::traits::Authentication;
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
-use kubelith_observe::metrics::prometheus::{self, GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
+use kubelith_observe::metrics::prometheus::{self, Registry};
 use kubelith_observe::metrics::pulled::{PulledFamilies, counter_family};
-use kubelith_observe::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms, register};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,9 +26,9 @@ const WEBHOOK: &str = "Webhook";
 /// Reloads of one configuration file.
 #[derive(Clone)]
 pub struct ReloadMetrics {
-    reloads: IntCounterVec,
-    last: GaugeVec,
-    info: GaugeVec,
+    reloads: Counters,
+    last: FloatGauges,
+    info: FloatGauges,
     /// Which server it is, without saying so.
     server: Arc<str>,
 }
@@ -37,11 +37,7 @@ impl ReloadMetrics {
     /// `of` is `authentication` or `authorization`.
     fn new(registry: &Registry, of: &str, server_id: &str) -> ReloadMetrics {
         let name = |what: &str| format!("apiserver_{of}_config_controller_{what}");
-        let gauges = |what: &str, help: &str, labels: &[&str]| {
-            let vec = GaugeVec::new(Opts::new(name(what), help), labels).expect("names and labels are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let gauges = |what: &str, help: &str, labels: &[&str]| float_gauges(registry, &name(what), help, labels);
         ReloadMetrics {
             reloads: counters(
                 registry,
@@ -95,9 +91,9 @@ pub fn hash(content: &[u8]) -> String {
 /// Issuers of tokens, which are told apart by a hash of their address.
 #[derive(Clone)]
 pub struct IssuerCounters {
-    checks: HistogramVec,
-    asked_for_keys: GaugeVec,
-    keys: GaugeVec,
+    checks: Histograms,
+    asked_for_keys: FloatGauges,
+    keys: FloatGauges,
     /// The issuers whose keys are in force, with those of each.
     in_force: Arc<Mutex<BTreeMap<String, String>>>,
     server: Arc<str>,
@@ -106,11 +102,7 @@ pub struct IssuerCounters {
 impl IssuerCounters {
     fn new(registry: &Registry, server_id: &str) -> IssuerCounters {
         let name = |what: &str| format!("apiserver_authentication_jwt_authenticator_{what}");
-        let gauges = |what: &str, help: &str, labels: &[&str]| {
-            let vec = GaugeVec::new(Opts::new(name(what), help), labels).expect("names and labels are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let gauges = |what: &str, help: &str, labels: &[&str]| float_gauges(registry, &name(what), help, labels);
         IssuerCounters {
             checks: histograms(
                 registry,
@@ -192,12 +184,12 @@ impl AccessMetrics {
 type Name = (String, String);
 
 struct Authorizers {
-    condition_errors: IntCounterVec,
-    exclusions: IntCounterVec,
-    condition_seconds: HistogramVec,
-    asked: IntCounterVec,
-    asked_seconds: HistogramVec,
-    failed_open: IntCounterVec,
+    condition_errors: Counters,
+    exclusions: Counters,
+    condition_seconds: Histograms,
+    asked: Counters,
+    asked_seconds: Histograms,
+    failed_open: Counters,
     /// Of every authorizer there was, read when metrics are.
     decisions: Arc<Mutex<BTreeMap<Name, Arc<DecisionCounts>>>>,
 }

@@ -61,7 +61,7 @@ impl Setup {
     ) -> Result<Setup, String> {
         let who = &options.authentication;
         let keys = match older {
-            Some(older) => ServiceAccountKeys::forked(&who.service_accounts, &older)?,
+            Some(older) => ServiceAccountKeys::forked(&who.service_accounts, &older),
             None => ServiceAccountKeys::load(&who.service_accounts, &options.data_dir, &metrics.signer).await?,
         };
         let (objects, legacy_use) = (Arc::<CachedObjects>::default(), Arc::<LegacyUse>::default());

@@ -118,15 +118,21 @@ impl ServiceAccountKeys {
         Ok(ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external: None })
     }
 
-    /// Those of a fork: a new key to sign with, beside the keys that were believed before.
-    pub fn forked(options: &ServiceAccountOptions, older: &KeySet) -> Result<ServiceAccountKeys, String> {
+    /// Those of a fork: a new key to sign with, made when it is first needed, beside the keys that were believed before.
+    pub fn forked(options: &ServiceAccountOptions, older: &KeySet) -> ServiceAccountKeys {
         let (issuer, jwks_uri) = (options.issuers[0].clone(), options.jwks_uri.clone());
         let ring = KeyRing::default();
         let verify = ring.keys.clone();
-        let signer = Signer::from_pem(Signer::generate_pem()?.as_bytes())?;
-        let signing = Arc::new(Signing::new(signer, older.keys().cloned().collect(), &issuer, &ring));
-        let ready: BoxFuture<'static, _> = Box::pin(std::future::ready(Ok(signing)));
-        Ok(ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external: None })
+        let older: Vec<PublicKey> = older.keys().cloned().collect();
+        verify.store(Arc::new(KeySet::new(older.clone())));
+        let (name, kept) = (issuer.clone(), ring.clone());
+        let make = move || {
+            let signer = Signer::from_pem(Signer::generate_pem()?.as_bytes())?;
+            Ok::<_, String>(Arc::new(Signing::new(signer, older, &name, &kept)))
+        };
+        // Most forks sign nothing.
+        let ready: BoxFuture<'static, _> = Box::pin(async move { make().map_err(Arc::from) });
+        ServiceAccountKeys { verify, ring, ready: ready.shared(), issuer, jwks_uri, external: None }
     }
 
     /// Who may know keys that we do not have yet.

@@ -1,8 +1,8 @@
 //! What is counted of a program that signs tokens.
 
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, Opts, Registry};
-use kubelith_observe::metrics::{counters, histograms, register};
+use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms};
 use std::time::Duration;
 
 /// Seconds.
@@ -66,21 +66,17 @@ fn code_name(code: tonic::Code) -> &'static str {
 
 #[derive(Clone)]
 pub struct SignerMetrics {
-    fetches: IntCounterVec,
-    fetched_at: GaugeVec,
-    data_of: GaugeVec,
-    signatures: IntCounterVec,
-    calls: HistogramVec,
+    fetches: Counters,
+    fetched_at: FloatGauges,
+    data_of: FloatGauges,
+    signatures: Counters,
+    calls: Histograms,
 }
 
 impl SignerMetrics {
     pub fn new(registry: &Registry) -> SignerMetrics {
         let name = |what: &str| format!("apiserver_externaljwt_{what}");
-        let gauge = |what: &str, help: &str| {
-            let vec = GaugeVec::new(Opts::new(name(what), help), &NO_LABELS).expect("names are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let gauge = |what: &str, help: &str| float_gauges(registry, &name(what), help, &NO_LABELS);
         SignerMetrics {
             fetches: counters(
                 registry,

@@ -12,6 +12,7 @@ use kubelith_meta::GroupVersion;
 use kubelith_outbound::proxy::{ClientCertificate, Identity, Redirects};
 use kubelith_registry::Resource;
 use kubelith_server::Delegate;
+use kubelith_server::lifecycle::Begun;
 use kubelith_store::cache::ResourceCache;
 use std::sync::Arc;
 
@@ -42,6 +43,9 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
         route: shared.options.egress.cluster.clone(),
         installation: shared.installation.clone(),
         certificate: match &options.client_certificate {
+            Some(files) if shared.frame.begun == Begun::AsCopy => {
+                ClientCertificate::later(files.cert.clone(), files.key.clone())
+            }
             Some(files) => ClientCertificate::load(files.cert.clone(), files.key.clone())?,
             None => ClientCertificate::none(),
         },

@@ -79,6 +79,7 @@ pub fn beside(shared: &Shared<'_>, custom: Option<Arc<Extensions>>, next: Delega
         },
         lease,
         selection: shared.options.controllers.clone(),
+        started: shared.frame.started.clone(),
         tasks: shared.frame.tasks.clone(),
     };
     let (stop, (ended, end)) = (CancellationToken::new(), oneshot::channel());
@@ -111,6 +112,8 @@ struct Manager {
     context: Context,
     lease: Arc<Lease>,
     selection: Selection,
+    /// Raised when the post-start hooks are done.
+    started: CancellationToken,
     /// Of the whole server.
     tasks: Tasks,
 }
@@ -130,6 +133,7 @@ impl Manager {
 
     /// Whatever controllers need is there then: roles, namespaces, discovery.
     async fn ready(&self) {
+        self.started.cancelled().await;
         while !self.context.client.get_path("/readyz").await.is_ok_and(|answer| answer.status().is_success()) {
             tokio::time::sleep(LOOK).await;
         }

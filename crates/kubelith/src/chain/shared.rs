@@ -29,11 +29,12 @@ use kubelith_registry::admission::Admission;
 use kubelith_rules::Env;
 use kubelith_server::identity::ServerIdentity;
 use kubelith_server::installation::Installation;
-use kubelith_server::lifecycle::Tasks;
+use kubelith_server::lifecycle::{Begun, Tasks};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// What the frame lends to the servers.
 #[derive(Clone)]
@@ -43,6 +44,9 @@ pub struct Frame {
     pub client: LoopbackClient,
     /// For work that goes on in the background. Start it in a post-start hook, not while the chain is built.
     pub tasks: Tasks,
+    /// Raised when the post-start hooks are done.
+    pub started: CancellationToken,
+    pub begun: Begun,
     pub metrics: Metrics,
     pub flow_control: FlowControl,
     /// Who this server is among those of the cluster.

@@ -26,7 +26,7 @@ use kubelith_server::faults::Faults;
 use kubelith_server::filters::audit::Audit;
 use kubelith_server::filters::authentication::AuthenticationOptions;
 use kubelith_server::identity::ServerIdentity;
-use kubelith_server::lifecycle::Tasks;
+use kubelith_server::lifecycle::{Begun, Tasks};
 use kubelith_server::routes::{self, Routes};
 use kubelith_server::{Server, ServerBuilder, ServerConfig};
 use kubelith_store::MemoryStore;
@@ -56,6 +56,16 @@ pub struct Forked {
     pub inheritance: Inheritance,
     /// Keys of tokens that were signed before.
     pub keys: Arc<KeySet>,
+    pub identity: ServerIdentity,
+    /// Whether that server was ready then.
+    pub settled: Settled,
+}
+
+/// Whether all that a server does at its start was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    Yes,
+    NotYet,
 }
 
 /// Where a server has its time from.
@@ -149,15 +159,18 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
-    let identity =
-        ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up);
-    let server_id = identity.id.clone();
-    let (begin, older) = match forked {
-        Some(Forked { store, inheritance, keys }) => {
-            (Begin { clock: clock.clone(), store: Some(store), inheritance, server_id }, Some(keys))
-        }
-        None => (Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default(), server_id }, None),
-    };
+    let (mut older, mut settled, mut identity) = (None, Settled::NotYet, None);
+    let mut begin =
+        Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default(), server_id: String::new() };
+    if let Some(forked) = forked {
+        begin.store = Some(forked.store);
+        begin.inheritance = forked.inheritance;
+        (older, settled, identity) = (Some(forked.keys), forked.settled, Some(forked.identity));
+    }
+    let identity = identity.unwrap_or_else(|| {
+        ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up)
+    });
+    begin.server_id.clone_from(&identity.id);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
@@ -169,6 +182,9 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let flow_control = FlowControl::new(&options, &metrics);
     let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
     let sessions = options.console.then(|| Sessions::new(clock.clone()));
+    let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());
+    let builder = ServerBuilder::new(config, metrics.clone());
+    let builder = if settled == Settled::Yes { builder.as_copy() } else { builder };
     let seed = Seed {
         options: options.clone(),
         flags: flags.clone(),
@@ -178,10 +194,14 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         keys: setup.keys(),
         clock: plane_clock,
         made_up: made_up.clone(),
+        identity: identity.clone(),
+        has_been_ready: match settled {
+            // A copy has all that it was copied from.
+            Settled::Yes => raised(),
+            Settled::NotYet => builder.lifecycle().has_been_ready,
+        },
     };
     let test_api = faults.clone().map(|faults| TestApi::new(seed.clone(), faults));
-    let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());
-    let builder = ServerBuilder::new(config, metrics.clone());
     let tasks = builder.tasks();
     let builder = builder
         .routes(|routes| debug_routes(routes, &options, &flags, tasks))
@@ -218,7 +238,12 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         debug_socket(path, &builder.tasks());
     }
     let (client, tasks) = (builder.loopback(), builder.tasks());
-    let frame = chain::Frame { client, tasks, metrics, flow_control, identity, clock, made_up };
+    let started = builder.lifecycle().started;
+    let begun = match settled {
+        Settled::Yes => Begun::AsCopy,
+        Settled::NotYet => Begun::Anew,
+    };
+    let frame = chain::Frame { client, tasks, started, begun, metrics, flow_control, identity, clock, made_up };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
@@ -236,7 +261,13 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
 }
 
-fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Tasks) {
+fn raised() -> CancellationToken {
+    let token = CancellationToken::new();
+    token.cancel();
+    token
+}
+
+fn debug_routes(routes: &mut Routes, options: &Options, flags: &Arc<Flags>, tasks: Tasks) {
     if options.profiling {
         routes::install_debug(routes);
         routes::install_profiles(routes, tasks);
@@ -245,7 +276,8 @@ fn debug_routes(routes: &mut Routes, options: &Options, flags: &Flags, tasks: Ta
         routes::install_logs(routes, LOGS);
     }
     if options.features.enabled("ComponentFlagz") {
-        routes::install_flagz(routes, flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+        let flags = flags.clone();
+        routes::install_flagz(routes, move || flags.all().into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
     }
 }
 

@@ -13,7 +13,7 @@ use kubelith_http::BoxHandler;
 use kubelith_http::connection::PeerCertificates;
 use kubelith_listen::{BindOptions, Listener, Sharing, Stop, bind, serve_pipe};
 use kubelith_server::faults::Faults;
-use kubelith_server::lifecycle::Tasks;
+use kubelith_server::lifecycle::{Lifecycle, Tasks};
 use kubelith_server::loopback::LoopbackClient;
 use kubelith_store::cache::Hub;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ use tokio_util::task::TaskTracker;
 const PIPE_BYTES: usize = 64 << 10;
 /// Between looks at whether a plane is ready, which takes it a few milliseconds.
 const LOOK: Duration = Duration::from_micros(500);
-/// A start that takes longer fails.
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// A start that takes longer fails. It takes milliseconds, but minutes under tools that count instructions on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Plane {
     seed: Seed,
@@ -39,6 +39,7 @@ pub struct Plane {
     client: LoopbackClient,
     hub: Option<Arc<Hub>>,
     tasks: Tasks,
+    lifecycle: Lifecycle,
     /// Pipes and ports.
     doors: TaskTracker,
     stop_listening: Stop,
@@ -52,6 +53,7 @@ pub struct Plane {
 #[derive(Clone)]
 pub struct Doorway {
     handler: std::sync::Weak<dyn kubelith_http::Handler>,
+    awake: CancellationToken,
     doors: TaskTracker,
     stop_listening: Stop,
     runtime: Handle,
@@ -62,6 +64,7 @@ impl Doorway {
     /// handshake. `None` once the plane is gone.
     pub fn open(&self, certificates: Option<PeerCertificates>) -> Option<DuplexStream> {
         let handler = self.handler.upgrade().filter(|_| !self.stop_listening.gracefully.is_cancelled())?;
+        self.awake.cancel();
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         self.doors.spawn_on(serve_pipe(ours, certificates, handler, self.stop_listening.clone()), &self.runtime);
         Some(theirs)
@@ -72,6 +75,8 @@ impl Plane {
     /// Starts a plane with the flags of the program. It runs on the runtime that this is called on, which must have more than one
     /// thread. Returns when it is ready.
     pub async fn start(args: &[String]) -> Result<Plane, String> {
+        // The first server of a process unpacks the catalogue, while another thread makes keys and certificates.
+        tokio::task::spawn_blocking(kubelith_catalog::builtin);
         let flags = flags::parse(args).map_err(|e| e.to_string())?;
         let options = Options::from_flags(&flags).map_err(|e| e.to_string())?;
         let plane = Plane::of(Parts::open(options, &flags)?).await?;
@@ -83,7 +88,8 @@ impl Plane {
     pub(crate) async fn of(parts: Parts) -> Result<Plane, String> {
         let stop = CancellationToken::new();
         let Built { server, seed, faults, .. } = build(parts, &stop).await?.ok_or("the server was stopped")?;
-        let (handler, client, tasks) = (server.handler(), server.loopback(), server.tasks());
+        let (handler, client) = (server.handler(), server.loopback());
+        let (tasks, lifecycle) = (server.tasks(), server.lifecycle());
         let (doors, stop_listening) = (TaskTracker::new(), Stop::default());
         let serving = {
             let (doors, stop) = (doors.clone(), stop_listening.clone());
@@ -96,14 +102,34 @@ impl Plane {
         let running = server.run_behind(serving, stop_listening.clone(), stop.clone());
         let running = Some(tokio::spawn(async move { running.await.map_err(|e| e.to_string()) }));
         let (hub, runtime) = (seed.hub.upgrade(), Handle::current());
-        Ok(Plane { seed, faults, handler, client, hub, tasks, doors, stop_listening, stop, running, runtime })
+        Ok(Plane {
+            seed,
+            faults,
+            handler,
+            client,
+            hub,
+            tasks,
+            lifecycle,
+            doors,
+            stop_listening,
+            stop,
+            running,
+            runtime,
+        })
+    }
+
+    /// Begins what a server does in the background, if it is a copy that has slept until now. Whoever comes in wakes it, too.
+    pub fn wake(&self) {
+        self.lifecycle.awake.cancel();
     }
 
     /// Waits until everything that a server does at its start is done.
     pub fn ready(&self) -> impl Future<Output = Result<(), String>> + Send + 'static {
-        let (client, tasks) = (self.client.clone(), self.tasks.clone());
+        self.wake();
+        let (client, tasks, started) = (self.client.clone(), self.tasks.clone(), self.lifecycle.started.clone());
         async move {
             let ready = async {
+                started.cancelled().await;
                 while !client.get_path("/readyz").await.is_ok_and(|answer| answer.status().is_success()) {
                     tokio::time::sleep(LOOK).await;
                 }
@@ -130,6 +156,7 @@ impl Plane {
     pub fn doorway(&self) -> Doorway {
         Doorway {
             handler: Arc::downgrade(&self.handler),
+            awake: self.lifecycle.awake.clone(),
             doors: self.doors.clone(),
             stop_listening: self.stop_listening.clone(),
             runtime: self.runtime.clone(),
@@ -138,6 +165,7 @@ impl Plane {
 
     /// Serves a port, too, with TLS; 0 is a free one. Answers where.
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, String> {
+        self.wake();
         let (listener, local) = self.bind(address)?;
         self.doors.spawn_on(listener.serve(self.handler.clone(), self.stop_listening.clone()), &self.runtime);
         Ok(local)

@@ -1,7 +1,7 @@
 //! What further control planes can be grown from: the state of one, and all that it was put together from.
 
 use super::Plane;
-use super::build::{Forked, Parts, PlaneClock};
+use super::build::{Forked, Parts, PlaneClock, Settled};
 use crate::certificates::Certificates;
 use crate::flags::Flags;
 use crate::options::{Options, StorageBackend};
@@ -9,9 +9,11 @@ use crate::storage::Kept;
 use kubelith_auth::service_account::{KeyRing, KeySet};
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::Duration;
+use kubelith_server::identity::ServerIdentity;
 use kubelith_store::MemorySnapshot;
 use kubelith_store::cache::{Hub, Inheritance};
 use std::sync::{Arc, Weak};
+use tokio_util::sync::CancellationToken;
 
 const NO_COPIES: &str =
     "the state of an etcd is not this server's alone: only stores in memory and embedded ones are copied";
@@ -30,6 +32,9 @@ pub struct Seed {
     pub(crate) keys: KeyRing,
     pub(crate) clock: PlaneClock,
     pub(crate) made_up: MadeUp,
+    pub(crate) identity: ServerIdentity,
+    /// Raised once it is ready.
+    pub(crate) has_been_ready: CancellationToken,
 }
 
 /// All objects as they were, with their revisions. Shares memory with the server that it was taken of.
@@ -38,6 +43,9 @@ pub struct Snapshot {
     state: MemorySnapshot,
     caches: Inheritance,
     keys: Arc<KeySet>,
+    settled: Settled,
+    /// Of the server that it was taken of.
+    options: Arc<Options>,
 }
 
 impl Snapshot {
@@ -53,12 +61,14 @@ impl Seed {
     }
 
     pub async fn snapshot(&self) -> Result<Snapshot, String> {
+        // Asked before the objects are looked at: what was made by then is among them.
+        let settled = if self.has_been_ready.is_cancelled() { Settled::Yes } else { Settled::NotYet };
         let state = self.kept()?.snapshot().await.map_err(|e| e.to_string())?;
         let caches = match self.hub.upgrade() {
             Some(hub) => hub.bequeath(state.revision().0).await,
             None => Inheritance::default(),
         };
-        Ok(Snapshot { state, caches, keys: self.keys.copy() })
+        Ok(Snapshot { state, caches, keys: self.keys.copy(), settled, options: self.options.clone() })
     }
 
     /// Makes all objects as they were, under new revisions: whoever watches sees what changes by it. Returns when reads show it.
@@ -73,17 +83,26 @@ impl Seed {
     /// Another plane with the same objects, revisions, users and time, in memory. Neither sees anything of the other from here on.
     /// It answers from the beginning; what it does for itself at a start may take a little longer.
     pub async fn fork(&self, snapshot: &Snapshot) -> Result<Plane, String> {
-        let mut options = (*self.options).clone();
-        options.storage.backend = StorageBackend::Memory;
-        options.storage.companion = None;
+        let options = match self.options.storage.backend {
+            StorageBackend::Memory => self.options.clone(),
+            _ => {
+                let mut options = (*self.options).clone();
+                options.storage.backend = StorageBackend::Memory;
+                options.storage.companion = None;
+                Arc::new(options)
+            }
+        };
         let clock = self.clock.fork();
         let forked = Forked {
             store: snapshot.state.open(clock.clock()),
             inheritance: snapshot.caches.clone(),
             keys: snapshot.keys.clone(),
+            identity: self.identity.clone(),
+            // Another server may make other things at its start.
+            settled: if Arc::ptr_eq(&snapshot.options, &self.options) { snapshot.settled } else { Settled::NotYet },
         };
         let parts = Parts {
-            options: Arc::new(options),
+            options,
             flags: self.flags.clone(),
             certificates: self.certificates.clone(),
             clock,

@@ -2,20 +2,21 @@
 
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    exponential_buckets,
+    Gauge, Histogram, HistogramOpts, IntCounter, Registry, exponential_buckets,
 };
-use kubelith_observe::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::{
+    Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms, register,
+};
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
 use std::time::Duration;
 
 pub struct EncryptionMetrics {
-    calls: HistogramVec,
-    keys: IntCounterVec,
-    keys_at: GaugeVec,
-    confirmed_at: GaugeVec,
-    refused: IntCounterVec,
-    seeds: IntGaugeVec,
+    calls: Histograms,
+    keys: Counters,
+    keys_at: FloatGauges,
+    confirmed_at: FloatGauges,
+    refused: Counters,
+    seeds: Gauges,
     made: Histogram,
     not_made: IntCounter,
     missed: IntCounter,
@@ -28,11 +29,7 @@ impl EncryptionMetrics {
     pub fn new(registry: &Registry, server: &str) -> EncryptionMetrics {
         const NONE: &[&str] = &[];
         const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
-        let times = |name: &str, help: &str, labels: &[&str]| {
-            let vec = GaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let times = |name: &str, help: &str, labels: &[&str]| float_gauges(registry, name, help, labels);
         let name = |rest: &str| format!("apiserver_envelope_encryption_{rest}");
         let buckets = |start: f64, count: usize| exponential_buckets(start, 2.0, count).expect("a valid series");
         let one = |name: &str, help: &str| counters(registry, name, help, NONE).with_label_values(NONE);

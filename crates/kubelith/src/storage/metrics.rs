@@ -5,8 +5,10 @@ use kubelith_meta::GroupResource;
 use kubelith_meta::time::unix_time;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
-use kubelith_observe::metrics::prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
-use kubelith_observe::metrics::{counters, gauges, histograms, register};
+use kubelith_observe::metrics::prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_observe::metrics::{
+    Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms, register,
+};
 use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
 use kubelith_store::encryption::Reloaded;
@@ -21,13 +23,13 @@ const RESOURCE: &[&str] = &["group", "resource"];
 const REQUEST: &[&str] = &["operation", "group", "resource"];
 
 pub struct StorageMetrics {
-    durations: HistogramVec,
-    requests: IntCounterVec,
-    errors: IntCounterVec,
-    size: IntGaugeVec,
-    reloads: IntCounterVec,
-    reloaded_at: GaugeVec,
-    config: IntGaugeVec,
+    durations: Histograms,
+    requests: Counters,
+    errors: Counters,
+    size: Gauges,
+    reloads: Counters,
+    reloaded_at: FloatGauges,
+    config: Gauges,
     layout: Arc<KeyLayout>,
     registry: Registry,
     server: String,
@@ -46,11 +48,7 @@ impl StorageMetrics {
         const CONTROLLER: &str = "apiserver_encryption_config_controller";
         let counters = |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
         let gauges = |name: &str, help: &str, labels: &[&str]| gauges(registry, name, help, labels);
-        let times = |name: &str, help: &str, labels: &[&str]| {
-            let vec = GaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
-            register(registry, vec.clone());
-            vec
-        };
+        let times = |name: &str, help: &str, labels: &[&str]| float_gauges(registry, name, help, labels);
         StorageMetrics {
             durations: histograms(
                 registry,

@@ -2,9 +2,10 @@
 
 use super::batch::{Batch, BatchOptions};
 use super::event::Event;
+use crate::metrics::Counters;
 use futures::future::{BoxFuture, join_all};
 use kubelith_http::audit::Level;
-use prometheus::{IntCounter, IntCounterVec};
+use prometheus::IntCounter;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ enum Way {
 /// All backends.
 pub struct Backends {
     members: Vec<Configured>,
-    errors: IntCounterVec,
+    errors: Counters,
 }
 
 const TRUNCATED: (Cow<'static, str>, &str) = (Cow::Borrowed("audit.k8s.io/truncated"), "true");

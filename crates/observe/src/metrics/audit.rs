@@ -1,12 +1,12 @@
 //! Counts of the audit log.
 
-use super::{counters, register};
-use prometheus::{IntCounter, IntCounterVec, Registry};
+use super::{Counters, counters, register};
+use prometheus::{IntCounter, Registry};
 
 pub struct AuditMetrics {
     pub events: IntCounter,
-    pub errors: IntCounterVec,
-    pub levels: IntCounterVec,
+    pub errors: Counters,
+    pub levels: Counters,
     pub rejected: IntCounter,
 }
 

@@ -1,11 +1,11 @@
 //! Outcomes of health checks.
 
-use super::{counters, gauges};
-use prometheus::{IntCounterVec, IntGaugeVec, Registry};
+use super::{Counters, Gauges, counters, gauges};
+use prometheus::Registry;
 
 pub struct HealthMetrics {
-    last: IntGaugeVec,
-    total: IntCounterVec,
+    last: Gauges,
+    total: Counters,
 }
 
 impl HealthMetrics {

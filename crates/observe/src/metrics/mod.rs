@@ -21,11 +21,12 @@ pub use route::metrics_route;
 pub use selection::Selection;
 
 use kubelith_auth::stats::TokenStats;
-use kubelith_features::{FeatureGates, VersionInfo};
+use kubelith_features::{FeatureGates, Stage, VersionInfo};
 use prometheus::core::Collector;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
-use pulled::PulledCounter;
-use std::sync::Arc;
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use pulled::{PulledCounter, PulledFamilies};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 /// Resources that are counted. Beyond it, further custom resources are not.
 pub const MAX_SERIES: usize = 10_000;
@@ -88,11 +89,14 @@ impl Metrics {
             &format!("{}.{}", version.major, version.min_compatibility_minor),
         ])
         .set(1);
-        let enabled =
-            gauges(&self.registry, "kubernetes_feature_enabled", "Feature gates: 1 if on.", &["name", "stage"]);
-        for (gate, stage, on) in features.all() {
-            enabled.with_label_values(&[gate, stage.name()]).set(on.into());
-        }
+        let (told, features) = (("kubernetes_feature_enabled", "Feature gates: 1 if on."), features.clone());
+        let families = PulledFamilies::new(&[told], move || {
+            let gate = |(gate, stage, on): (&'static str, Stage, bool)| {
+                (vec![("name", gate), ("stage", stage.name())], f64::from(u8::from(on)))
+            };
+            vec![pulled::labelled_gauges(told, &features.all().map(gate).collect::<Vec<_>>())]
+        });
+        register(&self.registry, families);
     }
 
     /// Says how much of it is not shown.
@@ -124,21 +128,62 @@ pub fn register(registry: &Registry, collector: impl Collector + 'static) {
     registry.register(Box::new(collector)).expect("every metric has its own name");
 }
 
-pub fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    let vec = IntCounterVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
-    register(registry, vec.clone());
-    vec
+/// A family of metrics that is made and registered when its first series is: until then there is nothing to show of it. A server has
+/// a hundred and fifty of them, and one in a test uses a dozen.
+pub struct Family<V>(Arc<LazyLock<V, Making<V>>>);
+
+type Making<V> = Box<dyn FnOnce() -> V + Send>;
+pub type Counters = Family<IntCounterVec>;
+pub type Gauges = Family<IntGaugeVec>;
+pub type FloatGauges = Family<GaugeVec>;
+pub type Histograms = Family<HistogramVec>;
+
+impl<V: Collector + Clone + 'static> Family<V> {
+    fn new(
+        registry: &Registry,
+        labels: &[&str],
+        make: impl FnOnce(&[&str]) -> prometheus::Result<V> + Send + 'static,
+    ) -> Family<V> {
+        let (registry, labels) = (registry.clone(), labels.iter().map(|l| (*l).to_owned()).collect::<Vec<String>>());
+        Family(Arc::new(LazyLock::new(Box::new(move || {
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            let vec = make(&labels).expect("names and labels are well-formed");
+            register(&registry, vec.clone());
+            vec
+        }))))
+    }
 }
 
-pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    let vec = IntGaugeVec::new(Opts::new(name, help), labels).expect("names and labels are well-formed");
-    register(registry, vec.clone());
-    vec
+impl<V> Clone for Family<V> {
+    fn clone(&self) -> Family<V> {
+        Family(self.0.clone())
+    }
 }
 
-pub fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+impl<V> Deref for Family<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.0
+    }
+}
+
+pub fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Counters {
+    let opts = Opts::new(name, help);
+    Family::new(registry, labels, move |labels| IntCounterVec::new(opts, labels))
+}
+
+pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Gauges {
+    let opts = Opts::new(name, help);
+    Family::new(registry, labels, move |labels| IntGaugeVec::new(opts, labels))
+}
+
+pub fn float_gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> FloatGauges {
+    let opts = Opts::new(name, help);
+    Family::new(registry, labels, move |labels| GaugeVec::new(opts, labels))
+}
+
+pub fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> Histograms {
     let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-    let vec = HistogramVec::new(opts, labels).expect("names and labels are well-formed");
-    register(registry, vec.clone());
-    vec
+    Family::new(registry, labels, move |labels| HistogramVec::new(opts, labels))
 }

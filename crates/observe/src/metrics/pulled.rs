@@ -85,6 +85,18 @@ pub fn gauge_family((name, help): (&str, &str), series: &[(Option<(&str, &str)>,
     family((name, help), MetricType::GAUGE, series.iter().map(metric).collect())
 }
 
+/// A family of gauges, one for each set of labels; labels in the order of their names.
+pub fn labelled_gauges((name, help): (&str, &str), series: &[(Vec<Label<'_>>, f64)]) -> MetricFamily {
+    let metric = |(labels, value): &(Vec<Label<'_>>, f64)| {
+        let mut gauge = Gauge::default();
+        gauge.set_value(*value);
+        let mut metric = labelled(labels.iter().copied());
+        metric.set_gauge(gauge);
+        metric
+    };
+    family((name, help), MetricType::GAUGE, series.iter().map(metric).collect())
+}
+
 /// A family of counters, one for each set of labels; labels in the order of their names.
 pub fn counter_family((name, help): (&str, &str), series: &[(Vec<Label<'_>>, u64)]) -> MetricFamily {
     let metric = |(labels, value): &(Vec<Label<'_>>, u64)| {

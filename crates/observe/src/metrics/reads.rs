@@ -1,8 +1,8 @@
 //! Reads of the watch caches: how long they waited, what they looked at and what they gave.
 
-use super::{counters, histograms};
+use super::{Counters, Histograms, counters, histograms};
 use kubelith_http::RequestInfo;
-use prometheus::{HistogramVec, IntCounterVec, Registry, exponential_buckets};
+use prometheus::{Registry, exponential_buckets};
 use std::time::Duration;
 
 const RESOURCE: [&str; 2] = ["group", "resource"];
@@ -24,12 +24,12 @@ pub enum CacheRead {
 }
 
 pub struct ReadMetrics {
-    lists: IntCounterVec,
-    fetched: IntCounterVec,
-    returned: IntCounterVec,
-    consistent: IntCounterVec,
-    waited: HistogramVec,
-    first_events: HistogramVec,
+    lists: Counters,
+    fetched: Counters,
+    returned: Counters,
+    consistent: Counters,
+    waited: Histograms,
+    first_events: Histograms,
 }
 
 impl ReadMetrics {

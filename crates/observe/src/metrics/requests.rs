@@ -2,16 +2,14 @@
 
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
-use super::{MAX_SERIES, counters, gauges, histograms};
+use super::{Counters, Gauges, Histograms, MAX_SERIES, counters, gauges, histograms};
 use crate::recent::Recent;
 use kubelith_http::labels::Labels;
 use kubelith_http::latency::Latency;
 use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
-use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, exponential_buckets,
-};
+use prometheus::{Histogram, IntCounter, IntGauge, Registry, exponential_buckets};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -33,21 +31,21 @@ const GVR: [&str; 3] = ["group", "version", "resource"];
 const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
 
 pub struct RequestMetrics {
-    total: IntCounterVec,
-    duration: HistogramVec,
-    sli_duration: HistogramVec,
-    response_sizes: HistogramVec,
-    long_running: IntGaugeVec,
-    terminations: IntCounterVec,
-    self_requests: IntCounterVec,
+    total: Counters,
+    duration: Histograms,
+    sli_duration: Histograms,
+    response_sizes: Histograms,
+    long_running: Gauges,
+    terminations: Counters,
+    self_requests: Counters,
     filter_duration: Fixed<Histogram, 2>,
-    body_sizes: HistogramVec,
-    in_flight: IntGaugeVec,
-    in_queue: IntGaugeVec,
-    field_validation: HistogramVec,
-    deprecated: IntGaugeVec,
-    watch_events: IntCounterVec,
-    watch_event_sizes: HistogramVec,
+    body_sizes: Histograms,
+    in_flight: Gauges,
+    in_queue: Gauges,
+    field_validation: Histograms,
+    deprecated: Gauges,
+    watch_events: Counters,
+    watch_event_sizes: Histograms,
     reads: ReadMetrics,
     /// What was out of the ordinary lately.
     pub recent: Arc<Recent>,

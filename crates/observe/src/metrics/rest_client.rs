@@ -1,7 +1,7 @@
 //! Requests that this server sends: to itself, over the loopback client.
 
-use super::{counters, histograms};
-use prometheus::{HistogramVec, IntCounterVec, Registry};
+use super::{Counters, Histograms, counters, histograms};
+use prometheus::Registry;
 use std::time::Duration;
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
@@ -11,10 +11,10 @@ const BYTES: &[f64] =
 const HOST: &str = "loopback";
 
 pub struct RestClientMetrics {
-    requests: IntCounterVec,
-    durations: HistogramVec,
-    request_sizes: HistogramVec,
-    response_sizes: HistogramVec,
+    requests: Counters,
+    durations: Histograms,
+    request_sizes: Histograms,
+    response_sizes: Histograms,
 }
 
 impl RestClientMetrics {

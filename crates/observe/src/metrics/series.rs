@@ -1,6 +1,7 @@
 //! Series that are found without looking their labels up one by one: that costs more than counting does.
 
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
+use super::{Counters, Histograms};
+use prometheus::{Histogram, IntCounter};
 use std::ops::Deref;
 use std::sync::{OnceLock, RwLock};
 
@@ -12,13 +13,13 @@ pub struct Fixed<M, const N: usize> {
 }
 
 impl<const N: usize> Fixed<IntCounter, N> {
-    pub fn counters(vec: IntCounterVec, values: [&'static str; N]) -> Self {
+    pub fn counters(vec: Counters, values: [&'static str; N]) -> Self {
         Fixed::new(values, move |value| vec.with_label_values(&[value]))
     }
 }
 
 impl<const N: usize> Fixed<Histogram, N> {
-    pub fn histograms(vec: HistogramVec, values: [&'static str; N]) -> Self {
+    pub fn histograms(vec: Histograms, values: [&'static str; N]) -> Self {
         Fixed::new(values, move |value| vec.with_label_values(&[value]))
     }
 }
@@ -40,7 +41,7 @@ impl<M, const N: usize> Fixed<M, N> {
 pub struct Later(OnceLock<Histogram>);
 
 impl Later {
-    pub fn observe(&self, vec: &HistogramVec, labels: &[&str], value: f64) {
+    pub fn observe(&self, vec: &Histograms, labels: &[&str], value: f64) {
         self.0.get_or_init(|| vec.with_label_values(labels)).observe(value);
     }
 }
@@ -71,7 +72,7 @@ pub struct ByCode(RwLock<Vec<(u16, IntCounter)>>);
 
 impl ByCode {
     /// Counts one; `labels` are those before the code.
-    pub fn inc(&self, code: u16, vec: &IntCounterVec, labels: &[&str]) {
+    pub fn inc(&self, code: u16, vec: &Counters, labels: &[&str]) {
         let known = self.0.read().unwrap_or_else(|e| e.into_inner());
         if let Some((_, counter)) = known.iter().find(|(c, _)| *c == code) {
             return counter.inc();
@@ -88,27 +89,29 @@ impl ByCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use prometheus::{HistogramOpts, Opts};
+    use crate::metrics::{counters, histograms};
+    use prometheus::Registry;
 
     #[test]
     fn series_exist_once_they_are_used() {
-        let vec = IntCounterVec::new(Opts::new("a", "a"), &["result"]).unwrap();
+        let registry = Registry::new();
+        let vec = counters(&registry, "a", "a", &["result"]);
         let fixed = Fixed::counters(vec.clone(), ["yes", "no", "other"]);
         for value in ["yes", "yes", "other", "never heard of"] {
             fixed.of(value).inc();
         }
         let counts = ["yes", "other"].map(|v| vec.with_label_values(&[v]).get());
         assert_eq!(counts, [2, 2]);
-        assert_eq!(prometheus::core::Collector::collect(&vec)[0].get_metric().len(), 2);
+        assert_eq!(registry.gather()[0].get_metric().len(), 2);
 
         let codes = ByCode::default();
-        let vec = IntCounterVec::new(Opts::new("b", "b"), &["verb", "code"]).unwrap();
+        let vec = counters(&registry, "b", "b", &["verb", "code"]);
         for code in [200, 404, 200] {
             codes.inc(code, &vec, &["GET"]);
         }
         assert_eq!(["200", "404"].map(|c| vec.with_label_values(&["GET", c]).get()), [2, 1]);
 
-        let vec = HistogramVec::new(HistogramOpts::new("c", "c"), &["verb"]).unwrap();
+        let vec = histograms(&registry, "c", "c", &[1.0], &["verb"]);
         let later = Later::default();
         for value in [1.0, 2.0] {
             later.observe(&vec, &["GET"], value);

@@ -1,19 +1,17 @@
 //! Queues of controllers.
 
-use super::{counters, gauges, histograms};
+use super::{Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms};
 use prometheus::exponential_buckets;
-use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry};
 
 pub struct WorkqueueMetrics {
-    depth: IntGaugeVec,
-    adds: IntCounterVec,
-    waited: HistogramVec,
-    worked: HistogramVec,
-    retries: IntCounterVec,
-    unfinished: GaugeVec,
-    longest: GaugeVec,
+    depth: Gauges,
+    adds: Counters,
+    waited: Histograms,
+    worked: Histograms,
+    retries: Counters,
+    unfinished: FloatGauges,
+    longest: FloatGauges,
 }
 
 /// The metrics of one queue.
@@ -33,11 +31,7 @@ pub struct QueueMetrics {
 impl WorkqueueMetrics {
     pub fn new(registry: &Registry) -> WorkqueueMetrics {
         let buckets = exponential_buckets(10e-9, 10.0, 10).expect("a valid series");
-        let seconds = |name: &str, help: &str| {
-            let vec = GaugeVec::new(Opts::new(name, help), &["name"]).expect("names and labels are well-formed");
-            super::register(registry, vec.clone());
-            vec
-        };
+        let seconds = |name: &str, help: &str| float_gauges(registry, name, help, &["name"]);
         let histogram = |name: &str, help: &str| histograms(registry, name, help, &buckets, &["name"]);
         WorkqueueMetrics {
             depth: gauges(registry, "workqueue_depth", "Keys waiting for a worker.", &["name"]),

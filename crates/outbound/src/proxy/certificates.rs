@@ -43,6 +43,11 @@ impl ClientCertificate {
         Ok(Arc::new(this))
     }
 
+    /// As [`ClientCertificate::load`], of files that were good when another one read them: they are read when a certificate is asked for.
+    pub fn later(cert: PathBuf, key: PathBuf) -> Arc<ClientCertificate> {
+        Arc::new(ClientCertificate { files: Some((cert, key)), ..ClientCertificate::default() })
+    }
+
     /// Reads the files again; says whether they hold something new.
     pub fn reload(&self) -> Result<bool, String> {
         let Some((cert, key)) = &self.files else { return Ok(false) };
@@ -53,8 +58,11 @@ impl ClientCertificate {
         }
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let key = certified_key(&contents.0, &contents.1, &provider)?;
-        self.current.store(Some(Arc::new(Loaded { contents, key: Arc::new(key) })));
-        self.generation.fetch_add(1, Ordering::Release);
+        let before = self.current.swap(Some(Arc::new(Loaded { contents, key: Arc::new(key) })));
+        // Nobody has a connection from before the first one.
+        if before.is_some() {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
         Ok(true)
     }
 
@@ -66,12 +74,16 @@ impl ClientCertificate {
 
 impl ResolvesClientCert for ClientCertificate {
     fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        if self.current.load().is_none() {
+            // What is wrong with the files says who reads them again from time to time.
+            let _ = self.reload();
+        }
         let loaded = self.current.load_full()?;
         // A key that can sign nothing the server takes is no certificate.
         loaded.key.key.choose_scheme(schemes).map(|_| loaded.key.clone())
     }
 
     fn has_certs(&self) -> bool {
-        self.current.load().is_some()
+        self.files.is_some() || self.current.load().is_some()
     }
 }

@@ -6,6 +6,7 @@ mod path;
 use crate::Kind;
 use crate::gated::path::FieldPath;
 use kubelith_meta::Value;
+use std::sync::OnceLock;
 
 /// Whether a gate is on.
 pub type Gates<'a> = &'a dyn Fn(&str) -> bool;
@@ -14,7 +15,11 @@ pub type Gates<'a> = &'a dyn Fn(&str) -> bool;
 pub type Below = (&'static [&'static str], &'static [Feature]);
 
 /// The features of one kind whose gates are off, ready to be dropped. Most kinds have none.
-pub struct Gated(Box<[Dropped]>);
+pub struct Gated {
+    off: Vec<(&'static [&'static str], &'static Feature)>,
+    /// Read from them when the first object comes.
+    dropped: OnceLock<Box<[Dropped]>>,
+}
 
 struct Dropped {
     /// What is dropped.
@@ -35,19 +40,23 @@ impl Gated {
             Need::Any => feature.gates.iter().any(|gate| gates(gate)),
         };
         let all = kind.features.iter().flat_map(|(below, features)| features.iter().map(move |f| (*below, f)));
-        Gated(all.filter(|(_, feature)| !is_on(feature)).map(|(below, feature)| Dropped::of(feature, below)).collect())
+        Gated { off: all.filter(|(_, feature)| !is_on(feature)).collect(), dropped: OnceLock::new() }
+    }
+
+    fn dropped(&self) -> &[Dropped] {
+        self.dropped.get_or_init(|| self.off.iter().map(|(below, feature)| Dropped::of(feature, below)).collect())
     }
 
     /// All paths that are looked at, for each feature.
     #[cfg(any(test, feature = "testing"))]
     pub fn paths(&self) -> impl Iterator<Item = impl Iterator<Item = &FieldPath>> {
-        self.0.iter().map(|dropped| dropped.fields.iter().chain(&dropped.when).chain(&dropped.kept_by))
+        self.dropped().iter().map(|dropped| dropped.fields.iter().chain(&dropped.when).chain(&dropped.kept_by))
     }
 
     /// Whether there was something to drop.
     pub fn drop_from(&self, object: &mut Value, old: Option<&Value>) -> bool {
         let mut done = false;
-        for dropped in &self.0 {
+        for dropped in self.dropped() {
             // Looking costs little, and what is shared with the stored object stays so.
             let is_there = |list: &[FieldPath], of: &Value| list.iter().any(|path| path.is_in(of));
             let is_meant = match &dropped.when[..] {

@@ -74,7 +74,7 @@ impl Collector for LevelCollector {
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(fairness) = self.fairness.upgrade() else { return Vec::new() };
         let mut families = Families::default();
-        let config = fairness.config.load_full();
+        let config = fairness.config();
         for (name, entry) in &config.levels {
             let level = [("priority_level", name.as_str())];
             let phase = |phase| [("phase", phase), ("priority_level", name.as_str())];

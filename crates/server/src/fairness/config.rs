@@ -104,6 +104,7 @@ impl Fairness {
 
     /// Lends seats anew, after what levels needed since the last time.
     pub fn adjust_limits(&self) {
+        self.reading.asked();
         let _changing = self.changing.lock().unwrap_or_else(|e| e.into_inner());
         let config = self.config.load_full();
         let fair_fraction = self.adjust(&config.levels);

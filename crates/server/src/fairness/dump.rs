@@ -66,7 +66,7 @@ pub fn install(fairness: &Arc<Fairness>, routes: &mut Routes) {
 
 fn levels(fairness: &Fairness, _: &Request) -> Table {
     let mut table = Table::new(&LEVELS);
-    for (name, entry) in &fairness.config.load().levels {
+    for (name, entry) in &fairness.config().levels {
         let quiescing = entry.level.quiescing.load(Ordering::Relaxed);
         let state = entry.level.lock();
         let totals = state.queues.totals();
@@ -89,7 +89,7 @@ fn levels(fairness: &Fairness, _: &Request) -> Table {
 
 fn queues(fairness: &Fairness, _: &Request) -> Table {
     let mut table = Table::new(&QUEUES);
-    for (name, entry) in &fairness.config.load().levels {
+    for (name, entry) in &fairness.config().levels {
         let state = entry.level.lock();
         for (index, queue) in state.queues.queues().iter().enumerate() {
             table.row([
@@ -114,7 +114,7 @@ fn requests(fairness: &Fairness, request: &Request) -> Table {
     if detailed {
         table.rows[0].extend(DETAILS.map(str::to_owned));
     }
-    for (name, entry) in &fairness.config.load().levels {
+    for (name, entry) in &fairness.config().levels {
         let clock = entry.level.clock();
         let state = entry.level.lock();
         for (queue, place, request) in state.queues.requests() {

@@ -61,11 +61,16 @@ impl Fairness {
     }
 }
 
-/// Reads what is stored now and returns the hooks that follow it from the start of the server on, in the order in
+/// Has what is stored read before the first request, and returns the hooks that follow it from the start of the server on, in the order in
 /// which health shows them.
 pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
     let Sources { levels, schemas, metrics } = sources;
-    fairness.configure(read(&levels, &schemas));
+    let (reader, stored) = (Arc::downgrade(fairness), (levels.clone(), schemas.clone()));
+    fairness.reading.put_off(move || {
+        if let Some(fairness) = reader.upgrade() {
+            fairness.configure(read(&stored.0, &stored.1));
+        }
+    });
     let (consumer, shown, counted) = (fairness.clone(), fairness.clone(), fairness.clone());
     vec![
         PostStartHook::new("priority-and-fairness-config-consumer", move |context| async move {

@@ -34,7 +34,7 @@ pub struct RequestNow {
 impl Fairness {
     /// At most `limit` requests of each level are told one by one.
     pub fn look(&self, limit: usize) -> Vec<LevelNow> {
-        let config = self.config.load();
+        let config = self.config();
         let levels = config.levels.iter().map(|(name, entry)| {
             let state = entry.level.lock();
             let now = entry.level.clock().now();

@@ -4,8 +4,8 @@
 use kubelith_fairness::queue_set::Reason;
 use kubelith_meta::Str;
 use kubelith_observe::metrics::series::OnUse;
-use kubelith_observe::metrics::{counters, gauges, histograms};
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use kubelith_observe::metrics::{Counters, Gauges, Histograms, counters, gauges, histograms};
+use prometheus::{Histogram, IntCounter, IntGauge, Registry};
 
 const QUEUE_LENGTHS: &[f64] = &[0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
 const SECONDS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
@@ -14,24 +14,24 @@ const SEATS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0];
 const BY: [&str; 2] = ["priority_level", "flow_schema"];
 
 pub struct FlowMetrics {
-    rejected: IntCounterVec,
-    dispatched: IntCounterVec,
-    waiting_requests: IntGaugeVec,
-    waiting_seats: IntGaugeVec,
-    executing_requests: IntGaugeVec,
-    executing_seats: IntGaugeVec,
-    queue_length: HistogramVec,
-    waited: HistogramVec,
-    executed: HistogramVec,
-    watch_counts: HistogramVec,
-    estimated_seats: HistogramVec,
+    rejected: Counters,
+    dispatched: Counters,
+    waiting_requests: Gauges,
+    waiting_seats: Gauges,
+    executing_requests: Gauges,
+    executing_seats: Gauges,
+    queue_length: Histograms,
+    waited: Histograms,
+    executed: Histograms,
+    watch_counts: Histograms,
+    estimated_seats: Histograms,
 }
 
 /// The series of one schema, found once. Those of what need not happen to a request exist when it does.
 pub struct SchemaMetrics {
     level: Str,
     schema: Str,
-    rejected: IntCounterVec,
+    rejected: Counters,
     pub dispatched: IntCounter,
     pub waiting_requests: OnUse<IntGauge>,
     pub waiting_seats: OnUse<IntGauge>,
@@ -87,11 +87,11 @@ impl FlowMetrics {
     pub fn of(&self, level: &str, schema: &str) -> SchemaMetrics {
         let by = [level, schema];
         let (level, schema): (Str, Str) = (level.into(), schema.into());
-        let gauge = |of: &IntGaugeVec| {
+        let gauge = |of: &Gauges| {
             let (of, level, schema) = (of.clone(), level.clone(), schema.clone());
             OnUse::new(move || of.with_label_values(&[level.as_str(), schema.as_str()]))
         };
-        let histogram = |of: &HistogramVec, more: Option<&'static str>| {
+        let histogram = |of: &Histograms, more: Option<&'static str>| {
             let (of, level, schema) = (of.clone(), level.clone(), schema.clone());
             OnUse::new(move || {
                 let labels: Vec<&str> = [level.as_str(), schema.as_str()].into_iter().chain(more).collect();

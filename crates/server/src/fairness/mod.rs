@@ -17,7 +17,7 @@ mod level;
 mod look;
 mod metrics;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use config::Config;
 pub use config::Schema;
 pub use counts::ObjectCounts;
@@ -28,6 +28,7 @@ use kubelith_auth::User;
 use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
 use kubelith_http::{Request, RequestInfo};
+use kubelith_meta::when_asked::WhenAsked;
 pub use level::{Clock, Permit, Started, Turn};
 pub use look::{LevelNow, RequestNow};
 use metrics::FlowMetrics;
@@ -42,6 +43,8 @@ pub struct Fairness {
     concurrency: u32,
     clock: Clock,
     config: ArcSwap<Config>,
+    /// Reads what is stored before the first request is judged by it.
+    reading: WhenAsked,
     /// Held while the configuration is replaced or limits are adjusted: one at a time. Taken before a level's lock.
     changing: Mutex<()>,
     /// Differs from server to server, so nobody can choose a name that shares a queue with a victim's.
@@ -71,6 +74,7 @@ impl Fairness {
             concurrency,
             clock,
             config: ArcSwap::from_pointee(Config::default()),
+            reading: WhenAsked::default(),
             changing: Mutex::default(),
             seed,
             metrics,
@@ -85,6 +89,12 @@ impl Fairness {
         fairness
     }
 
+    /// The configuration in force.
+    fn config(&self) -> Guard<Arc<Config>> {
+        self.reading.asked();
+        self.config.load()
+    }
+
     /// Where the sizes of resources are looked up.
     pub fn counts(&self) -> &Arc<ObjectCounts> {
         &self.counts
@@ -92,7 +102,7 @@ impl Fairness {
 
     /// Finds the request's schema and asks its level for seats.
     pub fn start(&self, request: &Request) -> Started {
-        let config = self.config.load();
+        let config = self.config();
         let info = request.info();
         let user = request.user().cloned().unwrap_or_default();
         let digest = digest(&user, info);

@@ -6,7 +6,7 @@ use crate::loopback::LoopbackClient;
 use futures::future::BoxFuture;
 use kubelith_observe::metrics::Metrics;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// What a hook works with.
@@ -19,6 +19,22 @@ pub struct HookContext {
     /// Cancelled when the server stops.
     pub stopping: CancellationToken,
     pub metrics: Metrics,
+    /// Raised when all hooks are done.
+    pub started: CancellationToken,
+    /// How many are not.
+    pub(crate) left: Arc<AtomicUsize>,
+    pub begun: Begun,
+}
+
+/// What a server finds when its hooks run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Begun {
+    /// A store that may have nothing of what a server makes, or what another release made.
+    #[default]
+    Anew,
+    /// All that a server like this one, of this release and with the same options, had made when it was ready. What is made once is
+    /// there, as far as nobody took it away since; what is kept up goes on from there.
+    AsCopy,
 }
 
 type PostStart = Box<dyn FnOnce(HookContext) -> BoxFuture<'static, Result<(), String>> + Send>;
@@ -53,11 +69,17 @@ impl PostStartHook {
     pub(crate) fn start(self, context: HookContext) {
         let tasks = context.tasks.clone();
         let stopping = context.stopping.clone();
+        let (left, started) = (context.left.clone(), context.started.clone());
         let PostStartHook { name, run, done } = self;
         let task = format!("poststarthook/{name}");
         tasks.clone().spawn(task, async move {
             match stopping.run_until_cancelled(run(context)).await {
-                Some(Ok(())) => done.store(true, Ordering::Release),
+                Some(Ok(())) => {
+                    done.store(true, Ordering::Release);
+                    if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        started.cancel();
+                    }
+                }
                 Some(Err(why)) => tasks.fail(format!("PostStartHook {name:?} failed: {why}")),
                 None => {}
             }

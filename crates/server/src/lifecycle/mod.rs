@@ -7,7 +7,7 @@ pub mod tasks;
 pub mod termination;
 pub mod wait_group;
 
-pub use hooks::{HookContext, PostStartHook, PreShutdownHook};
+pub use hooks::{Begun, HookContext, PostStartHook, PreShutdownHook};
 pub use signals::Lifecycle;
 pub use tasks::Tasks;
 pub use wait_group::WaitGroup;

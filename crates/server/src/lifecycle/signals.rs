@@ -3,11 +3,16 @@
 use tokio_util::sync::CancellationToken;
 
 /// ```text
+/// awake ─(post-start hooks)─► started
 /// stop asked for ─► shutdown_initiated ─(delay, pre-shutdown hooks)─► not_accepting_new_requests
 ///                ─(requests in flight, watches)─► drained ─► stopped
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Lifecycle {
+    /// Work in the background begins: at once, but for a copy of a server that was ready, which sleeps until it is used.
+    pub awake: CancellationToken,
+    /// All post-start hooks are done. Readiness may take a little longer.
+    pub started: CancellationToken,
     /// /readyz has been green.
     pub has_been_ready: CancellationToken,
     /// /readyz is red from here on, so that load balancers turn away.

@@ -120,6 +120,12 @@ impl LoopbackClient {
         self.call(Method::POST, collection, Some(json::to_vec(object).into()), JSON).await
     }
 
+    /// As `create`. Nobody looks at what was made of the object.
+    pub async fn create_unseen(&self, collection: &ResourceRef<'_>, object: &Value) -> Result<(), Status> {
+        let body = Bytes::from(json::to_vec(object));
+        unseen(self.send(request(Method::POST, &collection.path(), Some(body), JSON)?).await).await
+    }
+
     pub async fn update(&self, target: &ResourceRef<'_>, object: &Value) -> Result<Value, Status> {
         self.call(Method::PUT, target, Some(json::to_vec(object).into()), JSON).await
     }
@@ -157,11 +163,7 @@ impl LoopbackClient {
     pub async fn delete_unseen(&self, target: &ResourceRef<'_>, options: &Value) -> Result<(), Status> {
         let mut request = request(Method::DELETE, &target.path(), Some(json::to_vec(options).into()), JSON)?;
         request.headers_mut().insert(ACCEPT, if target.is_collection() { METADATA_LIST } else { METADATA_OR_ANY });
-        let response = self.send(request).await;
-        if response.status().is_success() {
-            return Ok(());
-        }
-        Err(read(response).await.err().unwrap_or_default())
+        unseen(self.send(request).await).await
     }
 
     /// `options` is a DeleteOptions.
@@ -234,6 +236,14 @@ fn request(method: Method, path: &str, body: Option<Bytes>, content_type: Header
         .body(RequestBody::Full(body))
         .map(Request::from)
         .map_err(|e| Status::internal_error(format!("{path}: {e}")))
+}
+
+/// Whether it went well.
+async fn unseen(response: Response) -> Result<(), Status> {
+    match response.status().is_success() {
+        true => Ok(()),
+        false => Err(read(response).await.err().unwrap_or_default()),
+    }
 }
 
 /// The object that was answered, or the Status that says why there is none.

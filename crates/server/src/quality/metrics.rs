@@ -1,22 +1,22 @@
 //! What is counted per class. Classes are few and chosen by administrators, so each has series of its own.
 
 use kubelith_fairness::quality::{Asks, Refusal};
-use kubelith_observe::metrics::{counters, gauges};
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use kubelith_observe::metrics::{Counters, Gauges, counters, gauges};
+use prometheus::{IntCounter, IntGauge, Registry};
 
 pub struct QualityMetrics {
-    requests: IntCounterVec,
-    refused: IntCounterVec,
-    list_bytes: IntCounterVec,
-    watches: IntGaugeVec,
-    valid: IntGaugeVec,
+    requests: Counters,
+    refused: Counters,
+    list_bytes: Counters,
+    watches: Gauges,
+    valid: Gauges,
 }
 
 /// The series of one class.
 pub struct ClassMetrics {
     name: String,
     requests: IntCounter,
-    refused: IntCounterVec,
+    refused: Counters,
     pub list_bytes: IntCounter,
     pub watches: IntGauge,
 }

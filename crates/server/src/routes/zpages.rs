@@ -32,19 +32,22 @@ struct Page {
 }
 
 /// Adds `/flagz` with the flags as they are.
-pub fn install_flagz(routes: &mut Routes, flags: Vec<(String, String)>) {
-    let object: Map = flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let mut sorted = flags;
-    sorted.sort();
-    let mut text = String::new();
-    for (name, value) in &sorted {
-        let _ = writeln!(text, "{name}={value}");
-    }
+pub fn install_flagz(routes: &mut Routes, flags: impl Fn() -> Vec<(String, String)> + Clone + Send + Sync + 'static) {
+    let sorted = flags.clone();
+    let object = move || flags().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Map>();
+    let text = move || {
+        let (mut all, mut text) = (sorted(), String::new());
+        all.sort();
+        for (name, value) in &all {
+            let _ = writeln!(text, "{name}={value}");
+        }
+        text
+    };
     let page = Page {
         kind: "Flagz",
         name: "flagz",
-        members: Box::new(move || vec![("flags", Value::Object(object.clone()))]),
-        text: Box::new(move || text.clone()),
+        members: Box::new(move || vec![("flags", Value::Object(object()))]),
+        text: Box::new(text),
     };
     routes.exact("/flagz", Listing::Listed, page.handler());
 }
@@ -100,9 +103,10 @@ fn unix_date(time: Time) -> String {
 /// `/healthz/ping` counts as `/healthz`; the APIs are not for debugging.
 fn first_segments(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let not_debugging = ["/apis", "/api", "/openid", "/openapi", "/.well-known"];
-    paths
-        .iter()
-        .filter_map(|p| p.split('/').nth(1).filter(|s| !s.is_empty()))
+    let segments = paths.iter().filter_map(|p| p.split('/').nth(1).filter(|s| !s.is_empty()));
+    segments
+        .collect::<BTreeSet<&str>>()
+        .into_iter()
         .map(|s| format!("/{s}"))
         .filter(|p| !not_debugging.contains(&p.as_str()))
         .collect()

@@ -44,6 +44,28 @@ async fn a_server_stops_in_order() {
     server.stop().await.unwrap();
 }
 
+/// What a server makes at its start is among its objects already, as far as nobody took it away.
+#[tokio::test]
+async fn a_fork_makes_nothing_by_itself() {
+    const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:basic-user";
+    const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+    let server = start().await;
+    // Some of it is made when the server is ready.
+    until("all of it is made", || async {
+        let schemas = server.get(SCHEMAS).await.unwrap().body["items"].as_array().unwrap().clone();
+        let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+        schemas.iter().all(|schema| schema["status"]["conditions"].is_array())
+            && server.get(slice).await.unwrap().code == 200
+    })
+    .await;
+    assert_eq!(server.delete(ROLE).await.unwrap().code, 200);
+    let snapshot = server.snapshot().await.unwrap();
+    let fork = server.fork_of(&snapshot).await.unwrap();
+    fork.ready().await.unwrap();
+    assert_eq!(fork.get(ROLE).await.unwrap().code, 404);
+    assert_eq!(fork.snapshot().await.unwrap().revision(), snapshot.revision());
+}
+
 /// None of them knows of the others.
 #[tokio::test]
 async fn ten_servers_live_in_one_process() {

@@ -4,10 +4,10 @@
 //! volumes add a step: a Secret may be a volume's, the volume a claim's, and the claim a pod's.
 
 use super::references;
+use kubelith_meta::when_asked::WhenAsked;
 use kubelith_meta::{Str, Value};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, RwLock};
+use std::sync::RwLock;
 
 /// Kinds that questions are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,12 +40,8 @@ type Key = (Target, Str, Str);
 #[derive(Default)]
 pub struct NodeGraph {
     state: RwLock<GraphState>,
-    /// Whether something waits to fill the graph.
-    is_waiting: AtomicBool,
-    filling: Mutex<Option<Filling>>,
+    filling: WhenAsked,
 }
-
-type Filling = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct GraphState {
@@ -72,18 +68,7 @@ struct Volume {
 impl NodeGraph {
     /// Leaves it to the first question to fill the graph: a server that no node asks need not look at every pod.
     pub fn fill_when_asked(&self, fill: impl FnOnce() + Send + 'static) {
-        *self.filling.lock().expect("no panic while held") = Some(Box::new(fill));
-        self.is_waiting.store(true, Ordering::Release);
-    }
-
-    /// Fills the graph, or waits for whoever does.
-    #[cold]
-    fn fill(&self) {
-        let mut filling = self.filling.lock().expect("no panic while held");
-        if let Some(fill) = filling.take() {
-            fill();
-            self.is_waiting.store(false, Ordering::Release);
-        }
+        self.filling.put_off(fill);
     }
 
     /// Adds an object or replaces the one of that name.
@@ -141,9 +126,7 @@ impl NodeGraph {
 
     /// Whether `node` has to do with an object.
     pub(super) fn is_related(&self, node: &str, target: Target, namespace: &str, name: &str) -> bool {
-        if self.is_waiting.load(Ordering::Acquire) {
-            self.fill();
-        }
+        self.filling.asked();
         let state = self.state.read().expect("no panic while held");
         let name = Str::from(name);
         match target {

@@ -15,17 +15,20 @@ use graph::Target;
 use kubelith_features::FeatureGates;
 use kubelith_meta::Str;
 use kubelith_meta::text::quote;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Mode `Node`.
 pub struct NodeAuthorizer {
     graph: Arc<NodeGraph>,
     /// What every node may do, for resources without a rule of their own here.
-    rules: Vec<PolicyRule>,
+    rules: NodeRules,
     pod_certificate_request: bool,
     /// Whether nodes may read the accounts of their pods.
     reads_accounts: bool,
 }
+
+/// Read when the first node asks: most servers in tests have none.
+type NodeRules = LazyLock<Vec<PolicyRule>, Box<dyn FnOnce() -> Vec<PolicyRule> + Send>>;
 
 /// The node that `user` is: `system:node:<name>` in the group system:nodes. An empty name is a node, too, but
 /// an unknown one.
@@ -33,14 +36,19 @@ pub fn node_identity(user: &User) -> Option<&str> {
     user.name.strip_prefix(NODE_PREFIX).filter(|_| user.in_group(GROUP_NODES))
 }
 
+fn common_rules(gates: &FeatureGates) -> Vec<PolicyRule> {
+    let is_role = |o: &bootstrap::BootstrapObject| {
+        o.kind == RbacKind::ClusterRole && o.object.str_at(&["metadata", "name"]) == "system:node"
+    };
+    let role = bootstrap::policy(gates).into_iter().find(is_role);
+    role.map(|o| PolicyRule::list_from(&o.object)).unwrap_or_default()
+}
+
 impl NodeAuthorizer {
     /// The common rules are those of the bootstrap cluster role system:node.
     pub fn new(graph: Arc<NodeGraph>, gates: &FeatureGates) -> NodeAuthorizer {
-        let is_role = |o: &bootstrap::BootstrapObject| {
-            o.kind == RbacKind::ClusterRole && o.object.str_at(&["metadata", "name"]) == "system:node"
-        };
-        let role = bootstrap::policy(gates).into_iter().find(is_role);
-        let rules = role.map(|o| PolicyRule::list_from(&o.object)).unwrap_or_default();
+        let in_force = gates.clone();
+        let rules = NodeRules::new(Box::new(move || common_rules(&in_force)));
         let pod_certificate_request = gates.enabled("PodCertificateRequest");
         let reads_accounts =
             pod_certificate_request || gates.enabled("KubeletServiceAccountTokenForCredentialProviders");

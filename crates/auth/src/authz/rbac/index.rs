@@ -8,9 +8,10 @@ use crate::error::AuthError;
 use crate::text::push_quoted;
 use crate::user::User;
 use kubelith_meta::text::quote;
+use kubelith_meta::when_asked::WhenAsked;
 use kubelith_meta::{GroupResource, Status, Str, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -38,6 +39,7 @@ impl RbacKind {
 #[derive(Default)]
 pub struct RbacIndex {
     state: RwLock<IndexState>,
+    filling: WhenAsked,
 }
 
 #[derive(Default)]
@@ -123,6 +125,17 @@ impl RoleError {
 }
 
 impl RbacIndex {
+    /// Leaves it to the first question to fill the index: administrators and the server itself are allowed everything without one.
+    pub fn fill_when_asked(&self, fill: impl FnOnce() + Send + 'static) {
+        self.filling.put_off(fill);
+    }
+
+    /// For answers.
+    fn filled(&self) -> RwLockReadGuard<'_, IndexState> {
+        self.filling.asked();
+        self.state.read().expect("no panic while held")
+    }
+
     /// Adds an object or replaces the one of that name.
     pub fn put(&self, kind: RbacKind, object: &Value) {
         let name = Str::from(object.str_at(&["metadata", "name"]));
@@ -186,12 +199,12 @@ impl RbacIndex {
 
     /// The rules of the role that a binding in `namespace` (empty: a ClusterRoleBinding) refers to.
     pub fn role_rules(&self, role: &RoleRef, namespace: &str) -> Result<Rules, RoleError> {
-        self.state.read().expect("no panic while held").role_rules(role, namespace).cloned()
+        self.filled().role_rules(role, namespace).cloned()
     }
 
     /// All rules that apply to `user` in `namespace`, and what went wrong on the way.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Option<AuthError>) {
-        let state = self.state.read().expect("no panic while held");
+        let state = self.filled();
         let mut rules = Vec::new();
         let mut errors = Vec::new();
         for (bindings, namespace) in state.scopes(namespace) {
@@ -214,7 +227,7 @@ impl RbacIndex {
         fits: impl Fn(&PolicyRule) -> bool,
         reason: &mut String,
     ) -> Result<(), Option<AuthError>> {
-        let state = self.state.read().expect("no panic while held");
+        let state = self.filled();
         let mut errors = Vec::new();
         for (bindings, namespace) in state.scopes(namespace) {
             for grant in bindings.grants(user) {

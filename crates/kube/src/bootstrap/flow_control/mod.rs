@@ -6,7 +6,7 @@ mod objects;
 use super::{Bootstrap, find};
 use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use objects::{Ensured, GROUP, Keeping};
 use std::sync::Arc;
@@ -23,6 +23,9 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
     let config = config.clone();
     PostStartHook::new("priority-and-fairness-config-producer", |context| async move {
         let first = async {
+            if context.begun == Begun::AsCopy {
+                return;
+            }
             while let Err(why) = ensure_all(&config.client).await {
                 tracing::error!(err = %why, "flow control defaults not made, will be tried again");
                 tokio::time::sleep(RETRY).await;
@@ -64,9 +67,9 @@ async fn ensure(client: &LoopbackClient, wanted: &Ensured) -> Result<(), Status>
         Some(existing) => existing,
         None => {
             let collection = ResourceRef::new(&resource).with("fieldManager", FIELD_MANAGER);
-            match client.create(&collection, &wanted.object).await {
+            match client.create_unseen(&collection, &wanted.object).await {
                 Err(status) if status.is_already_exists() => client.get(&target).await?,
-                created => return created.map(drop),
+                created => return created,
             }
         }
     };

@@ -116,7 +116,7 @@ impl Storage {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
         let server = hash(begin.server_id.as_bytes());
-        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, &server));
+        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, layout.clone(), &server));
         let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone(), &server));
         let legacy = match options.features.enabled("KMSv1") {
             true => LegacyKms::Allowed,

@@ -30,6 +30,7 @@ pub fn server(
             trusts_kubelets_with_websockets: enabled("ExtendWebSocketsToKubelet"),
         },
     )?;
+        &shared.frame.metrics.registry,
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(served::subjects(&builtin.routes));
     Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next)), peer_hooks))

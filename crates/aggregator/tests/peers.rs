@@ -58,7 +58,7 @@ async fn what_only_the_other_serves_is_asked_for_there() {
     let peers = |config: PeerConfig| PeerConfig {
         locate: Arc::new(There(format!("localhost:{}", other.address.port()))),
         certificate: front_proxy.certificate(),
-        authorities: std::fs::read(other.pki_dir().join("ca.crt")).unwrap(),
+        authorities: other.pki_dir().join("ca.crt"),
         ..config
     };
     let own = TestServer::start(|builder| builder.delegate(most.beside(peers, registry.clone()))).await;

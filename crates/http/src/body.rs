@@ -47,12 +47,18 @@ impl Body {
         Body::Frames(Box::pin(Observed { inner: self, tell }))
     }
 
-    /// Breaks off, as an error that resets the stream, when the time is up.
-    pub fn with_deadline(self, deadline: Instant) -> Body {
+    /// Breaks off, as an error that resets the stream, when the time is up, if there is one. `aborted` hears of that and of
+    /// any other error in the middle.
+    pub fn with_deadline(
+        self,
+        deadline: Option<Instant>,
+        aborted: impl FnOnce() + Send + Sync + Unpin + 'static,
+    ) -> Body {
         if self.is_complete() {
             return self;
         }
-        Body::Frames(Box::pin(Timed { inner: self, sleep: Box::pin(tokio::time::sleep_until(deadline)) }))
+        let sleep = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+        Body::Frames(Box::pin(Timed { inner: self, sleep, aborted: Some(aborted) }))
     }
 
     /// Lets others in between after each slice of time. A list whose client reads as fast as it is sent would else keep a
@@ -197,24 +203,32 @@ impl http_body::Body for TakingTurns {
     }
 }
 
-struct Timed {
+struct Timed<F> {
     inner: Body,
-    sleep: Pin<Box<Sleep>>,
+    sleep: Option<Pin<Box<Sleep>>>,
+    aborted: Option<F>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was not sent within the request's time")]
 struct DeadlineExceeded;
 
-impl http_body::Body for Timed {
+impl<F: FnOnce() + Send + Unpin> http_body::Body for Timed<F> {
     type Data = Bytes;
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.sleep.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(DeadlineExceeded.into())));
+        let is_over = self.sleep.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
+        let frame = match is_over {
+            true => Poll::Ready(Some(Err(DeadlineExceeded.into()))),
+            false => Pin::new(&mut self.inner).poll_frame(cx),
+        };
+        if let Poll::Ready(Some(Err(_))) = &frame
+            && let Some(aborted) = self.aborted.take()
+        {
+            aborted();
         }
-        Pin::new(&mut self.inner).poll_frame(cx)
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -299,9 +313,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_breaks_a_stream() {
-        let mut body = endless().with_deadline(Instant::now() + std::time::Duration::from_secs(1));
+        let (aborted, told) =
+            (Arc::new(std::sync::atomic::AtomicBool::default()), std::sync::atomic::Ordering::Relaxed);
+        let tell = aborted.clone();
+        let deadline = Instant::now() + std::time::Duration::from_secs(1);
+        let mut body = endless().with_deadline(Some(deadline), move || tell.store(true, told));
         assert!(body.frame().await.unwrap().is_ok());
+        assert!(!aborted.load(told));
         assert!(body.frame().await.unwrap().is_err());
+        assert!(aborted.load(told));
     }
 
     /// On one thread: somebody else has a turn before a body is sent that is always ready.

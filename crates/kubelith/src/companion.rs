@@ -3,6 +3,7 @@
 use crate::flags::Flags;
 use crate::options::{Options, StorageBackend};
 use kubelith_companion::{Announcement, PATH};
+use kubelith_outbound::egress::Route;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,10 +20,14 @@ const LATE: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_millis(20);
 
 /// The options, for the store of the companion if one answers. A companion is asked for only where one can be: one address,
-/// of this machine, without TLS.
+/// of this machine, without TLS, and not behind a proxy.
 pub async fn look(options: Options, flags: &Flags) -> Options {
     let server = match options.storage.etcd_servers.as_slice() {
-        [server] if options.storage.backend == StorageBackend::Etcd3 => server,
+        [server]
+            if options.storage.backend == StorageBackend::Etcd3 && matches!(options.egress.etcd, Route::Direct) =>
+        {
+            server
+        }
         _ => return options,
     };
     let Some(place) = server.strip_prefix("http://").map(|place| place.trim_end_matches('/')) else { return options };

@@ -11,6 +11,7 @@ pub mod command;
 mod commands;
 mod companion;
 mod console;
+mod egress_metrics;
 mod failure;
 mod flags;
 mod flow_control;

@@ -12,7 +12,6 @@ use crate::welcome::{self, Start};
 use kubelith_console::Sessions;
 use kubelith_listen::{Listener, Sharing, bind};
 use kubelith_observe::logging;
-use kubelith_outbound::egress::Route;
 use kubelith_server::lifecycle::termination;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -54,9 +53,6 @@ fn warn(options: &Options, flags: &Flags) {
             "Everybody with a credential may do everything: the authorization mode is AlwaysAllow. Strangers (anonymous \
              requests) are refused. Set --authorization-mode, for example to Node,RBAC"
         );
-    }
-    if matches!(options.egress.etcd, Route::Through(_)) {
-        tracing::warn!("etcd is reached straight: no proxy is used for it yet");
     }
     for warning in options.features.warnings.iter().chain(&options.serving.policy.warnings) {
         tracing::warn!("{warning}");

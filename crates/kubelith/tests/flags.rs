@@ -89,6 +89,13 @@ fn leaders_are_elected_and_storage_versions_kept_with_their_gates() {
     ]);
     let (code, version) = get(&server, "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions/apps.deployments");
     assert_eq!((code, version["status"]["commonEncodingVersion"].as_str()), (200, Some("apps/v1")), "{version}");
+    // Its lease was there before its versions: nobody takes them for those of a server that is gone.
+    let server_id = version["status"]["storageVersions"][0]["apiServerID"].as_str().unwrap();
+    let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{server_id}");
+    let (code, lease) = get(&server, &lease);
+    assert_eq!(code, 200, "{lease}");
+    let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+    assert!(made(&lease) <= made(&version));
     let now = kubelith_meta::time::Time::from(wall_time()).rfc3339_micro();
     for (name, emulated) in [("newer", "1.36.0"), ("older", "1.35.0")] {
         let candidate = json!({

@@ -1,6 +1,7 @@
 //! Clients, faults and the checker of histories, for some seconds on each store. The long runs are made by
 //! `cargo xtask robustness`; a seed that it prints repeats the plan of a run here, as `KUBELITH_ROBUSTNESS_SEED`.
 
+use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::fuzz;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
@@ -53,4 +54,13 @@ fn an_embedded_store_keeps_its_promises_under_faults() {
 #[test]
 fn two_servers_on_three_members_keep_their_promises_under_faults() {
     holds(Store::Etcd, |_| {});
+}
+
+#[test]
+fn only_clients_of_a_killed_server_notice() {
+    holds(Store::Etcd, |plan| {
+        plan.servers = 3;
+        plan.every = Some(Duration::from_secs(2));
+        plan.faults = vec![FaultKind::KillServer];
+    });
 }

@@ -1,5 +1,6 @@
 //! What is done to servers and etcd while clients work.
 
+use crate::isolation::Outage;
 use crate::load::Shared;
 use crate::plan::{Plan, Store};
 use crate::proxy::Way;
@@ -65,6 +66,11 @@ impl FaultKind {
         FaultKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
+    /// Whether it takes one server down and touches nothing else.
+    pub fn is_of_one_server(self) -> bool {
+        matches!(self, FaultKind::KillServer | FaultKind::RestartLoop | FaultKind::RestartServer)
+    }
+
     /// Those that a store survives: what is in memory is lost by a kill, and that is no fault.
     pub fn of(store: Store) -> Vec<FaultKind> {
         let kinds = match store {
@@ -113,6 +119,7 @@ const MEMBERS: usize = 3;
 pub struct Injected {
     pub counts: BTreeMap<&'static str, usize>,
     pub problems: Vec<String>,
+    pub outages: Vec<Outage>,
 }
 
 impl Injected {
@@ -143,13 +150,18 @@ impl<'a> Injector<'a> {
     pub fn run(mut self) -> Result<Injected, String> {
         let end = Instant::now() + self.plan.duration;
         let enough = |injected: &Injected| self.plan.kills.is_some_and(|kills| injected.kills() >= kills);
+        let mut last = Instant::now();
         while Instant::now() < end && !enough(&self.injected) {
-            let quiet = self.random.between(self.plan.quiet.0, self.plan.quiet.1);
+            let quiet = match self.plan.every {
+                Some(every) => (last + every).saturating_duration_since(Instant::now()),
+                None => self.random.between(self.plan.quiet.0, self.plan.quiet.1),
+            };
             std::thread::sleep(quiet.min(end.saturating_duration_since(Instant::now())));
             self.revive()?;
             if self.plan.faults.is_empty() || Instant::now() >= end {
                 continue;
             }
+            last = Instant::now();
             let kind = self.random.pick(&self.plan.faults);
             self.inject(kind)?;
             self.wait_for_work();
@@ -187,6 +199,7 @@ impl<'a> Injector<'a> {
     fn inject(&mut self, kind: FaultKind) -> Result<(), String> {
         let index = self.random.below(self.site.servers.len());
         let pause = self.random.between(SHORT.0, SHORT.1);
+        let start = self.shared.now();
         match kind {
             FaultKind::KillServer => self.kill(index)?,
             FaultKind::RestartLoop => {
@@ -238,6 +251,10 @@ impl<'a> Injector<'a> {
             }
             FaultKind::KillMember | FaultKind::KillLeader | FaultKind::PauseMember => self.member(kind, pause),
             FaultKind::Cut | FaultKind::Silence | FaultKind::Delay => self.network(kind, index, pause),
+        }
+        if kind.is_of_one_server() {
+            let (port, end) = (self.site.servers[index].port, self.shared.now());
+            self.injected.outages.push(Outage { port, start, end });
         }
         Ok(())
     }

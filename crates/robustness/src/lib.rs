@@ -8,6 +8,7 @@ pub mod checker;
 pub mod faults;
 pub mod fuzz;
 pub mod history;
+pub mod isolation;
 pub mod load;
 pub mod overload;
 pub mod plan;

@@ -1,9 +1,11 @@
 //! Clients that write and read as a seed tells them, and record what they were told.
 
 use crate::history::{Call, Freshness, Mark, Moment, Operation, Outcome, Revision};
+use crate::isolation::Failure;
 use crate::random::Random;
 use crate::wire::{Api, Content, RESOURCES, perform};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,9 @@ pub struct Shared {
     /// Of the servers.
     pub ports: Vec<u16>,
     pub done: AtomicU64,
+    /// Probes that found a server ready.
+    pub ready: AtomicU64,
+    failures: Mutex<Vec<Failure>>,
 }
 
 impl Shared {
@@ -36,6 +41,8 @@ impl Shared {
             next_mark: AtomicU64::new(1),
             ports,
             done: AtomicU64::new(0),
+            ready: AtomicU64::new(0),
+            failures: Mutex::default(),
         }
     }
 
@@ -45,6 +52,15 @@ impl Shared {
 
     pub fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    pub fn failed(&self, failure: Failure) {
+        self.failures.lock().expect("nobody panicked").push(failure);
+    }
+
+    /// What failed until now.
+    pub fn failures(&self) -> Vec<Failure> {
+        std::mem::take(&mut *self.failures.lock().expect("nobody panicked"))
     }
 
     pub fn mark(&self) -> Mark {
@@ -76,8 +92,13 @@ pub fn operate(
     limit: Option<usize>,
 ) -> Operation {
     let start = shared.now();
+    let connected = *api.connected.get_or_insert(start);
     let outcome = perform(api, resource, &call, content, limit);
     shared.done.fetch_add(1, Ordering::Relaxed);
+    if outcome == Outcome::Unknown {
+        let what = format!("there was no answer, or none that tells, to {call:?}");
+        shared.failed(Failure { port: api.port, connected, end: shared.now(), what });
+    }
     Operation { resource, start, end: shared.now(), call, outcome }
 }
 

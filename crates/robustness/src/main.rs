@@ -21,6 +21,8 @@ robustness overload [options]
   --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
                      kill-leader, pause-member, cut, silence, delay, or none (default: those that fit the store)
   --quiet MS         between two faults, at most (1200)
+  --every S          seconds from one fault to the next, in place of that. With no faults but kill, restart-loop and
+                     restart, nobody but clients of the server that is down may have an error
   --writers N        (6)
   --seed N           repeats the plan of a run: its operations and its faults
 
@@ -108,6 +110,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
                 let most = Duration::from_millis(number(value()?)?);
                 options.plan.quiet = (options.plan.quiet.0.min(most), most);
             }
+            "--every" => options.plan.every = Some(Duration::from_secs(number(value()?)?)),
             "--writers" => options.plan.writers = number(value()?)? as usize,
             "--requests" => options.requests = number(value()?)? as usize,
             "--clients" => options.clients = Some(number(value()?)? as usize),

@@ -20,12 +20,19 @@ pub struct Plan {
     pub kills: Option<usize>,
     /// Between two faults, at least and at most.
     pub quiet: (Duration, Duration),
+    /// From the beginning of a fault to that of the next, in place of that.
+    pub every: Option<Duration>,
     pub faults: Vec<FaultKind>,
     /// More of the servers'.
     pub flags: Vec<String>,
 }
 
 impl Plan {
+    /// Whether nobody but who speaks to a server that is down may notice anything.
+    pub fn is_isolated(&self) -> bool {
+        self.faults.iter().all(|fault| fault.is_of_one_server())
+    }
+
     pub fn new(program: PathBuf, store: Store, seed: u64) -> Plan {
         Plan {
             seed,
@@ -37,6 +44,7 @@ impl Plan {
             duration: Duration::from_secs(20),
             kills: None,
             quiet: (Duration::from_millis(100), Duration::from_millis(1200)),
+            every: None,
             faults: FaultKind::of(store),
             flags: Vec::new(),
         }

@@ -3,6 +3,7 @@
 use crate::checker::{self, Report};
 use crate::faults::{Injected, Injector};
 use crate::history::{Call, Freshness, History, Outcome, Revision};
+use crate::isolation::{self, Failure};
 use crate::load::{Shared, Writer, operate};
 use crate::plan::Plan;
 use crate::random::Random;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// What watches get to come to the last revision, and the last write to succeed.
 const CATCH_UP: Duration = Duration::from_secs(30);
+/// Between two looks at whether a server is ready.
+const PROBE_EVERY: Duration = Duration::from_millis(100);
 const NOTHING: Content = Content { color: 0, padding: 0 };
 
 #[derive(Debug)]
@@ -73,6 +76,10 @@ pub fn run(plan: &Plan) -> Result<Verdict, String> {
                 watchers.push(scope.spawn(move || roamer.roam()));
             }
         }
+        for port in shared.ports.clone() {
+            let shared = &shared;
+            scope.spawn(move || probe(shared, port));
+        }
         let injected = Injector::new(plan, &mut site, &shared).run();
         shared.stop.store(true, Ordering::Relaxed);
         for writer in writers {
@@ -89,6 +96,12 @@ pub fn run(plan: &Plan) -> Result<Verdict, String> {
         Ok::<Injected, String>(injected)
     })?;
     history.finals = finals.into_inner().expect("nobody panicked");
+    if plan.is_isolated() {
+        let failures = shared.failures();
+        injected.problems.extend(isolation::unexplained(&failures, &injected.outages));
+        injected.counts.insert("failures at servers that were down", failures.len());
+    }
+    injected.counts.insert("probes that found a server ready", shared.ready.load(Ordering::Relaxed) as usize);
     injected.problems.extend(site.servers.iter().flat_map(|server| server.panics()));
     for server in &mut site.servers {
         injected.problems.extend(server.stop().err());
@@ -97,6 +110,25 @@ pub fn run(plan: &Plan) -> Result<Verdict, String> {
     let (took, checking) = (begin.elapsed(), Instant::now());
     let report = checker::check(&history);
     Ok(Verdict { report, injected, took, checked_in: checking.elapsed() })
+}
+
+/// Asks a server again and again whether it is ready.
+fn probe(shared: &Shared, port: u16) {
+    while !shared.is_over() {
+        let start = shared.now();
+        let what = match Api::new(port).get("/readyz") {
+            Some((200, _)) => {
+                shared.ready.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+            Some((code, _)) => Some(format!("/readyz answered {code}")),
+            None => Some("/readyz had no answer".to_owned()),
+        };
+        if let Some(what) = what {
+            shared.failed(Failure { port, connected: start, end: shared.now(), what });
+        }
+        std::thread::sleep(PROBE_EVERY);
+    }
 }
 
 /// The revisions at which all is empty.

@@ -1,6 +1,7 @@
 //! Clients that watch. Auditors follow everything from the first revision on; roamers begin anywhere.
 
 use crate::history::{Begin, Call, End, Freshness, Notice, Operation, Outcome, Revision, Watched};
+use crate::isolation::Failure;
 use crate::load::{Apis, COLORS, Shared, operate};
 use crate::random::Random;
 use crate::wire::{Content, Line, address, line, path_of, request};
@@ -114,7 +115,12 @@ impl<'a> Watcher<'a> {
         let port = self.random.pick(&self.shared.ports);
         let start = self.shared.now();
         let answer = Client::new(address(port)).lines(&request("GET", &path, "", None), usize::MAX, PATIENCE);
+        let cut = |what: &str| {
+            let (connected, what) = (start, what.to_owned());
+            self.shared.failed(Failure { port, connected, end: self.shared.now(), what });
+        };
         let Ok((response, lines)) = answer else {
+            cut("a watch was refused or broken off");
             std::thread::sleep(BACK_OFF);
             return End::Cut;
         };
@@ -123,14 +129,17 @@ impl<'a> Watcher<'a> {
             200 => {}
             410 => end = End::Gone,
             // Not yet, or not now.
-            _ => std::thread::sleep(BACK_OFF),
+            code => {
+                cut(&format!("a watch was answered with {code}"));
+                std::thread::sleep(BACK_OFF);
+            }
         }
         for text in lines {
             match line(&text) {
                 Line::Notice(notice) => notices.push(notice),
                 Line::Gone => end = End::Gone,
                 // A server that loses its store or ends says so in the stream; what was delivered until then holds.
-                Line::Error(error) if error.contains("\"code\":5") => {}
+                Line::Error(error) if error.contains("\"code\":5") => cut(&format!("a watch ended with {error}")),
                 Line::Error(error) => end = End::Error(error),
                 Line::Other => {}
             }

@@ -1,6 +1,6 @@
 //! Calls as requests, and answers as what is recorded of them.
 
-use crate::history::{Call, Change, Freshness, Notice, Outcome, Page, Revision, Version};
+use crate::history::{Call, Change, Freshness, Moment, Notice, Outcome, Page, Revision, Version};
 use kubelith_conformance::http::{Address, Client, Request};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub const RESOURCES: [Resource; 2] = [
 /// A connection as the administrator, which sends nothing twice by itself.
 pub struct Api {
     client: Client,
+    pub port: u16,
+    /// When its connection was made, if there is one.
+    pub connected: Option<Moment>,
 }
 
 /// Status and body.
@@ -43,12 +46,15 @@ pub type Answer = (u16, Value);
 
 impl Api {
     pub fn new(port: u16) -> Api {
-        Api { client: Client::new(address(port)).with_timeout(PATIENCE) }
+        Api { client: Client::new(address(port)).with_timeout(PATIENCE), port, connected: None }
     }
 
     /// `None` if there was no answer: whether it was done is not known.
     pub fn send(&mut self, method: &str, path: &str, content_type: &str, body: Option<&Value>) -> Option<Answer> {
-        let response = self.client.send_once(&request(method, path, content_type, body)).ok()?;
+        let Ok(response) = self.client.send_once(&request(method, path, content_type, body)) else {
+            self.connected = None;
+            return None;
+        };
         Some((response.status, serde_json::from_slice(&response.body).unwrap_or_default()))
     }
 

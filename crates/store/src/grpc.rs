@@ -1,6 +1,7 @@
 //! gRPC connections over TCP, TLS and unix sockets, for etcd and for KMS plugins.
 
 use crate::error::{Result, StoreError};
+use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -35,6 +36,11 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
+/// Makes the connections below TLS for targets that cannot be reached straight.
+pub trait Dial: Send + Sync + std::fmt::Debug {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Io>>>;
+}
+
 /// Where to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -52,13 +58,19 @@ impl Target {
         }
     }
 
-    async fn connect(&self) -> io::Result<Box<dyn Io>> {
+    async fn connect(&self, dial: Option<&dyn Dial>) -> io::Result<Box<dyn Io>> {
         match self {
             Target::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
             Target::Tcp { host, port, tls } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                let Some(files) = tls else { return Ok(Box::new(stream)) };
+                let stream: Box<dyn Io> = match dial {
+                    Some(dial) => dial.dial(host, *port).await?,
+                    None => {
+                        let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                        stream.set_nodelay(true)?;
+                        Box::new(stream)
+                    }
+                };
+                let Some(files) = tls else { return Ok(stream) };
                 let config = client_config(files)?;
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
                 let tls = tokio_rustls::TlsConnector::from(Arc::new(config));
@@ -68,11 +80,12 @@ impl Target {
     }
 }
 
-pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+/// A connection's two ways.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-/// A channel that connects on first use and again whenever the connection is lost.
-pub(crate) fn channel(target: Target) -> Result<Channel> {
+/// A channel that connects on first use and again whenever the connection is lost; straight, unless `dial` does it.
+pub(crate) fn channel(target: Target, dial: Option<Arc<dyn Dial>>) -> Result<Channel> {
     let scheme = if matches!(&target, Target::Tcp { tls: Some(_), .. }) { "https" } else { "http" };
     let invalid = |error: &dyn std::fmt::Display| StoreError::Invalid(format!("bad endpoint {target:?}: {error}"));
     let origin: Uri = format!("{scheme}://{}", target.authority()).parse().map_err(|error| invalid(&error))?;
@@ -86,9 +99,9 @@ pub(crate) fn channel(target: Target) -> Result<Channel> {
         .initial_connection_window_size(CONNECTION_WINDOW);
     let target = Arc::new(target);
     let connector = tower::service_fn(move |_: Uri| {
-        let target = target.clone();
+        let (target, dial) = (target.clone(), dial.clone());
         async move {
-            match tokio::time::timeout(CONNECT_TIMEOUT, target.connect()).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, target.connect(dial.as_deref())).await {
                 Ok(connected) => connected.map(TokioIo::new),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
             }

@@ -22,7 +22,7 @@ mod watch;
 pub use embedded::{EmbeddedOptions, EmbeddedStore};
 pub use error::{Result, StoreError};
 pub use etcd::{EtcdOptions, EtcdStore};
-pub use grpc::TlsFiles;
+pub use grpc::{Dial, Io, TlsFiles};
 pub use layout::KeyLayout;
 pub use limits::HistoryLimits;
 pub use memory::{MemorySnapshot, MemoryStore};

@@ -4,6 +4,7 @@
 
 mod known;
 mod metrics;
+mod way;
 
 use crate::api_service::{ApiService, value_of};
 use crate::handler::{path_and_query, unavailable};
@@ -18,22 +19,19 @@ use kubelith_meta::{GroupVersion, Status, Str, Value};
 use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_outbound::egress::Route;
-use kubelith_outbound::proxy::{
-    ClientCertificate, Forward, HostHeader, Identity, Origin, Redirects, Target, TlsClient, Transport, forward,
-};
+use kubelith_outbound::proxy::{ClientCertificate, Forward, HostHeader, Identity, Origin, Redirects, Target, forward};
 use kubelith_server::controller::{Backoff, Change, Controller, Next};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_store::cache::{CachedObject, ResourceCache};
-use kubelith_tls::Trust;
 use metrics::PeerMetrics;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use way::Way;
 
 /// By which a server knows that a request was passed on already, and must not be again.
 const PASSED_ON: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
-/// In the certificates of all servers.
-const SERVER_NAME: &str = "kubernetes.default.svc";
 const LEASES: &str = "kube-system/";
 const COMPONENT_LABEL: &str = "apiserver.kubernetes.io/identity";
 const COMPONENT: &str = "kube-apiserver";
@@ -67,28 +65,23 @@ pub struct PeerConfig {
     /// By which other servers know this one.
     pub certificate: Arc<ClientCertificate>,
     /// Of the certificates of other servers, in PEM.
-    pub authorities: Vec<u8>,
+    pub authorities: PathBuf,
     pub route: Route,
 }
 
 pub struct PeerProxy {
     config: PeerConfig,
-    transport: Transport,
+    way: Way,
     known: Known,
     metrics: PeerMetrics,
 }
 
 impl PeerProxy {
     pub fn new(config: PeerConfig) -> Result<Arc<PeerProxy>, String> {
-        let tls = TlsClient {
-            trust: Trust::Authorities(config.authorities.clone()),
-            server_name: Some(SERVER_NAME.to_owned()),
-            certificate: config.certificate.clone(),
-        };
-        let transport = Transport::by(&config.route, Some(&tls)).map_err(|e| e.to_string())?;
+        let way = Way::new(config.authorities.clone(), config.certificate.clone(), config.route.clone())?;
         config.discovery.join_peers(config.server.clone());
         let metrics = PeerMetrics::new(&config.registry);
-        Ok(Arc::new(PeerProxy { config, transport, known: Known::default(), metrics }))
+        Ok(Arc::new(PeerProxy { config, way, known: Known::default(), metrics }))
     }
 
     /// Passes requests on, and everything else to `next`.
@@ -184,7 +177,7 @@ impl PeerProxy {
         let mut peer = Peer::default();
         for path in ["/api", "/apis"] {
             let target = Target { authority: authority.clone(), path_and_query: PathAndQuery::from_static(path) };
-            let fetched = self.transport.fetch(target, &user, ACCEPT, None, (MAX_BYTES, TIMEOUT)).await;
+            let fetched = self.way.transport().fetch(target, &user, ACCEPT, None, (MAX_BYTES, TIMEOUT)).await;
             let document = fetched.map_err(|e| e.to_string()).and_then(|answer| {
                 self.metrics.passed(answer.status, ["", "", ""]);
                 match answer.status {
@@ -238,7 +231,7 @@ impl PeerProxy {
             origin: Origin::Server,
         };
         let target = Target { authority, path_and_query };
-        let response = forward(&self.transport, target, request, &how).await.unwrap_or_else(unavailable);
+        let response = forward(&self.way.transport(), target, request, &how).await.unwrap_or_else(unavailable);
         self.metrics.passed(response.status(), resource);
         response
     }

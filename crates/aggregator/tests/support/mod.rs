@@ -29,6 +29,7 @@ use kubelith_store::MemoryStore;
 use kubelith_store::cache::Hub;
 use kubelith_tls::{Pki, PkiOptions};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,7 +218,7 @@ impl Apis {
             discovery: Discovery::new(""),
             registry,
             certificate: ClientCertificate::none(),
-            authorities: Vec::new(),
+            authorities: PathBuf::new(),
             route: Route::Direct,
         };
         let (next, discovery, _) = self.served();

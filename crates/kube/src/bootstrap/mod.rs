@@ -26,6 +26,7 @@ mod peers;
 mod priority;
 mod roles;
 mod service_cidr;
+mod storage_barrier;
 mod storage_versions;
 mod store_leases;
 mod token_tracking;
@@ -34,6 +35,7 @@ pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
 pub use leader_election::LeadershipTimes;
 pub use peers::PeerAddresses;
+pub use storage_barrier::StorageBarrier;
 pub use storage_versions::set_all as set_storage_versions;
 
 use crate::Resources;
@@ -67,8 +69,8 @@ pub struct Bootstrap {
     pub authentication: Arc<dyn Fn() -> AuthenticationInfo + Send + Sync>,
     /// If leaders are elected here.
     pub leadership: Option<LeadershipTimes>,
-    /// Whether StorageVersion objects are kept.
-    pub storage_versions: bool,
+    /// What waits for StorageVersion objects, if they are kept.
+    pub storage_versions: Option<Arc<StorageBarrier>>,
     /// The gates by which those roles are kept that every cluster has, if they are.
     pub roles: Option<Arc<FeatureGates>>,
 }
@@ -96,12 +98,9 @@ impl Bootstrap {
         };
         let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);
         let kube = when(kube, "flowcontrol.apiserver.k8s.io", "flowschemas", &|| flow_control::hook(&config));
-        let kube = match config.storage_versions {
-            true => {
-                let hook = || storage_versions::hook(&config);
-                when(kube, "internal.apiserver.k8s.io", "storageversions", &hook)
-            }
-            false => kube,
+        let kube = match &config.storage_versions {
+            Some(barrier) => kube.post_start_hook(storage_versions::hook(&config, barrier)),
+            None => kube,
         };
         let kube = match config.leadership {
             Some(times) => leader_election::install(&config, times, kube),

@@ -1,7 +1,8 @@
 //! StorageVersion objects: in which version each server writes each resource, and which versions it reads. Only with the
-//! feature gates StorageVersionAPI and APIServerIdentity, and if internal.apiserver.k8s.io/v1alpha1 is served.
+//! feature gates StorageVersionAPI and APIServerIdentity, and if internal.apiserver.k8s.io/v1alpha1 is served. Writes wait for
+//! them (`storage_barrier`).
 
-use super::{Bootstrap, find};
+use super::{Bootstrap, KUBE_SYSTEM, StorageBarrier, find};
 use kubelith_meta::{GroupVersionResource, Status, Value};
 use kubelith_schema::Descriptor;
 use kubelith_server::lifecycle::PostStartHook;
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// Against what others change.
 const AGAIN: Duration = Duration::from_secs(10 * 60);
+/// Writes are refused meanwhile.
+const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(10);
+const LEASE_POLL: Duration = Duration::from_millis(100);
 const RETRIES: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -18,26 +22,41 @@ fn storage_versions() -> GroupVersionResource {
     GroupVersionResource::new("internal.apiserver.k8s.io", "v1alpha1", "storageversions")
 }
 
-pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
-    let config = config.clone();
+pub fn hook(config: &Arc<Bootstrap>, barrier: &Arc<StorageBarrier>) -> PostStartHook {
+    let (config, barrier) = (config.clone(), barrier.clone());
     PostStartHook::new("built-in-resources-storage-version-updater", |context| async move {
-        update(&config).await;
+        // Versions of a server without a lease are taken for those of one that is gone.
+        wait_for_lease(&config).await;
+        update(&config, &barrier).await;
+        let again = if barrier.is_done() { AGAIN } else { AGAIN_AFTER_FAILURE };
         context.tasks.spawn_until_stopped("storage-versions", async move {
+            let mut pause = again;
             loop {
-                tokio::time::sleep(AGAIN).await;
-                update(&config).await;
+                tokio::time::sleep(pause).await;
+                update(&config, &barrier).await;
+                pause = if barrier.is_done() { AGAIN } else { AGAIN_AFTER_FAILURE };
             }
         });
         Ok(())
     })
 }
 
-async fn update(config: &Bootstrap) {
+async fn wait_for_lease(config: &Bootstrap) {
+    let leases = GroupVersionResource::new("coordination.k8s.io", "v1", "leases");
+    let lease = ResourceRef::new(&leases).namespace(KUBE_SYSTEM).name(&config.identity.id);
+    while !matches!(find(&config.client, &lease).await, Ok(Some(_))) {
+        tokio::time::sleep(LEASE_POLL).await;
+    }
+}
+
+async fn update(config: &Bootstrap, barrier: &StorageBarrier) {
     let mut stored: Vec<&Arc<Descriptor>> = config.resources.values().map(|resource| &resource.descriptor).collect();
     stored.sort_by(|a, b| (&a.group, &a.plural).cmp(&(&b.group, &b.plural)));
     for descriptor in stored {
+        let resource = descriptor.group_resource();
         let mut tries = 0;
         while let Err(why) = update_one(config, descriptor).await {
+            barrier.failed(&resource, &why);
             let meanwhile = why.is_already_exists() || why.is_conflict();
             tries += usize::from(!meanwhile);
             if tries == RETRIES {
@@ -46,6 +65,9 @@ async fn update(config: &Bootstrap) {
                 break;
             }
             tokio::time::sleep(PAUSE).await;
+        }
+        if tries < RETRIES {
+            barrier.told(&resource);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod kubelet;
 mod location;
+mod metrics;
 mod options;
 mod run;
 mod ways;
@@ -15,9 +16,11 @@ use kubelet::Kubelets;
 use kubelith_auth::Authorizer;
 use kubelith_handlers::api::Routes;
 use kubelith_meta::GroupVersion;
+use kubelith_observe::metrics::prometheus::Registry;
 use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_registry::Resource;
 use kubelith_tls::Trust;
+use metrics::ConnectMetrics;
 use run::Connect;
 use std::sync::Arc;
 
@@ -41,6 +44,7 @@ struct Parts {
     kubelets: Kubelets,
     authorizer: Arc<dyn Authorizer>,
     features: ConnectFeatures,
+    metrics: Arc<ConnectMetrics>,
     /// To services and pods; their certificates are nobody's to vouch for.
     plain: Arc<Transport>,
     tls: Arc<Transport>,
@@ -68,6 +72,7 @@ pub fn install(
     kubelets: &KubeletOptions,
     authorizer: Arc<dyn Authorizer>,
     features: ConnectFeatures,
+    registry: &Registry,
 ) -> Result<(), String> {
     let find = |plural: &str| resources.get(&("".into(), plural.into())).cloned();
     let (Some(services), Some(endpoints), Some(pods), Some(nodes)) =
@@ -84,6 +89,7 @@ pub fn install(
         kubelets: Kubelets::new(nodes, kubelets)?,
         authorizer,
         features,
+        metrics: Arc::new(ConnectMetrics::new(registry)),
         plain: Arc::new(Transport::by(&kubelets.route, None).map_err(text)?.limited_to(kubelets.bandwidth)),
         tls: Arc::new(Transport::by(&kubelets.route, Some(&anyone)).map_err(text)?.limited_to(kubelets.bandwidth)),
     });

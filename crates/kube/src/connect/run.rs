@@ -1,6 +1,7 @@
 //! One request that leads out: checked, located, passed on.
 
 use super::location::{Asked, Location, authority, container, read};
+use super::metrics::Translator;
 use super::options::{LogOptions, Parameters, object, ports, streams};
 use super::{ConnectKind, Parts};
 use futures::future::BoxFuture;
@@ -151,6 +152,8 @@ impl Parts {
             return Err(Status::bad_request(format!("pod {} does not have a host assigned", asked.id)));
         }
         let kubelet = self.kubelets.of_node(node, &asked.resource).await?;
+        let translator = self.translator(kind, kubelet.speaks_websocket);
+        translator.inspect(|translator| self.metrics.routed(kind, *translator));
         let location = Location {
             transport: self.kubelets.transport(),
             authority: authority(&kubelet.host, &kubelet.port.to_string()),
@@ -172,12 +175,14 @@ impl Parts {
         let target = target(&location, &encode_path(&path), Some(query.as_str()).filter(|q| !q.is_empty()))?;
         let failed = |e: ProxyError| Status::unknown(e.to_string());
         let headers = call.request.headers();
-        if !(self.features.trusts_kubelets_with_websockets && kubelet.speaks_websocket) {
+        if translator == Some(Translator::Server) {
+            let metrics = self.metrics.clone();
             if kind == ConnectKind::PortForward {
-                if self.features.tunnels_ports && asks_for(headers, tunnel::is_tunnel) {
-                    return tunnel::serve(call.request, &location.transport, target).await.map_err(failed);
+                if asks_for(headers, tunnel::is_tunnel) {
+                    let count = |code| metrics.tunneled(code);
+                    return tunnel::serve(call.request, &location.transport, target, count).await.map_err(failed);
                 }
-            } else if self.features.translates_commands && asks_for(headers, |p| p == command::PROTOCOL) {
+            } else if asks_for(headers, |p| p == command::PROTOCOL) {
                 let wanted = |name: &str| parameters.flag(name);
                 let streams = Streams {
                     stdin: wanted("stdin"),
@@ -185,12 +190,23 @@ impl Parts {
                     stderr: wanted("stderr"),
                     tty: wanted("tty"),
                 };
-                return Ok(command::serve(call.request, location.transport, target, streams));
+                let count = move |code| metrics.translated(code);
+                return Ok(command::serve(call.request, location.transport, target, streams, count));
             }
         }
         let how =
             Forward { user: None, redirects: Redirects::Refuse, host: HostHeader::Client, origin: Origin::Server };
         forward(&location.transport, target, call.request, &how).await.map_err(failed)
+    }
+
+    /// Who translates WebSockets, if anybody does.
+    fn translator(&self, kind: ConnectKind, kubelet_speaks_websocket: bool) -> Option<Translator> {
+        let translates = match kind {
+            ConnectKind::PortForward => self.features.tunnels_ports,
+            _ => self.features.translates_commands,
+        };
+        let left_to_kubelet = self.features.trusts_kubelets_with_websockets && kubelet_speaks_websocket;
+        translates.then_some(if left_to_kubelet { Translator::Kubelet } else { Translator::Server })
     }
 
     /// A GET was let in as a read, but what follows is more than that.
@@ -213,6 +229,7 @@ impl Parts {
     async fn log(&self, call: &ActionCall, parameters: &Parameters) -> Result<Response, Status> {
         let asked = asked(call);
         let options = LogOptions::parse(parameters, self.features.log_streams.into())?;
+        self.metrics.log(options.insecure);
         options.validate(asked.id)?;
         let pod = read(&self.pods, &asked, asked.id).await?;
         let chosen = container(&pod, &options.container)?;
@@ -239,6 +256,7 @@ impl Parts {
                 ProxyError::Unreachable(why) => why,
                 other => other.to_string(),
             };
+            self.metrics.log_failed(&why);
             Status::unknown(format!("Get {url:?}: {why}"))
         })?;
         check(answer, asked.id).await

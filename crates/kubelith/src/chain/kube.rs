@@ -3,7 +3,7 @@
 use super::{Builtin, Shared};
 use crate::options::NetworkOptions;
 use kubelith_handlers::api::Api;
-use kubelith_kube::bootstrap::{Bootstrap, KubernetesService};
+use kubelith_kube::bootstrap::{Bootstrap, KubernetesService, StorageBarrier};
 use kubelith_kube::connect::{self, ConnectFeatures};
 use kubelith_openapi::discovery::Source;
 use kubelith_server::lifecycle::PostStartHook;
@@ -15,6 +15,7 @@ pub fn server(
     mut builtin: Builtin,
     next: Delegate,
     peer_hooks: Vec<PostStartHook>,
+    storage_versions: Option<Arc<StorageBarrier>>,
 ) -> Result<Delegate, String> {
     let enabled = |gate: &str| shared.options.features.enabled(gate);
     connect::install(
@@ -29,13 +30,22 @@ pub fn server(
             tunnels_ports: enabled("PortForwardWebsockets"),
             trusts_kubelets_with_websockets: enabled("ExtendWebSocketsToKubelet"),
         },
+        &shared.frame.metrics.registry,
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
     shared.openapi.put(served::subjects(&builtin.routes));
-    Ok(bootstrap(shared).install(next.behind(|next| Api::new(builtin.routes, next)), peer_hooks))
+    Ok(bootstrap(shared, storage_versions).install(next.behind(|next| Api::new(builtin.routes, next)), peer_hooks))
 }
 
-fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
+/// What writes wait for, if StorageVersion objects are kept.
+pub fn storage_versions(shared: &Shared<'_>) -> Option<Arc<StorageBarrier>> {
+    let enabled = |gate: &str| shared.options.features.enabled(gate);
+    let served = shared.resources.contains_key(&("internal.apiserver.k8s.io".into(), "storageversions".into()));
+    let kept = served && enabled("StorageVersionAPI") && enabled("APIServerIdentity");
+    kept.then(|| StorageBarrier::new(&shared.resources))
+}
+
+fn bootstrap(shared: &Shared<'_>, storage_versions: Option<Arc<StorageBarrier>>) -> Bootstrap {
     let network = &shared.options.network;
     let port = shared.options.serving.bind.port;
     let enabled = |gate: &str| shared.options.features.enabled(gate);
@@ -51,7 +61,7 @@ fn bootstrap(shared: &Shared<'_>) -> Bootstrap {
         service_ranges: network.service_ranges.iter().map(ToString::to_string).collect(),
         authentication: shared.authentication.clone(),
         leadership: enabled("CoordinatedLeaderElection").then_some(shared.options.generic.leadership),
-        storage_versions: enabled("StorageVersionAPI") && enabled("APIServerIdentity"),
+        storage_versions,
         roles: shared.access.uses_roles.then(|| Arc::new(shared.options.features.clone())),
     }
 }

@@ -1,7 +1,7 @@
 //! The server chain: what serves the APIs, from the top to the 404 at its end.
 //!
 //! ```text
-//! request ─► filters ─► frame's own paths ─► (peers) ─► aggregator ─► documents ─► kube ─► extensions ─► 404
+//! request ─► filters ─► frame's own paths ─► (storage versions) ─► (peers) ─► aggregator ─► documents ─► kube ─► extensions ─► 404
 //! ```
 //!
 //! It is built from its end, each server in a file of its own. A server gets what all share and the server behind it,
@@ -29,11 +29,17 @@ pub fn build(shared: &Shared<'_>, builtin: Builtin) -> Result<Delegate, String> 
     let generic = generic::hooks(shared, nobody);
     let (extensions, custom) = extensions::server(shared, generic);
     let peers = peers::proxy(shared)?;
-    let kube = kube::server(shared, builtin, extensions, peers.as_ref().map(PeerProxy::hooks).unwrap_or_default())?;
+    let storage_versions = kube::storage_versions(shared);
+    let peer_hooks = peers.as_ref().map(PeerProxy::hooks).unwrap_or_default();
+    let kube = kube::server(shared, builtin, extensions, peer_hooks, storage_versions.clone())?;
     let documents = documents(shared, kube);
     let aggregator = aggregator::server(shared, documents)?;
     let aggregator = match peers {
         Some(peers) => aggregator.behind(|next| peers.before(next)),
+        None => aggregator,
+    };
+    let aggregator = match storage_versions {
+        Some(barrier) => aggregator.behind(|next| barrier.before(next)),
         None => aggregator,
     };
     Ok(controllers::beside(shared, custom, aggregator))

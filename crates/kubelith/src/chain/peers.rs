@@ -43,7 +43,6 @@ pub fn proxy(shared: &Shared<'_>) -> Result<Option<Arc<PeerProxy>>, String> {
     ) else {
         return Ok(None);
     };
-    let authorities = std::fs::read(file).map_err(|e| format!("--peer-ca-file: {}: {e}", file.display()))?;
     let proxy = PeerProxy::new(PeerConfig {
         server: shared.frame.identity.id.as_str().into(),
         locate: Arc::new(Addresses(addresses)),
@@ -53,9 +52,10 @@ pub fn proxy(shared: &Shared<'_>) -> Result<Option<Arc<PeerProxy>>, String> {
         discovery: shared.discovery.clone(),
         registry: shared.frame.metrics.registry.clone(),
         certificate: ClientCertificate::load(files.cert.clone(), files.key.clone())?,
-        authorities,
+        authorities: file.clone(),
         route: shared.options.egress.control_plane.clone(),
-    })?;
+    })
+    .map_err(|why| format!("--peer-ca-file: {why}"))?;
     Ok(Some(proxy))
 }
 

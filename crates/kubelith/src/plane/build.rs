@@ -10,7 +10,7 @@ use crate::options::{ClockOptions, Options};
 use crate::storage::{Begin, Storage};
 use crate::test_api::TestApi;
 use crate::version;
-use crate::{audit, chain, console};
+use crate::{audit, chain, console, egress_metrics};
 use kubelith_auth::impersonation::Modes;
 use kubelith_auth::service_account::KeySet;
 use kubelith_console::Sessions;
@@ -159,6 +159,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
+    egress_metrics::watch(&options.egress, &metrics.registry);
     let (mut older, mut settled, mut identity) = (None, Settled::NotYet, None);
     let mut begin =
         Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default(), server_id: String::new() };

@@ -7,7 +7,9 @@ use kubelith_observe::metrics::prometheus::{
 use kubelith_observe::metrics::{
     Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms, register,
 };
+use kubelith_store::KeyLayout;
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub struct EncryptionMetrics {
@@ -21,12 +23,15 @@ pub struct EncryptionMetrics {
     not_made: IntCounter,
     missed: IntCounter,
     keys_share: Gauge,
+    transformations: Counters,
+    transformation_times: Histograms,
+    layout: Arc<KeyLayout>,
     /// A hash of the server's id.
     server: String,
 }
 
 impl EncryptionMetrics {
-    pub fn new(registry: &Registry, server: &str) -> EncryptionMetrics {
+    pub fn new(registry: &Registry, layout: Arc<KeyLayout>, server: &str) -> EncryptionMetrics {
         const NONE: &[&str] = &[];
         const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
         let times = |name: &str, help: &str, labels: &[&str]| float_gauges(registry, name, help, labels);
@@ -44,6 +49,20 @@ impl EncryptionMetrics {
         let keys_share = share.expect("a well-formed name");
         register(registry, keys_share.clone());
         EncryptionMetrics {
+            layout,
+            transformations: counters(
+                registry,
+                "apiserver_storage_transformation_operations_total",
+                "Values that were encrypted or decrypted, by resource, provider and outcome.",
+                &["resource", "transformation_type", "transformer_prefix", "status"],
+            ),
+            transformation_times: histograms(
+                registry,
+                "apiserver_storage_transformation_duration_seconds",
+                "Time to encrypt or decrypt a value.",
+                &buckets(5e-6, 25),
+                &["transformation_type", "transformer_prefix"],
+            ),
             keys_share,
             server: server.to_owned(),
             calls: histograms(
@@ -89,17 +108,35 @@ fn now() -> f64 {
     unix_time().as_secs_f64()
 }
 
+fn direction(how: KeyUse) -> &'static str {
+    match how {
+        KeyUse::Sealed => "to_storage",
+        KeyUse::Opened => "from_storage",
+    }
+}
+
+/// The code of a plugin's answer in an error, if it is from one.
+fn status(error: &str) -> &str {
+    let code = error.split_once("rpc error: code = ").and_then(|(_, rest)| rest.split_once(' '));
+    code.map_or("unknown-non-grpc", |(code, _)| code)
+}
+
 impl EncryptionObserver for EncryptionMetrics {
     fn plugin_called(&self, provider: &str, method: &str, code: &str, took: Duration) {
         self.calls.with_label_values(&[provider, method, code]).observe(took.as_secs_f64());
     }
 
+    fn transformed(&self, how: KeyUse, key: &[u8], prefix: &str, took: Duration, outcome: Result<(), &str>) {
+        let resource = self.layout.resource(key).map(|resource| resource.to_string()).unwrap_or_default();
+        let status = outcome.map_or_else(status, |()| "OK");
+        self.transformations.with_label_values(&[&*resource, direction(how), prefix, status]).inc();
+        if outcome.is_ok() {
+            self.transformation_times.with_label_values(&[direction(how), prefix]).observe(took.as_secs_f64());
+        }
+    }
+
     fn key_used(&self, how: KeyUse, provider: &str, key_id_hash: &str) {
-        let kind = match how {
-            KeyUse::Sealed => "to_storage",
-            KeyUse::Opened => "from_storage",
-        };
-        let labels = [kind, provider, key_id_hash, &self.server];
+        let labels = [direction(how), provider, key_id_hash, &self.server];
         self.keys.with_label_values(&labels).inc();
         self.keys_at.with_label_values(&labels).set(now());
     }

@@ -133,6 +133,8 @@ struct CacheMetrics {
     /// Bytes of objects, of what is kept of the past, and of indexes.
     bytes: IntGaugeVec,
     counters: Vec<(IntCounterVec, Figure)>,
+    /// Those that have a series once there is something to count.
+    rare: Vec<(IntCounterVec, Figure)>,
     /// One scrape at a time: counters move by differences.
     scraping: Mutex<()>,
 }
@@ -154,6 +156,16 @@ impl CacheMetrics {
                 s.loads
             }),
         ];
+        let rare: Vec<(IntCounterVec, Figure)> = vec![
+            (counter("apiserver_init_events_total", "Events that watches began with."), |s| s.initial),
+            (
+                counter("apiserver_terminated_watchers_total", "Watches that were ended because they were too slow."),
+                |s| s.terminated,
+            ),
+            (counter("apiserver_storage_decode_errors_total", "Stored objects that could not be decoded."), |s| {
+                s.undecodable
+            }),
+        ];
         CacheMetrics {
             hubs,
             layout,
@@ -168,6 +180,7 @@ impl CacheMetrics {
                 &["group", "resource", "part"],
             ),
             counters,
+            rare,
             scraping: Mutex::default(),
         }
     }
@@ -177,12 +190,16 @@ impl CacheMetrics {
     fn gauges(&self) -> [&IntGaugeVec; 5] {
         [&self.objects, &self.resources, &self.capacity, &self.revision, &self.bytes]
     }
+
+    fn all_counters(&self) -> impl Iterator<Item = &(IntCounterVec, Figure)> {
+        self.counters.iter().chain(&self.rare)
+    }
 }
 
 impl Collector for CacheMetrics {
     fn desc(&self) -> Vec<&Desc> {
         let gauges = self.gauges().into_iter().flat_map(Collector::desc);
-        gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.desc())).collect()
+        gauges.chain(self.all_counters().flat_map(|(counter, _)| counter.desc())).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -206,13 +223,14 @@ impl Collector for CacheMetrics {
                 for (part, bytes) in parts.into_iter().filter(|(_, bytes)| *bytes > 0) {
                     self.bytes.with_label_values(&[labels[0], labels[1], part]).set(bytes as i64);
                 }
-                for (counter, read) in &self.counters {
+                let rare = self.rare.iter().filter(|(_, read)| read(&stats) > 0);
+                for (counter, read) in self.counters.iter().chain(rare) {
                     let counter = counter.with_label_values(&labels);
                     counter.inc_by(read(&stats).saturating_sub(counter.get()));
                 }
             }
         }
         let gauges = self.gauges().into_iter().flat_map(Collector::collect);
-        gauges.chain(self.counters.iter().flat_map(|(counter, _)| counter.collect())).collect()
+        gauges.chain(self.all_counters().flat_map(|(counter, _)| counter.collect())).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! The stores that the options name, opened, cached, watched over and counted.
 
+mod by_route;
 mod encryption_metrics;
 pub mod live_backup;
 mod metered;
@@ -115,7 +116,7 @@ impl Storage {
         let storage = &options.storage;
         let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
         let server = hash(begin.server_id.as_bytes());
-        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, &server));
+        let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, layout.clone(), &server));
         let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone(), &server));
         let legacy = match options.features.enabled("KMSv1") {
             true => LegacyKms::Allowed,
@@ -154,8 +155,8 @@ impl Storage {
         let main: Arc<dyn Store> = match (&embedded, storage.backend) {
             (Some((_, store)), _) => Arc::new(store.clone()),
             (None, StorageBackend::Etcd3) => {
-                await_etcd(storage, &storage.etcd_servers).await?;
-                open_etcd(storage, &storage.etcd_servers)?
+                await_etcd(options, &storage.etcd_servers).await?;
+                open_etcd(options, &storage.etcd_servers)?
             }
             (None, _) => Arc::new(memory.clone()),
         };
@@ -164,8 +165,8 @@ impl Storage {
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
         for (servers, resources) in &storage.etcd_overrides {
-            await_etcd(storage, servers).await?;
-            let store = metered(open_etcd(storage, servers)?);
+            await_etcd(options, servers).await?;
+            let store = metered(open_etcd(options, servers)?);
             let options = HubOptions { past: Past::Forgotten, ..hub_options.clone() };
             let other = Hub::start_with(store.clone(), options).await.map_err(|e| e.to_string())?;
             for resource in resources {
@@ -336,13 +337,11 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
 }
 
 /// Waits for an etcd that is late. What it answers does not matter here.
-async fn await_etcd(options: &StorageOptions, servers: &[String]) -> Result<(), String> {
-    let mut once = EtcdOptions::new(servers.iter().cloned());
-    once.tls = options.etcd_tls.clone();
-    once.compaction_interval = None;
-    once.patience = Duration::ZERO;
+async fn await_etcd(options: &Options, servers: &[String]) -> Result<(), String> {
+    let once =
+        EtcdOptions { compaction_interval: None, patience: Duration::ZERO, ..by_route::etcd_options(options, servers) };
     let store = EtcdStore::new(once).map_err(|e| e.to_string())?;
-    let patience = options.initialization_timeout.max(LEAST_PATIENCE);
+    let patience = options.storage.initialization_timeout.max(LEAST_PATIENCE);
     let end = tokio::time::Instant::now() + patience;
     let mut last = String::new();
     loop {
@@ -365,12 +364,8 @@ async fn await_etcd(options: &StorageOptions, servers: &[String]) -> Result<(), 
     }
 }
 
-fn open_etcd(options: &StorageOptions, servers: &[String]) -> Result<Arc<dyn Store>, String> {
-    let mut etcd = EtcdOptions::new(servers.iter().cloned());
-    etcd.tls = options.etcd_tls.clone();
-    etcd.compaction_interval = options.etcd_compaction_interval;
-    etcd.lease_reuse = options.lease_reuse;
-    Ok(Arc::new(EtcdStore::new(etcd).map_err(|e| e.to_string())?))
+fn open_etcd(options: &Options, servers: &[String]) -> Result<Arc<dyn Store>, String> {
+    Ok(Arc::new(EtcdStore::new(by_route::etcd_options(options, servers)).map_err(|e| e.to_string())?))
 }
 
 fn layout(catalog: &Catalog, root: &str) -> KeyLayout {

@@ -78,6 +78,22 @@ fn secrets_are_not_plain_on_disk_and_keys_rotate() {
     let server = site.start();
     let mut api = server.client();
     let (before, after) = rewrite(&mut api, "s");
+    let metrics = api.text("/metrics");
+    for (way, prefix, status) in [
+        ("to_storage", "k8s:enc:aesgcm:v1:", "OK"),
+        ("to_storage", "Q:", "OK"),
+        ("from_storage", "k8s:enc:aesgcm:v1:", "unknown-non-grpc"),
+        ("from_storage", "A:", "OK"),
+    ] {
+        let series = format!(
+            "apiserver_storage_transformation_operations_total{{resource=\"secrets\",status=\"{status}\",\
+             transformation_type=\"{way}\",transformer_prefix=\"{prefix}\"}}"
+        );
+        assert!(metrics.contains(&series), "{series}");
+    }
+    assert!(
+        metrics.contains("apiserver_storage_transformation_duration_seconds_count{transformation_type=\"to_storage\"")
+    );
     assert_eq!(before["data"], after["data"]);
     assert_ne!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"], "it was stale");
     let (before, after) = rewrite(&mut api, "s");

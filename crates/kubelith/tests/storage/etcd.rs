@@ -5,7 +5,9 @@ use kubelith_store::etcd::server::Cluster;
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{RangeRequest, Select, Store};
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -152,4 +154,56 @@ fn leader(cluster: &Cluster) -> usize {
         store.close().await;
         place.expect("a leader")
     })
+}
+
+/// A proxy at a socket that leads to `target`, by a name that only it knows.
+fn proxy(socket: &std::path::Path, name: &'static str, target: &str) {
+    let (listener, target) = (UnixListener::bind(socket).unwrap(), target.trim_start_matches("http://").to_owned());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let target = target.clone();
+            std::thread::spawn(move || {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    client.read_exact(&mut byte)?;
+                    head.extend(byte);
+                }
+                if !head.starts_with(format!("CONNECT {name} HTTP/1.1\r\n").as_bytes()) {
+                    return client.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n");
+                }
+                let server = TcpStream::connect(&target)?;
+                client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+                let (mut up, mut down) = (server.try_clone()?, client.try_clone()?);
+                std::thread::spawn(move || std::io::copy(&mut &server, &mut down));
+                std::io::copy(&mut client, &mut up).map(drop)
+            });
+        }
+    });
+}
+
+#[test]
+fn an_etcd_behind_a_proxy_is_reached_through_it() {
+    let etcd = Cluster::start(1, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, file) = (folder.path().join("proxy.sock"), folder.path().join("egress.yaml"));
+    proxy(&socket, "etcd.behind.invalid:2379", &etcd.endpoints()[0]);
+    let selection = format!(
+        "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: etcd\n  \
+         connection: {{proxyProtocol: HTTPConnect, transport: {{uds: {{udsName: {}}}}}}}\n",
+        socket.display()
+    );
+    std::fs::write(&file, selection).unwrap();
+    let site = Site::new(&[
+        "--etcd-servers=http://other.behind.invalid:2379,http://etcd.behind.invalid:2379",
+        &format!("--egress-selector-config-file={}", file.display()),
+    ]);
+    let server = site.start();
+    let mut api = server.client();
+    api.create(CONFIG_MAPS, &config_map("tunneled", "v"));
+    assert!(keys(&etcd, "/registry/configmaps/default/").iter().any(|key| key.ends_with("/tunneled")));
+    let metrics = api.text("/metrics");
+    let way = r#"{protocol="http_connect",transport="uds"}"#;
+    assert!(metrics.contains(&format!("apiserver_egress_dialer_dial_start_total{way}")), "{metrics}");
+    assert!(metrics.contains(&format!("apiserver_egress_dialer_dial_duration_seconds_count{way}")), "{metrics}");
 }

@@ -138,6 +138,12 @@ pub type Gauges = Family<IntGaugeVec>;
 pub type FloatGauges = Family<GaugeVec>;
 pub type Histograms = Family<HistogramVec>;
 
+impl<V> std::fmt::Debug for Family<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Family").finish_non_exhaustive()
+    }
+}
+
 impl<V: Collector + Clone + 'static> Family<V> {
     fn new(
         registry: &Registry,

@@ -37,6 +37,7 @@ pub struct RequestMetrics {
     response_sizes: Histograms,
     long_running: Gauges,
     terminations: Counters,
+    aborts: Counters,
     self_requests: Counters,
     filter_duration: Fixed<Histogram, 2>,
     body_sizes: Histograms,
@@ -139,7 +140,7 @@ impl RequestMetrics {
         // Series are kept here by their routes: those are let go first.
         self.routes.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
-        for counters in [&self.total, &self.terminations, &self.self_requests, &self.watch_events] {
+        for counters in [&self.total, &self.terminations, &self.aborts, &self.self_requests, &self.watch_events] {
             counters.reset();
         }
         for histograms in [&self.duration, &self.sli_duration, &self.response_sizes, &self.watch_event_sizes] {
@@ -193,6 +194,12 @@ impl RequestMetrics {
                 "apiserver_request_terminations_total",
                 "Requests refused or cut in self-defence.",
                 &terminations,
+            ),
+            aborts: counters(
+                registry,
+                "apiserver_request_aborts_total",
+                "Requests whose answer was broken off, by verb and resource.",
+                &ROUTE[..6],
             ),
             self_requests: counters(
                 registry,
@@ -367,6 +374,15 @@ impl RequestMetrics {
         self.terminations
             .with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope, COMPONENT, &code])
             .inc();
+    }
+
+    /// An answer was broken off.
+    pub fn aborted(&self, labels: &Labels) {
+        if !self.is_countable(&labels.info) {
+            return;
+        }
+        let (group, version, resource, subresource) = route(&labels.info);
+        self.aborts.with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope]).inc();
     }
 
     pub fn filter_took(&self, filter: &str, took: Duration) {

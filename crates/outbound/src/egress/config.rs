@@ -1,6 +1,6 @@
 //! EgressSelectorConfiguration: by which proxy the cluster, the control plane and etcd are reached.
 
-use super::connect::{Proxy, Route};
+use super::connect::{DialObserver, Route, Server};
 use crate::proxy::{ClientCertificate, TlsClient};
 use kubelith_codec::config::{Format, Item, Shape, Unknown};
 use kubelith_meta::Value;
@@ -62,6 +62,13 @@ pub struct Egress {
 }
 
 impl Egress {
+    /// Tells an observer of all connections through proxies.
+    pub fn observe(&self, observer: &Arc<dyn DialObserver>) {
+        for route in [&self.cluster, &self.control_plane, &self.etcd] {
+            route.observe(observer);
+        }
+    }
+
     pub fn read(path: &Path) -> Result<Egress, String> {
         let text = std::fs::read(path).map_err(|e| {
             let shown = path.display().to_string();
@@ -202,11 +209,11 @@ fn route(connection: &Value) -> Result<Route, String> {
     let socket = text(&["transport", "uds", "udsName"]);
     match connection.str_at(&["proxyProtocol"]) {
         "HTTPConnect" => {}
-        "GRPC" => return Ok(Route::through(Proxy::Konnectivity(socket.into()))),
+        "GRPC" => return Ok(Route::through(Server::Konnectivity(socket.into()))),
         _ => return Ok(Route::Direct),
     }
     if !socket.is_empty() {
-        return Ok(Route::through(Proxy::Unix(socket.into())));
+        return Ok(Route::through(Server::Unix(socket.into())));
     }
     let url = text(&["transport", "tcp", "url"]);
     let invalid = |why: &str| format!("invalid proxy server url {}: {why}", Quoted(&url));
@@ -215,7 +222,7 @@ fn route(connection: &Value) -> Result<Route, String> {
     let secure = uri.scheme_str() == Some("https");
     let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let tls = if secure { Some(tls(connection)?) } else { None };
-    Ok(Route::through(Proxy::Tcp { host, port, tls }))
+    Ok(Route::through(Server::Tcp { host, port, tls }))
 }
 
 fn tls(connection: &Value) -> Result<(Arc<rustls::ClientConfig>, Option<String>), String> {
@@ -254,7 +261,7 @@ mod tests {
         )
         .unwrap();
         assert!(matches!((&egress.cluster, &egress.control_plane), (Route::Through(_), Route::Direct)));
-        assert!(matches!(&egress.etcd, Route::Through(proxy) if matches!(**proxy, Proxy::Konnectivity(_))));
+        assert!(matches!(&egress.etcd, Route::Through(proxy) if matches!(proxy.server, Server::Konnectivity(_))));
         let tcp =
             "- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'http://p:8'}}}}\n";
         assert!(matches!(parse(tcp).unwrap().cluster, Route::Through(_)));

@@ -5,7 +5,8 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -22,9 +23,15 @@ pub enum Route {
     Through(Arc<Proxy>),
 }
 
-/// A server that opens connections for others.
+/// A server that opens connections for others, and who is told of them.
 #[derive(Debug)]
-pub enum Proxy {
+pub struct Proxy {
+    pub(super) server: Server,
+    observer: OnceLock<Arc<dyn DialObserver>>,
+}
+
+#[derive(Debug)]
+pub enum Server {
     /// Asked by packets of a gRPC stream.
     Konnectivity(PathBuf),
     /// Asked with CONNECT, as the next one.
@@ -33,9 +40,39 @@ pub enum Proxy {
     Tcp { host: String, port: u16, tls: Option<(Arc<ClientConfig>, Option<String>)> },
 }
 
+/// Told of connections that are made through proxies.
+pub trait DialObserver: Send + Sync + std::fmt::Debug {
+    fn started(&self, way: Way);
+    fn done(&self, way: Way, after: Duration);
+    fn failed(&self, way: Way, stage: Stage);
+}
+
+/// How a proxy is spoken to, in the words of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    pub protocol: &'static str,
+    pub transport: &'static str,
+}
+
+/// What failed: the connection to the proxy, or the one that it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Connect,
+    Proxy,
+}
+
+pub(super) type Failure = (Stage, String);
+
 impl Route {
-    pub(super) fn through(proxy: Proxy) -> Route {
-        Route::Through(Arc::new(proxy))
+    pub(super) fn through(server: Server) -> Route {
+        Route::Through(Arc::new(Proxy { server, observer: OnceLock::new() }))
+    }
+
+    /// Tells an observer of what is dialed from now on. The first one stays.
+    pub fn observe(&self, observer: &Arc<dyn DialObserver>) {
+        if let Route::Through(proxy) = self {
+            let _ = proxy.observer.set(observer.clone());
+        }
     }
 
     /// `None`: go there straight.
@@ -50,22 +87,44 @@ impl Route {
 impl Proxy {
     async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, String> {
         let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        if let Proxy::Konnectivity(socket) = self {
-            return Ok(Box::new(konnectivity::connect(socket, &target).await?));
+        let (way, began, observer) = (self.server.way(), Instant::now(), self.observer.get());
+        observer.inspect(|o| o.started(way));
+        let connected = self.server.connect(&target).await;
+        observer.inspect(|o| match &connected {
+            Ok(_) => o.done(way, began.elapsed()),
+            Err((stage, _)) => o.failed(way, *stage),
+        });
+        connected.map_err(|(_, why)| why)
+    }
+}
+
+impl Server {
+    fn way(&self) -> Way {
+        let (protocol, transport) = match self {
+            Server::Konnectivity(_) => ("grpc", "uds"),
+            Server::Unix(_) => ("http_connect", "uds"),
+            Server::Tcp { .. } => ("http_connect", "tcp"),
+        };
+        Way { protocol, transport }
+    }
+
+    async fn connect(&self, target: &str) -> Result<Box<dyn Duplex>, Failure> {
+        if let Server::Konnectivity(socket) = self {
+            return Ok(Box::new(konnectivity::connect(socket, target).await?));
         }
-        let (mut stream, named) = self.open().await?;
-        tunnel(&mut stream, &named, &target).await?;
+        let (mut stream, named) = self.open().await.map_err(|why| (Stage::Connect, why))?;
+        tunnel(&mut stream, &named, target).await.map_err(|why| (Stage::Proxy, why))?;
         Ok(stream)
     }
 
     async fn open(&self) -> Result<(Box<dyn Duplex>, String), String> {
         match self {
-            Proxy::Unix(path) | Proxy::Konnectivity(path) => {
+            Server::Unix(path) | Server::Konnectivity(path) => {
                 let named = path.display().to_string();
                 let stream = UnixStream::connect(path).await.map_err(|e| format!("dial unix {named}: connect: {e}"))?;
                 Ok((Box::new(stream), named))
             }
-            Proxy::Tcp { host, port, tls } => {
+            Server::Tcp { host, port, tls } => {
                 let named = format!("{host}:{port}");
                 let failed = |e: io::Error| format!("dial tcp {named}: connect: {e}");
                 let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;

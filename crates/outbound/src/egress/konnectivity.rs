@@ -1,6 +1,7 @@
 //! Tunnels through a konnectivity server: one gRPC stream for each connection, in which packets ask for it, carry its
 //! bytes and end it.
 
+use super::connect::{Failure, Stage};
 use bytes::Bytes;
 use futures::StreamExt;
 use hyper_util::rt::TokioIo;
@@ -74,27 +75,14 @@ struct Data {
 }
 
 /// A connection to `target` (`host:port`) through the proxy at `socket`. Dropping it ends the tunnel.
-pub async fn connect(socket: &Path, target: &str) -> Result<DuplexStream, String> {
-    let path = socket.to_owned();
-    let connector = tower::service_fn(move |_: http::Uri| {
-        let path = path.clone();
-        async move { UnixStream::connect(path).await.map(TokioIo::new) }
-    });
-    let channel = Endpoint::from_static("http://localhost").connect_with_connector(connector).await;
-    let channel = channel.map_err(|why| format!("dial unix {}: {why}", socket.display()))?;
+pub(super) async fn connect(socket: &Path, target: &str) -> Result<DuplexStream, Failure> {
     let (packets, outgoing) = mpsc::channel::<Packet>(PACKETS);
     let number = (random::random_bits() >> 1) as i64;
     let dial = DialRequest { protocol: "tcp".to_owned(), address: target.to_owned(), random: number };
     let dial = Packet { kind: DIAL_REQUEST, dial_request: Some(dial), ..Packet::default() };
-    packets.send(dial).await.map_err(|_| "tunnel is closed".to_owned())?;
-    let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.map_err(|why| why.to_string())?;
-    let outgoing = futures::stream::unfold(outgoing, |mut from| async move { Some((from.recv().await?, from)) });
-    let codec = tonic_prost::ProstCodec::<Packet, Packet>::default();
-    let path = http::uri::PathAndQuery::from_static(METHOD);
-    let answer = grpc.streaming(tonic::Request::new(outgoing), path, codec).await;
-    let mut incoming = answer.map_err(|status| format!("rpc error: {}", status.message()))?.into_inner();
-    let connection = dialed(&mut incoming, number).await?;
+    packets.send(dial).await.map_err(|_| (Stage::Connect, "tunnel is closed".to_owned()))?;
+    let mut incoming = open(socket, outgoing).await.map_err(|why| (Stage::Connect, why))?;
+    let connection = dialed(&mut incoming, number).await.map_err(|why| (Stage::Proxy, why))?;
     let (ours, theirs) = tokio::io::duplex(BUFFER_BYTES);
     let (from, to) = tokio::io::split(theirs);
     tokio::spawn(async move {
@@ -107,6 +95,24 @@ pub async fn connect(socket: &Path, target: &str) -> Result<DuplexStream, String
         let _ = packets.send(Packet { kind: CLOSE_REQUEST, close_request: Some(close), ..Packet::default() }).await;
     });
     Ok(ours)
+}
+
+/// The stream to the proxy and what comes from it.
+async fn open(socket: &Path, outgoing: mpsc::Receiver<Packet>) -> Result<Streaming<Packet>, String> {
+    let path = socket.to_owned();
+    let connector = tower::service_fn(move |_: http::Uri| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let channel = Endpoint::from_static("http://localhost").connect_with_connector(connector).await;
+    let channel = channel.map_err(|why| format!("dial unix {}: {why}", socket.display()))?;
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.map_err(|why| why.to_string())?;
+    let outgoing = futures::stream::unfold(outgoing, |mut from| async move { Some((from.recv().await?, from)) });
+    let codec = tonic_prost::ProstCodec::<Packet, Packet>::default();
+    let path = http::uri::PathAndQuery::from_static(METHOD);
+    let answer = grpc.streaming(tonic::Request::new(outgoing), path, codec).await;
+    Ok(answer.map_err(|status| format!("rpc error: {}", status.message()))?.into_inner())
 }
 
 async fn dialed(incoming: &mut Streaming<Packet>, number: i64) -> Result<i64, String> {
@@ -223,8 +229,9 @@ mod tests {
         let mut back = [0; 5];
         tunnel.read_exact(&mut back).await.unwrap();
         assert_eq!(&back, b"hello");
-        assert_eq!(connect(&socket, "elsewhere:1").await.err().unwrap(), "no such host");
-        let nobody = connect(&folder.path().join("nobody"), "10.0.0.1:443").await.err().unwrap();
+        assert_eq!(connect(&socket, "elsewhere:1").await.err().unwrap(), (Stage::Proxy, "no such host".to_owned()));
+        let (stage, nobody) = connect(&folder.path().join("nobody"), "10.0.0.1:443").await.err().unwrap();
+        assert_eq!(stage, Stage::Connect);
         assert!(nobody.starts_with("dial unix "), "{nobody}");
     }
 }

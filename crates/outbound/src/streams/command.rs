@@ -11,7 +11,7 @@ use crate::proxy::{Head, Opened, Target, Transport, open_upgraded};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use kubelith_codec::json;
 use kubelith_http::upgrade::{self, Upgraded};
@@ -62,24 +62,34 @@ pub struct Streams {
     pub tty: bool,
 }
 
-/// Answers the client's handshake; the rest follows once the connection is free.
-pub fn serve(mut request: Request, transport: Arc<Transport>, target: Target, streams: Streams) -> Response {
+/// Answers the client's handshake; the rest follows once the connection is free. `count` hears how it ended, unless the
+/// client went before.
+pub fn serve(
+    mut request: Request,
+    transport: Arc<Transport>,
+    target: Target,
+    streams: Streams,
+    count: impl FnOnce(u16) + Send + 'static,
+) -> Response {
     let accepted = match socket::accept(request.headers(), Some(PROTOCOL)) {
         Ok(accepted) => accepted,
-        Err(refusal) => return *refusal,
+        Err(refusal) => {
+            count(StatusCode::BAD_REQUEST.as_u16());
+            return *refusal;
+        }
     };
     let Some(connection) = upgrade::on(&mut request) else {
-        return socket::refuse(http::StatusCode::BAD_REQUEST, "not websocket protocol");
+        return socket::refuse(StatusCode::BAD_REQUEST, "not websocket protocol");
     };
     tokio::spawn(async move {
         if let Ok(connection) = connection.await {
-            run(socket::open(connection).await, &transport, target, streams).await;
+            run(socket::open(connection).await, &transport, target, streams, count).await;
         }
     });
     accepted
 }
 
-async fn run(socket: Socket, transport: &Transport, target: Target, streams: Streams) {
+async fn run(socket: Socket, transport: &Transport, target: Target, streams: Streams, count: impl FnOnce(u16)) {
     let (mut to_client, mut from_client) = socket.split();
     // An empty message on the first channel that can carry one says that the connection stands.
     let first = if streams.stdout {
@@ -109,6 +119,7 @@ async fn run(socket: Socket, transport: &Transport, target: Target, streams: Str
             }
         }
     };
+    count(verdict::code(&verdict));
     let told = async {
         to_client.send(message(ERROR, &json::to_vec(&verdict))).await?;
         to_client.close().await

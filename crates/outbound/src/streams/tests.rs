@@ -71,7 +71,7 @@ async fn client(answer: &Response, slot: &UpgradeSlot) -> Client {
 
 async fn exec(target: Target, streams: Streams) -> Client {
     let (request, slot) = request(command::PROTOCOL);
-    let answer = command::serve(request, Arc::new(Transport::new(None).unwrap()), target, streams);
+    let answer = command::serve(request, Arc::new(Transport::new(None).unwrap()), target, streams, drop);
     assert_eq!(answer.headers()["sec-websocket-protocol"], command::PROTOCOL);
     client(&answer, &slot).await
 }
@@ -225,7 +225,9 @@ async fn ports_are_forwarded_as_they_come() {
     let (request, slot) = request("SPDY/3.1+portforward.k8s.io");
     assert!(super::asks_for(request.headers(), tunnel::is_tunnel));
     let transport = Transport::new(None).unwrap();
-    let answer = tunnel::serve(request, &transport, target.await).await.unwrap();
+    let counted = std::cell::Cell::new(0);
+    let answer = tunnel::serve(request, &transport, target.await, |code| counted.set(code)).await.unwrap();
+    assert_eq!(counted.get(), 101);
     assert_eq!(answer.headers()["sec-websocket-protocol"], "SPDY/3.1+portforward.k8s.io");
     let mut client = client(&answer, &slot).await;
     client.send(Message::Binary(Bytes::from_static(b"abcd"))).await.unwrap();

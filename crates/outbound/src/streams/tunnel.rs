@@ -24,8 +24,14 @@ pub fn is_tunnel(protocol: &str) -> bool {
     protocol.starts_with(PREFIX) && protocol.ends_with(SUFFIX)
 }
 
-/// Asks the kubelet to speak SPDY, then answers the client's handshake; a refusal of the kubelet is passed on.
-pub async fn serve(mut request: Request, transport: &Transport, target: Target) -> Result<Response, ProxyError> {
+/// Asks the kubelet to speak SPDY, then answers the client's handshake; a refusal of the kubelet is passed on. `count` hears
+/// how that ended.
+pub async fn serve(
+    mut request: Request,
+    transport: &Transport,
+    target: Target,
+    count: impl Fn(u16),
+) -> Result<Response, ProxyError> {
     let mut headers = HeaderMap::new();
     for protocol in socket::protocols(request.headers()).filter(|p| is_tunnel(p)) {
         if let Ok(protocol) = HeaderValue::from_str(&protocol[PREFIX.len()..]) {
@@ -40,18 +46,26 @@ pub async fn serve(mut request: Request, transport: &Transport, target: Target) 
     );
     let head = Head { method: Method::POST, headers, protocol: Some(SPDY) };
     let (headers, kubelet) = match open_upgraded(transport, target, head, RequestBody::Full(None)).await? {
-        Opened::Refused(answer) => return Ok(answer),
+        Opened::Refused(answer) => {
+            count(answer.status().as_u16());
+            return Ok(answer);
+        }
         Opened::Upgraded { headers, connection } => (headers, connection),
     };
     if !is_spdy(&headers) {
         let why = "unable to upgrade: missing upgrade headers in response";
+        count(StatusCode::INTERNAL_SERVER_ERROR.as_u16());
         return Ok(socket::refuse(StatusCode::INTERNAL_SERVER_ERROR, why));
     }
     let chosen = headers.get(STREAM_PROTOCOL).and_then(|p| p.to_str().ok()).map(|p| format!("{PREFIX}{}", p.trim()));
     let accepted = match socket::accept(request.headers(), chosen.as_deref()) {
         Ok(accepted) => accepted,
-        Err(refusal) => return Ok(*refusal),
+        Err(refusal) => {
+            count(StatusCode::INTERNAL_SERVER_ERROR.as_u16());
+            return Ok(*refusal);
+        }
     };
+    count(accepted.status().as_u16());
     let bandwidth = transport.bandwidth();
     tokio::spawn(async move {
         if let Ok(connection) = connection.await {

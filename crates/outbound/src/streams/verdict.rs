@@ -1,5 +1,6 @@
 //! How a command ended, as kubelets tell it and as clients are told.
 
+use http::StatusCode;
 use kubelith_codec::json;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Status, Value};
@@ -83,6 +84,12 @@ pub fn internal(why: &str) -> Value {
     status
 }
 
+/// As it is counted: a command that failed was served.
+pub fn code(verdict: &Value) -> u16 {
+    let code = verdict.get("code").and_then(Value::as_i64).and_then(|code| u16::try_from(code).ok());
+    code.unwrap_or(StatusCode::OK.as_u16())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +99,8 @@ mod tests {
         let exit = |cause: &str| {
             format!(r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{cause}]}}}}"#)
         };
+        assert_eq!(code(&of(exit(r#"{"reason":"ExitCode","message":"3"}"#).as_bytes(), Words::Status)), 200);
+        assert_eq!(code(&of(b"{}", Words::Status)), 500);
         for (told, status, message) in [
             (String::new(), "Success", ""),
             (r#"{"status":"Success"}"#.into(), "Success", ""),

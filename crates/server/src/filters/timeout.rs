@@ -13,17 +13,25 @@ use std::sync::Arc;
 
 pub fn layer(metrics: Arc<RequestMetrics>) -> Layer {
     Layer::from_fn("timeout", move |mut request, next| {
-        let Some(deadline) = request.deadline() else {
-            return next.handle(request);
-        };
         let labels = Labels::of(&request);
+        let deadline = request.deadline();
         request.context_mut().labels = Some(labels.clone());
-        let in_time = move |response: Response| response.map(|body| body.with_deadline(deadline));
+        // A watch ends in order, whatever happens.
+        if deadline.is_none() && labels.verb == "WATCH" {
+            return next.handle(request);
+        }
+        let (metrics, about) = (metrics.clone(), labels.clone());
+        let counting = metrics.clone();
+        let in_time = move |response: Response| {
+            response.map(|body| body.with_deadline(deadline, move || counting.aborted(&about)))
+        };
         let response = match next.handle(request) {
             Reply::Ready(response) => return Reply::Ready(in_time(response)),
             Reply::Pending(response) => response,
         };
-        let metrics = metrics.clone();
+        let Some(deadline) = deadline else {
+            return Reply::pending(async move { in_time(response.await) });
+        };
         Reply::pending(async move {
             match tokio::time::timeout_at(deadline, response).await {
                 Ok(response) => in_time(response),

@@ -268,6 +268,10 @@ impl EventKind {
 }
 
 impl CachedObject {
+    pub(super) fn is_undecodable(&self) -> bool {
+        self.broken.as_ref().is_some_and(|broken| broken.problem == Problem::Undecodable)
+    }
+
     pub fn new(key: Arc<str>, revision: i64, kind: EventKind, rendered: Rendered) -> CachedObject {
         CachedObject {
             labels: rendered.labels.into(),

@@ -62,6 +62,12 @@ pub struct CacheStats {
     pub loads: u64,
     /// Events that came from the store.
     pub received: u64,
+    /// Events that watches began with: objects that were there, and what had happened since the revision they named.
+    pub initial: u64,
+    /// Watchers that were ended because they were too far behind.
+    pub terminated: u64,
+    /// Objects that came from the store and could not be decoded.
+    pub undecodable: u64,
     /// What the objects take.
     pub object_bytes: usize,
     /// Events of the window, and what is kept for them alone.
@@ -108,6 +114,8 @@ pub(super) struct CacheState {
     pub(super) events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
+    /// What `first` was when everything was last replaced.
+    pub(super) replaced: u64,
     bytes: usize,
     index: Index,
     /// The events after this revision are all in `events`.
@@ -116,6 +124,7 @@ pub(super) struct CacheState {
     odd: Oddities,
     loads: u64,
     received: u64,
+    undecodable: u64,
 }
 
 impl From<(EventKind, CachedObject)> for Change {
@@ -155,24 +164,28 @@ impl ResourceCache {
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
         let mut odd = Oddities::default();
         let mut object_bytes = 0;
+        let mut unread = 0;
         for object in objects.values() {
             odd.add(object);
+            unread += u64::from(object.is_undecodable());
             object_bytes += object.weight();
         }
         let index = Index::new(self.indexed_field).filled(objects.values());
         let mut state = self.state.write().expect("no panic under this lock");
         let first = state.first + state.events.len() as u64 + 1;
-        let (loads, received) = (state.loads + 1, state.received);
+        let (loads, received, undecodable) = (state.loads + 1, state.received, state.undecodable + unread);
         let now = CacheState {
             objects,
             object_bytes,
             index,
             first,
+            replaced: first,
             horizon,
             revision,
             odd,
             loads,
             received,
+            undecodable,
             ..CacheState::default()
         };
         *state = now;
@@ -212,6 +225,9 @@ impl ResourceCache {
             object_bytes: state.object_bytes,
             loads: state.loads,
             received: state.received,
+            undecodable: state.undecodable,
+            initial: self.watcher_groups.initial.load(Ordering::Relaxed),
+            terminated: self.watcher_groups.terminated.load(Ordering::Relaxed),
             events: state.events.len(),
             bytes: state.bytes,
             index_bytes: state.index.bytes(),
@@ -326,17 +342,25 @@ impl ResourceCache {
         // delivered yet is in the backlog, and its delivery is skipped by its sequence number.
         let state = self.state.read().expect("no panic under this lock");
         let from = state.first_after(revision)?;
+        let next = state.first + state.events.len() as u64;
         let source = if interest.is_everything() {
             self.watcher_groups.join_history();
+            self.count_initial(next - from);
             Source::History(from)
         } else {
-            let backlog = state.since(from).filter(|e| interest.covers(e, self.indexed_field)).cloned().collect();
-            let next = state.first + state.events.len() as u64;
+            let covered = state.since(from).filter(|e| interest.covers(e, self.indexed_field));
+            let backlog: VecDeque<Arc<Event>> = covered.cloned().collect();
+            self.count_initial(backlog.len() as u64);
             let queue = Arc::new(Queue::new(backlog, next, interest.filter));
             self.watcher_groups.join(&interest.scopes, &queue);
             Source::Queue { queue, scopes: interest.scopes }
         };
         Ok(Watcher { cache: self.clone(), source })
+    }
+
+    /// A watch begins with so many events.
+    pub fn count_initial(&self, events: u64) {
+        self.watcher_groups.initial.fetch_add(events, Ordering::Relaxed);
     }
 
     /// A snapshot and a watch of exactly the changes after it.
@@ -399,6 +423,7 @@ impl CacheState {
         };
         if kind != EventKind::Deleted {
             self.odd.add(&object);
+            self.undecodable += u64::from(object.is_undecodable());
             self.object_bytes += object.weight();
         }
         if let Some(prev) = &prev {

@@ -99,6 +99,7 @@ async fn what_cannot_be_read_is_counted_and_says_why() {
     assert_eq!(why("n/plain"), Broken::new(Problem::Untransformable, "no matching prefix found"));
     assert_eq!(why("n/b"), Broken::new(Problem::Undecodable, "no object"));
     assert_eq!(cache.snapshot().odd.broken, 2);
+    assert_eq!(cache.stats().undecodable, 1);
     raw.delete("/r/secrets/n/plain".into(), Expect::Any).await.unwrap();
     put(&**hub.store(), "/r/secrets/n/b", "b").await;
     hub.fresh().await.unwrap();
@@ -179,6 +180,38 @@ async fn a_gap_that_the_store_cannot_replay_is_filled_by_a_list() {
     assert_eq!(cache.len(), 2);
     assert_eq!(watcher.next(&mut Vec::new()).await, Err(TooOld));
     feed.abort();
+}
+
+#[tokio::test]
+async fn watches_are_counted_by_how_they_begin_and_end() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let hub = Hub::start(store.clone(), "/r/").await.unwrap();
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    let first = put(&*store, "/r/pods/n/a", "a").await;
+    for _ in 0..3 {
+        put(&*store, "/r/pods/n/a", "a").await;
+    }
+    put(&*store, "/r/pods/m/b", "b").await;
+    hub.fresh().await.unwrap();
+    let _all = cache.watch(Scope::All, first.0).unwrap();
+    assert_eq!(cache.stats().initial, 4);
+    let mut slow = cache.watch(Scope::Namespace("n".into()), first.0).unwrap();
+    assert_eq!(cache.stats().initial, 4 + 3);
+    assert_eq!(cache.stats().terminated, 0);
+    let changes = (0..super::watcher::QUEUE_EVENTS as i64).map(|i| {
+        let object =
+            CachedObject::new("n/a".into(), cache.stats().revision + 1 + i, EventKind::Modified, Rendered::default());
+        (EventKind::Modified, object)
+    });
+    cache.apply(changes.collect::<Vec<_>>());
+    assert_eq!(slow.next(&mut Vec::new()).await, Err(TooOld));
+    assert_eq!(cache.stats().terminated, 1);
+    // Who ends because everything is replaced was not slow.
+    let (_, mut replaced) = cache.list_and_watch(Scope::All);
+    cache.load(Objects::default(), cache.stats().revision + 1);
+    assert_eq!(replaced.next(&mut Vec::new()).await, Err(TooOld));
+    assert_eq!(cache.stats().terminated, 1);
+    hub.stop();
 }
 
 #[tokio::test]

@@ -3,13 +3,14 @@
 use super::object::Event;
 use super::resource::{ResourceCache, Scope, TooOld};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Events a filtered watcher may be behind before it is ended; a stuck client holds at most this many.
-const QUEUE_EVENTS: usize = 10_000;
+pub(super) const QUEUE_EVENTS: usize = 10_000;
 /// Events that an empty queue keeps space for.
 const KEPT_EVENTS: usize = 8;
 /// Events handed to a watcher at a time.
@@ -136,6 +137,9 @@ pub(super) struct WatcherGroups {
     /// Rings for watchers of everything.
     changed: Notify,
     inner: Mutex<Inner>,
+    /// See [`super::resource::CacheStats`].
+    pub(super) initial: AtomicU64,
+    pub(super) terminated: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -208,7 +212,7 @@ impl WatcherGroups {
                 let Some(group) = scoped.get_mut(&scope) else { return };
                 let mut news = false;
                 for queue in &group.queues {
-                    news |= queue.push(event);
+                    news |= queue.push(event, &self.terminated);
                 }
                 if news && !std::mem::replace(&mut group.has_pending, true) {
                     pending_scopes.push(scope);
@@ -296,8 +300,8 @@ impl Queue {
         self.state.lock().expect("no panic under this lock")
     }
 
-    /// Whether there is something new for the watcher.
-    fn push(&self, event: &Arc<Event>) -> bool {
+    /// Whether there is something new for the watcher. If that is more than it can be behind, it is counted.
+    fn push(&self, event: &Arc<Event>, terminated: &AtomicU64) -> bool {
         if self.filter.as_ref().is_some_and(|filter| !filter(event)) {
             return false;
         }
@@ -309,6 +313,7 @@ impl Queue {
         if q.events.len() >= QUEUE_EVENTS {
             q.overflown = true;
             q.events = VecDeque::new();
+            terminated.fetch_add(1, Ordering::Relaxed);
         }
         if !q.overflown {
             q.events.push_back(event.clone());
@@ -385,6 +390,9 @@ impl Source {
             Source::History(next) => {
                 let state = cache.state.read().expect("no panic under this lock");
                 if *next < state.first {
+                    if *next >= state.replaced {
+                        cache.watcher_groups.terminated.fetch_add(1, Ordering::Relaxed);
+                    }
                     return Err(TooOld);
                 }
                 let before = out.len();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a plugin's key is used for.
+/// What a key is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
     /// A value was written under it.
@@ -14,6 +14,9 @@ pub enum KeyUse {
 pub trait EncryptionObserver: Send + Sync + 'static {
     /// A call of a KMS plugin, with the gRPC code of its answer.
     fn plugin_called(&self, _provider: &str, _method: &str, _code: &str, _took: Duration) {}
+
+    /// A provider, named by the prefix of what it stores, was handed the value of a storage key.
+    fn transformed(&self, _how: KeyUse, _key: &[u8], _prefix: &str, _took: Duration, _outcome: Result<(), &str>) {}
 
     fn key_used(&self, _how: KeyUse, _provider: &str, _key_id_hash: &str) {}
 

@@ -223,8 +223,10 @@ impl Loaded {
                 }
             }
         }
-        let transformers =
-            chains.into_iter().map(|(resource, chain)| (resource, Arc::new(Transformer::new(chain)))).collect();
+        let transformers = chains
+            .into_iter()
+            .map(|(resource, chain)| (resource, Arc::new(Transformer::new(chain, by.observer.clone()))))
+            .collect();
         let kms_timeouts = plugins.timeouts;
         let plugins = plugins.in_order;
         Ok(Loaded {

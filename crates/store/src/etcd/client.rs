@@ -1,5 +1,6 @@
 //! Calls to an etcd cluster: several endpoints, one of them in use, the next one when it fails.
 
+use super::EtcdOptions;
 use super::proto::{StatusRequest, StatusResponse};
 use crate::error::{Result, StoreError};
 use crate::grpc::{self, Target, TlsFiles};
@@ -39,11 +40,15 @@ pub(super) struct EtcdEndpoint {
 }
 
 impl Client {
-    pub fn new(urls: &[String], tls: Option<&TlsFiles>, patience: Duration) -> Result<Client> {
+    pub fn new(options: &EtcdOptions) -> Result<Client> {
+        let (urls, tls, patience) = (&options.endpoints, Some(&options.tls), options.patience);
         if urls.is_empty() {
             return Err(StoreError::Invalid("no etcd endpoints are given".into()));
         }
-        let connect = |url: &String| Ok(EtcdEndpoint { url: url.clone(), channel: grpc::channel(target(url, tls)?)? });
+        let connect = |url: &String| {
+            let channel = grpc::channel(target(url, tls)?, options.dial.clone())?;
+            Ok(EtcdEndpoint { url: url.clone(), channel })
+        };
         let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;
         // Replicas of this server should not all start with the same member.
         let first = std::process::id() as usize % endpoints.len();

@@ -12,7 +12,7 @@ mod version;
 mod watch;
 
 use crate::error::{Result, StoreError};
-use crate::grpc::TlsFiles;
+use crate::grpc::{Dial, TlsFiles};
 use crate::model::{
     Deleted, Expect, GetResponse, KeyRange, KeyValue, RangeRequest, RangeResponse, Revision, Select, StoreStats,
 };
@@ -54,6 +54,8 @@ pub struct EtcdOptions {
     pub endpoints: Vec<String>,
     /// Files for `https` endpoints.
     pub tls: TlsFiles,
+    /// Who makes the connections, if they are not made straight.
+    pub dial: Option<Arc<dyn Dial>>,
     /// `None` leaves compaction to others.
     pub compaction_interval: Option<Duration>,
     /// For how long a lease is given out again, and to how many keys.
@@ -69,6 +71,7 @@ impl EtcdOptions {
         EtcdOptions {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             tls: TlsFiles::default(),
+            dial: None,
             compaction_interval: Some(Duration::from_secs(300)),
             lease_reuse: Duration::from_secs(60),
             lease_max_keys: 1000,
@@ -109,7 +112,7 @@ pub struct EndpointStatus {
 impl EtcdStore {
     /// Sets up the connections, which are made on first use, and starts the compactor. Needs a tokio runtime.
     pub fn new(options: EtcdOptions) -> Result<EtcdStore> {
-        let client = Arc::new(Client::new(&options.endpoints, Some(&options.tls), options.patience)?);
+        let client = Arc::new(Client::new(&options)?);
         let (closed, _) = tokio::sync::watch::channel(false);
         let compacted = Arc::new(AtomicI64::new(0));
         if let Some(interval) = options.compaction_interval.filter(|interval| !interval.is_zero()) {

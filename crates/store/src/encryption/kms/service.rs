@@ -80,7 +80,7 @@ impl KmsService {
             Some(name) => format!("\0{name}"),
             None => path.to_owned(),
         };
-        let channel = grpc::channel(Target::Unix(path.into()))?;
+        let channel = grpc::channel(Target::Unix(path.into()), None)?;
         Ok(KmsService { provider: provider.to_owned(), channel, timeout, observer })
     }
 

@@ -20,7 +20,7 @@ impl Plugin for CertificateSubjectRestriction {
             && request.is_for("certificates.k8s.io", "certificatesigningrequests")
             && asked.str_at(&["spec", "signerName"]) == SIGNER;
         if !applies {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::Ready(match CertificateRequest::parse(asked.str_at(&["spec", "request"])) {
             Err(why) => Err(request.forbidden(asked, format!("failed to parse CSR: {why}"))),

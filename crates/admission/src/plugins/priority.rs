@@ -91,7 +91,7 @@ impl Priority {
 impl Plugin for Priority {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         match (request.operation, request.old) {
             (Operation::Create, _) => return Verdict::Ready(self.create_pod(request, pod)),
@@ -112,7 +112,7 @@ impl Plugin for Priority {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let claims = class.get("globalDefault").and_then(Value::as_bool) == Some(true);
         if !writes || !claims || !request.is_for(GROUP, "priorityclasses") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let other = self
             .default_class()

@@ -93,7 +93,7 @@ fn is_for_ephemeral_containers(request: Request<'_>) -> bool {
 impl Plugin for ServiceAccount {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !is_pod_create(request) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         if pod.meta().annotation(MIRROR).is_some() {
             return Verdict::Ready(check_mirror(request, pod));
@@ -114,7 +114,7 @@ impl Plugin for ServiceAccount {
         let limit = match is_for_ephemeral_containers(request) {
             true => limit_ephemeral_secrets,
             false if is_pod_create(request) => limit_secrets,
-            false => return Verdict::PASSED,
+            false => return Verdict::Idle,
         };
         if is_pod_create(request) && pod.meta().annotation(MIRROR).is_some() {
             return Verdict::Ready(check_mirror(request, pod));

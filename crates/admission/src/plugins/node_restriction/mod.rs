@@ -44,7 +44,7 @@ impl NodeRestriction {
 impl Plugin for NodeRestriction {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
         match node_of(&request.call.user) {
-            None => Verdict::PASSED,
+            None => Verdict::Idle,
             Some(name) => {
                 let visit = Visit { plugin: self, request, object, node: name };
                 Verdict::pending(async move { visit.check().await })

@@ -1,7 +1,7 @@
 //! Plugins one after another: the first refusal ends the request.
 
 use crate::manifests::Manifests;
-use crate::observe::{Outcome, Phase, Timer};
+use crate::observe::{Outcome, Phase, Span, Timer};
 use crate::plugin::{Plugin, Round, Verdict};
 use futures::future::BoxFuture;
 use kubelith_meta::{Status, Value};
@@ -46,11 +46,11 @@ impl Admission for Chain {
         Box::pin(async move {
             let mut watch = Watch::start(self, Phase::Validate, request.operation);
             for member in self.members.iter().filter(|m| m.validates.contains(&request.operation)) {
-                let answer = match member.plugin.validate(request, object) {
-                    Verdict::Ready(answer) => answer,
-                    Verdict::Pending(answer) => answer.await,
-                };
-                watch.lap(member, answer)?;
+                match member.plugin.validate(request, object) {
+                    Verdict::Idle => watch.idle(member),
+                    Verdict::Ready(answer) => watch.lap(member, answer)?,
+                    Verdict::Pending(answer) => watch.lap(member, answer.await)?,
+                }
             }
             watch.end(Outcome::Passed);
             Ok(())
@@ -73,17 +73,17 @@ impl Chain {
         watch: &mut Watch<'_>,
     ) -> Result<(), Status> {
         for member in self.members.iter().filter(|m| m.admits.contains(&request.operation)) {
-            let answer = match member.plugin.admit_in(request, object, round) {
-                Verdict::Ready(answer) => answer,
-                Verdict::Pending(answer) => answer.await,
-            };
-            watch.lap(member, answer)?;
+            match member.plugin.admit_in(request, object, round) {
+                Verdict::Idle => watch.idle(member),
+                Verdict::Ready(answer) => watch.lap(member, answer)?,
+                Verdict::Pending(answer) => watch.lap(member, answer.await)?,
+            }
         }
         Ok(())
     }
 }
 
-/// Takes the time of a phase and of each plugin in it: the clock is read once between two plugins.
+/// Takes the time of a phase and of each plugin in it: the clock is read once after each plugin that had something to do.
 struct Watch<'a> {
     chain: &'a Chain,
     phase: Phase,
@@ -98,13 +98,20 @@ impl<'a> Watch<'a> {
         Watch { chain, phase, operation, start: now, lap: now }
     }
 
+    /// A plugin that had nothing to do is counted, but the clock is not read for it.
+    fn idle(&self, member: &Member) {
+        if let Some(timer) = &member.timer {
+            timer.took(self.phase, self.operation, Outcome::Passed, Span { from: self.lap, to: self.lap });
+        }
+    }
+
     /// The answer is given back.
     fn lap(&mut self, member: &Member, answer: Result<(), Status>) -> Result<(), Status> {
         let outcome = if answer.is_ok() { Outcome::Passed } else { Outcome::Refused };
         if let Some(timer) = &member.timer {
-            let now = Instant::now();
-            timer.took(self.phase, self.operation, outcome, now - self.lap);
-            self.lap = now;
+            let span = Span { from: self.lap, to: Instant::now() };
+            timer.took(self.phase, self.operation, outcome, span);
+            self.lap = span.to;
         }
         if answer.is_err() {
             self.end(Outcome::Refused);
@@ -112,9 +119,10 @@ impl<'a> Watch<'a> {
         answer
     }
 
+    /// The phase ends with the last plugin that had something to do.
     fn end(&self, outcome: Outcome) {
         if let Some(timer) = &self.chain.steps {
-            timer.took(self.phase, self.operation, outcome, self.start.elapsed());
+            timer.took(self.phase, self.operation, outcome, Span { from: self.start, to: self.lap });
         }
     }
 }

@@ -30,5 +30,5 @@ pub use loopback::Loopback;
 pub use manifests::Manifests;
 pub use observe::{
     CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
-    SecurityMode, Severity, Timer,
+    SecurityMode, Severity, Span, Timer,
 };

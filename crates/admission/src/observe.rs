@@ -2,7 +2,7 @@
 
 use kubelith_registry::admission::Operation;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -16,9 +16,16 @@ pub enum Outcome {
     Refused,
 }
 
+/// When something began and ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub from: Instant,
+    pub to: Instant,
+}
+
 /// Takes the times of one plugin, or of a whole phase.
 pub trait Timer: Send + Sync {
-    fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration);
+    fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, span: Span);
 }
 
 /// A look of Pod Security at a pod or at what makes pods.

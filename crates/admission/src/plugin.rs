@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a plugin says. Most know it at once, from the request or from the caches, and cost no future.
 pub enum Verdict<'a> {
+    /// The request is none of its business. Nothing was done that would take time.
+    Idle,
     Ready(Result<(), Status>),
     Pending(BoxFuture<'a, Result<(), Status>>),
 }
@@ -30,7 +32,7 @@ pub trait Plugin: Send + Sync + 'static {
 
     /// May change `object` or refuse it. `object` is null for deletes.
     fn admit<'a>(&'a self, _request: Request<'a>, _object: &'a mut Value) -> Verdict<'a> {
-        Verdict::PASSED
+        Verdict::Idle
     }
 
     /// As `admit`, for those that tell others to look again, or look again themselves only where it is needed.
@@ -40,7 +42,7 @@ pub trait Plugin: Send + Sync + 'static {
 
     /// May refuse what is about to be stored.
     fn validate<'a>(&'a self, _request: Request<'a>, _object: &'a Value) -> Verdict<'a> {
-        Verdict::PASSED
+        Verdict::Idle
     }
 }
 

@@ -1,28 +1,23 @@
-//! Metrics of admission: how long plugins and phases take, and what Pod Security decides.
+//! Metrics of admission: how long plugins and phases take, what webhooks and policies say, and what Pod Security decides.
+
+mod times;
 
 use kubelith_admission::{
-    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, Outcome, Phase, PolicyCheck, Power,
-    SecurityMode, Severity, Timer,
+    CheckError, Decision, Evaluation, HookCall, HookFailure, Observer, PolicyCheck, Power, SecurityMode, Severity,
+    Timer,
 };
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
-use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
-use kubelith_observe::metrics::prometheus::{Histogram, Registry};
-use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms, register};
+use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms};
 use kubelith_observe::recent::{Recent, Speaker};
 use kubelith_registry::admission::Operation;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
-
-const STEP: &str = "apiserver_admission_step_admission_duration_seconds";
-const CONTROLLER: &str = "apiserver_admission_controller_admission_duration_seconds";
-const BUCKETS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
-const LABELS: &[&str] = &["type", "operation", "rejected"];
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use times::Times;
 
 pub struct AdmissionMetrics {
-    plugins: Histograms,
-    steps: Arc<Steps>,
+    times: Times,
     evaluations: Counters,
     exemptions: Counters,
     security_errors: Counters,
@@ -211,24 +206,8 @@ const MAX_CODE: u16 = 600;
 impl AdmissionMetrics {
     /// `server_id` tells servers apart that share a store.
     pub fn new(registry: &Registry, server_id: &str, recent: Arc<Recent>) -> AdmissionMetrics {
-        let times = histograms(
-            registry,
-            STEP,
-            "Time of a phase of admission, by operation and by whether it was refused.",
-            BUCKETS,
-            LABELS,
-        );
-        let quantiles = Quantiles::default();
-        register(registry, quantiles.clone());
         let metrics = AdmissionMetrics {
-            plugins: histograms(
-                registry,
-                CONTROLLER,
-                "Time of an admission plugin, by phase and operation and by whether it refused.",
-                BUCKETS,
-                &["name", "type", "operation", "rejected"],
-            ),
-            steps: Arc::new(Steps { times: Times::new(move |labels| times.with_label_values(&labels)), quantiles }),
+            times: Times::new(registry),
             evaluations: counters(
                 registry,
                 "pod_security_evaluations_total",
@@ -266,15 +245,11 @@ impl AdmissionMetrics {
 
 impl Observer for AdmissionMetrics {
     fn plugin(&self, name: &'static str) -> Option<Arc<dyn Timer>> {
-        let plugins = self.plugins.clone();
-        let times = move |[phase, operation, rejected]: [&str; 3]| {
-            plugins.with_label_values(&[name, phase, operation, rejected])
-        };
-        Some(Arc::new(Times::new(times)))
+        Some(self.times.of_plugin(name))
     }
 
     fn steps(&self) -> Option<Arc<dyn Timer>> {
-        Some(self.steps.clone())
+        Some(self.times.of_phases())
     }
 
     fn pod_security_evaluated(&self, e: Evaluation<'_>) {
@@ -373,174 +348,5 @@ fn upper(operation: Operation) -> &'static str {
         Operation::Update => "UPDATE",
         Operation::Delete => "DELETE",
         Operation::Connect => "CONNECT",
-    }
-}
-
-/// Phase, operation, and whether it was refused.
-fn labels(phase: Phase, operation: Operation, outcome: Outcome) -> [&'static str; 3] {
-    let phase = match phase {
-        Phase::Admit => "admit",
-        Phase::Validate => "validate",
-    };
-    let rejected = match outcome {
-        Outcome::Passed => "false",
-        Outcome::Refused => "true",
-    };
-    [phase, upper(operation), rejected]
-}
-
-/// Two phases, four operations, two outcomes.
-const SERIES: usize = 16;
-
-/// The place of a series among them.
-fn number(phase: Phase, operation: Operation, outcome: Outcome) -> usize {
-    phase as usize * 8 + operation as usize * 2 + outcome as usize
-}
-
-/// The histograms of one plugin, found by number once they are there.
-struct Times {
-    series: [OnceLock<Histogram>; SERIES],
-    make: Box<dyn Fn([&'static str; 3]) -> Histogram + Send + Sync>,
-}
-
-impl Times {
-    fn new(make: impl Fn([&'static str; 3]) -> Histogram + Send + Sync + 'static) -> Times {
-        Times { series: Default::default(), make: Box::new(make) }
-    }
-}
-
-impl Timer for Times {
-    fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
-        let number = number(phase, operation, outcome);
-        let histogram = self.series[number].get_or_init(|| (self.make)(labels(phase, operation, outcome)));
-        histogram.observe(time.as_secs_f64());
-    }
-}
-
-struct Steps {
-    times: Times,
-    quantiles: Quantiles,
-}
-
-impl Timer for Steps {
-    fn took(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
-        self.times.took(phase, operation, outcome, time);
-        self.quantiles.add(phase, operation, outcome, time);
-    }
-}
-
-/// Times of which quantiles are shown: the last ones, up to this age.
-const KEPT: usize = 500;
-const MAX_AGE: Duration = Duration::from_secs(5 * 3600);
-const SHOWN: [f64; 3] = [0.5, 0.9, 0.99];
-
-/// A summary: the library has none.
-#[derive(Clone)]
-struct Quantiles {
-    series: Arc<Mutex<[Option<Series>; SERIES]>>,
-    desc: Arc<Desc>,
-}
-
-#[derive(Default)]
-struct Series {
-    labels: [&'static str; 3],
-    count: u64,
-    sum: f64,
-    recent: VecDeque<(Instant, f64)>,
-}
-
-impl Default for Quantiles {
-    fn default() -> Quantiles {
-        let names = LABELS.iter().map(|name| (*name).to_owned()).collect();
-        let desc = Desc::new(
-            format!("{STEP}_summary"),
-            "Time of a phase of admission, as quantiles.".to_owned(),
-            names,
-            HashMap::new(),
-        );
-        Quantiles { series: Arc::default(), desc: Arc::new(desc.expect("names and labels are well-formed")) }
-    }
-}
-
-impl Quantiles {
-    fn add(&self, phase: Phase, operation: Operation, outcome: Outcome, time: Duration) {
-        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || Series { labels: labels(phase, operation, outcome), ..Series::default() };
-        let series = all[number(phase, operation, outcome)].get_or_insert_with(made);
-        series.count += 1;
-        series.sum += time.as_secs_f64();
-        if series.recent.len() == KEPT {
-            series.recent.pop_front();
-        }
-        series.recent.push_back((Instant::now(), time.as_secs_f64()));
-    }
-}
-
-impl Series {
-    fn summary(&self) -> Summary {
-        let fresh = self.recent.iter().filter(|(at, _)| at.elapsed() < MAX_AGE);
-        let mut times: Vec<f64> = fresh.map(|(_, time)| *time).collect();
-        times.sort_by(f64::total_cmp);
-        let mut summary = Summary::default();
-        summary.set_sample_count(self.count);
-        summary.set_sample_sum(self.sum);
-        let quantiles = SHOWN.map(|quantile| {
-            let place = ((times.len() as f64 * quantile).ceil() as usize).clamp(1, times.len().max(1)) - 1;
-            let mut shown = Quantile::default();
-            shown.set_quantile(quantile);
-            shown.set_value(times.get(place).copied().unwrap_or(f64::NAN));
-            shown
-        });
-        summary.set_quantile(quantiles.to_vec());
-        summary
-    }
-}
-
-impl Collector for Quantiles {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.desc]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let metrics = all.iter().flatten().map(|series| {
-            let mut metric = Metric::default();
-            let pairs = LABELS.iter().zip(series.labels).map(|(name, value)| {
-                let mut pair = LabelPair::default();
-                pair.set_name((*name).to_owned());
-                pair.set_value(value.to_owned());
-                pair
-            });
-            // The library sorts the labels of its own kinds of metrics only.
-            let mut pairs: Vec<LabelPair> = pairs.collect();
-            pairs.sort_by(|a, b| a.name().cmp(b.name()));
-            metric.set_label(pairs);
-            metric.set_summary(series.summary());
-            metric
-        });
-        let mut family = MetricFamily::default();
-        family.set_name(self.desc.fq_name.clone());
-        family.set_help(self.desc.help.clone());
-        family.set_field_type(MetricType::SUMMARY);
-        family.set_metric(metrics.collect());
-        vec![family]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_of_the_last_times() {
-        let mut series = Series::default();
-        for n in 1..=100u32 {
-            series.recent.push_back((Instant::now(), f64::from(n)));
-        }
-        series.count = 7;
-        let summary = series.summary();
-        let values: Vec<f64> = summary.get_quantile().iter().map(Quantile::value).collect();
-        assert_eq!((values, summary.sample_count()), (vec![50.0, 90.0, 99.0], 7));
-        assert!(Series::default().summary().get_quantile()[0].value().is_nan());
     }
 }

@@ -175,6 +175,11 @@ impl Collection {
         self.list_with(namespace, &ANY)
     }
 
+    /// A number that is another one whenever the watch cache has changed.
+    pub fn changes(&self) -> u64 {
+        self.resource().map_or(0, |resource| resource.cache.changes())
+    }
+
     /// Whether there is one below `namespace`.
     pub fn any(&self, namespace: &str) -> bool {
         self.resource().is_some_and(|resource| resource.any(namespace))

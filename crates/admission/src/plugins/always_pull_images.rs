@@ -15,7 +15,7 @@ pub struct AlwaysPullImages;
 impl Plugin for AlwaysPullImages {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !applies(request, pod) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         for kind in CONTAINERS {
             for container in pod.at_mut(&["spec", kind]).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -31,7 +31,7 @@ impl Plugin for AlwaysPullImages {
 
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
         if !applies(request, pod) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let mut wrong = Vec::new();
         let mut check = |policy: &str, path: String| {

@@ -14,7 +14,7 @@ pub struct LimitPodHardAntiAffinityTopology;
 impl Plugin for LimitPodHardAntiAffinityTopology {
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let keys = list(pod, &TERMS).iter().map(|term| term.str_at(&["topologyKey"]));
         Verdict::Ready(match keys.into_iter().find(|key| *key != HOSTNAME) {

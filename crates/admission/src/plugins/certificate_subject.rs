@@ -5,6 +5,7 @@ use kubelith_codec::base64;
 use kubelith_meta::Value;
 use kubelith_meta::user::GROUP_MASTERS;
 use kubelith_registry::admission::{Operation, Request};
+use kubelith_rules::x509;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
@@ -20,7 +21,7 @@ impl Plugin for CertificateSubjectRestriction {
             && request.is_for("certificates.k8s.io", "certificatesigningrequests")
             && asked.str_at(&["spec", "signerName"]) == SIGNER;
         if !applies {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::Ready(match CertificateRequest::parse(asked.str_at(&["spec", "request"])) {
             Err(why) => Err(request.forbidden(asked, format!("failed to parse CSR: {why}"))),
@@ -43,12 +44,10 @@ pub(super) struct CertificateRequest {
 impl CertificateRequest {
     /// Reads a request in PEM, as an object has it.
     pub(super) fn parse(request: &str) -> Result<CertificateRequest, String> {
-        const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
         let bytes = base64::decode(request).map_err(|e| e.to_string())?;
-        let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NO_REQUEST.to_owned())?;
-        if pem.label != "CERTIFICATE REQUEST" {
-            return Err(NO_REQUEST.into());
-        }
+        // What is wrong with it is told in the reference's words.
+        x509::Request::from_pem(&bytes)?;
+        let (_, pem) = parse_x509_pem(&bytes).map_err(|e| e.to_string())?;
         let (_, parsed) = X509CertificationRequest::from_der(&pem.contents).map_err(|e| e.to_string())?;
         let subject = &parsed.certification_request_info.subject;
         let names = |parts: Vec<Result<&str, _>>| -> Vec<String> {

@@ -76,7 +76,7 @@ impl Plugin for CertificateApproval {
         match request.old.filter(|_| is_for_part(request, "approval")) {
             // The signer that stands there counts, not the one that somebody slips in.
             Some(old) => self.0.check(request, asked, Act::Approve, old.str_at(&SIGNER)),
-            None => Verdict::PASSED,
+            None => Verdict::Idle,
         }
     }
 }
@@ -85,13 +85,13 @@ pub struct CertificateSigning(pub Signers);
 
 impl Plugin for CertificateSigning {
     fn validate<'a>(&'a self, request: Request<'a>, asked: &'a Value) -> Verdict<'a> {
-        let Some(old) = request.old.filter(|_| is_for_part(request, "status")) else { return Verdict::PASSED };
+        let Some(old) = request.old.filter(|_| is_for_part(request, "status")) else { return Verdict::Idle };
         let same = |field: &str| {
             let of = |object: &'a Value| object.at(&["status", field]).filter(|v| !v.is_empty());
             of(old) == of(asked)
         };
         if same("certificate") && same("conditions") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         self.0.check(request, asked, Act::Sign, old.str_at(&SIGNER))
     }
@@ -103,11 +103,11 @@ impl Plugin for ClusterTrustBundleAttest {
     fn validate<'a>(&'a self, request: Request<'a>, bundle: &'a Value) -> Verdict<'a> {
         let signer = bundle.str_at(&SIGNER);
         if !request.is_for_any_part(GROUP, BUNDLES) || signer.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         // Garbage collection and storage migration need no right to the signer.
         if request.operation == Operation::Update && request.old.is_some_and(|old| only_housekeeping(bundle, old)) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         self.0.check(request, bundle, Act::Attest, signer)
     }

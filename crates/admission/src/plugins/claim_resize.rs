@@ -31,12 +31,12 @@ impl PersistentVolumeClaimResize {
 
 impl Plugin for PersistentVolumeClaimResize {
     fn validate<'a>(&'a self, request: Request<'a>, claim: &'a Value) -> Verdict<'a> {
-        let Some(old) = request.old else { return Verdict::PASSED };
+        let Some(old) = request.old else { return Verdict::Idle };
         if request.operation != Operation::Update || !request.is_for("", "persistentvolumeclaims") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         if size(claim) <= size(old) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         if old.str_at(&["status", "phase"]) != "Bound" {
             return Verdict::Ready(

@@ -35,7 +35,7 @@ impl DefaultIngressClass {
 impl Plugin for DefaultStorageClass {
     fn admit<'a>(&'a self, request: Request<'a>, claim: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("", "persistentvolumeclaims") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let annotated = claim.meta().annotation("volume.beta.kubernetes.io/storage-class").is_some();
         if !annotated && claim.at(&["spec", "storageClassName"]).is_none() {
@@ -51,7 +51,7 @@ impl Plugin for DefaultStorageClass {
 impl Plugin for DefaultIngressClass {
     fn admit<'a>(&'a self, request: Request<'a>, ingress: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("networking.k8s.io", "ingresses") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let annotated = ingress.meta().annotation("kubernetes.io/ingress.class").is_some();
         if !annotated && ingress.at(&["spec", "ingressClassName"]).is_none() {

@@ -32,7 +32,7 @@ impl Plugin for DefaultTolerationSeconds {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         if !writes || !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         const PATH: [&str; 2] = ["spec", "tolerations"];
         let mut missing = [true; 2];

@@ -180,7 +180,7 @@ impl Plugin for EventRateLimit {
     fn validate<'a>(&'a self, request: Request<'a>, event: &'a Value) -> Verdict<'a> {
         let kind = &request.call.kind;
         if !kind.group.is_empty() || kind.kind != "Event" || request.call.dry_run() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let now = Instant::now();
         let mut refused = Vec::new();

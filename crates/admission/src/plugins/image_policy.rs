@@ -143,7 +143,7 @@ impl Plugin for ImagePolicyWebhook {
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
         let is_meant = matches!(request.call.subresource.as_str(), "" | "ephemeralcontainers");
         if !is_meant || !request.is_for_any_part("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(self.judge(request, pod))
     }

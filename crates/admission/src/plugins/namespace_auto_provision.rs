@@ -25,7 +25,7 @@ impl Plugin for NamespaceAutoProvision {
         let (call, namespace) = (request.call, request.call.namespace.as_str());
         let exists = || self.namespaces.cached("", namespace).is_some();
         if call.dry_run() || namespace.is_empty() || is_of_namespace(call) || exists() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             match self.server.create_namespace(namespace).await {

@@ -22,7 +22,7 @@ impl Plugin for NamespaceExists {
     fn validate<'a>(&'a self, request: Request<'a>, _: &'a Value) -> Verdict<'a> {
         let namespace = request.call.namespace.as_str();
         if namespace.is_empty() || is_of_namespace(request.call) || self.namespaces.cached("", namespace).is_some() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             match self.namespaces.live("", namespace).await {

@@ -43,13 +43,13 @@ impl Plugin for NamespaceLifecycle {
                 let why = "this namespace may not be deleted";
                 return Verdict::Ready(Err(Status::forbidden(&call.resource, &call.name, why)));
             }
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         // An answer about the namespace would tell those who may not know it that it exists.
         let reviews = request.is_for("authorization.k8s.io", "localsubjectaccessreviews");
         if call.namespace.is_empty() || !writes || reviews {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         if let Some(found) = self.namespaces.cached("", &call.namespace) {
             return Verdict::Ready(judge(request, object, &found));

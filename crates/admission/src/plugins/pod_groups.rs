@@ -37,7 +37,7 @@ impl PodGroupWorkloadExists {
 impl Plugin for PodGroupWorkloadExists {
     fn validate<'a>(&'a self, request: Request<'a>, group: &'a Value) -> Verdict<'a> {
         let template = group.at(&["spec", "podGroupTemplateRef", "workload"]).filter(|workload| !workload.is_null());
-        let Some(template) = template.filter(|_| request.is_for(GROUP, "podgroups")) else { return Verdict::PASSED };
+        let Some(template) = template.filter(|_| request.is_for(GROUP, "podgroups")) else { return Verdict::Idle };
         Verdict::pending(async move {
             let (name, wanted) = (template.str_at(&["workloadName"]), template.str_at(&["podGroupTemplateName"]));
             let refused = |why: String| Err(request.forbidden(group, format!("PodGroup rejected: {why}")));
@@ -82,12 +82,12 @@ impl JobValidation {
 
 impl Plugin for JobValidation {
     fn validate<'a>(&'a self, request: Request<'a>, job: &'a Value) -> Verdict<'a> {
-        let Some(old) = request.old.filter(|_| request.is_for("batch", "jobs")) else { return Verdict::PASSED };
+        let Some(old) = request.old.filter(|_| request.is_for("batch", "jobs")) else { return Verdict::Idle };
         let width = |job: &Value| job.at(&["spec", "parallelism"]).and_then(Value::as_i64);
         if width(job) == width(old) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
-        let Some(group) = self.gang(old) else { return Verdict::PASSED };
+        let Some(group) = self.gang(old) else { return Verdict::Idle };
         let name = Quoted(group.meta().name());
         let why = format!("cannot change parallelism for a Job referencing gang-scheduled PodGroup {name}");
         Verdict::Ready(Err(request.forbidden(job, why)))

@@ -61,7 +61,7 @@ impl PodNodeSelector {
 impl Plugin for PodNodeSelector {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let wanted = self.wanted(&request.call.namespace).await?;
@@ -77,7 +77,7 @@ impl Plugin for PodNodeSelector {
 
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let wanted = self.wanted(&request.call.namespace).await?;

@@ -1,6 +1,7 @@
 //! Priority: pods get the number that their priority class stands for, and one class at most is the default.
 
 use crate::plugin::{Plugin, Verdict};
+use arc_swap::ArcSwapOption;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::Objects;
 use kubelith_registry::admission::{Operation, Request};
@@ -17,9 +18,18 @@ static IS_DEFAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""
 
 pub struct Priority {
     classes: Collection,
+    /// The default as it was when the classes were last looked through.
+    default: ArcSwapOption<Known>,
+}
+
+struct Known {
+    /// What the cache of classes counted before.
+    changes: u64,
+    default: Option<Rank>,
 }
 
 /// What a class means to a pod.
+#[derive(Clone)]
 struct Rank {
     class: Str,
     priority: i64,
@@ -38,21 +48,27 @@ impl Rank {
 
 impl Priority {
     pub fn new(objects: &Arc<Objects>) -> Priority {
-        Priority { classes: objects.of(GROUP, "priorityclasses") }
+        Priority { classes: objects.of(GROUP, "priorityclasses"), default: ArcSwapOption::empty() }
     }
 
     /// The default class; if a race made several, the one with the lowest value.
-    fn default_class(&self) -> Option<Value> {
+    fn default_rank(&self) -> Option<Rank> {
+        let changes = self.classes.changes();
+        if let Some(known) = self.default.load().as_ref().filter(|known| known.changes == changes) {
+            return known.default.clone();
+        }
         let classes = self.classes.list_with("", &IS_DEFAULT);
-        let defaults = classes.into_iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
-        defaults.min_by_key(|c| c.get("value").and_then(Value::as_i64).unwrap_or(0))
+        let defaults = classes.iter().filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true));
+        let default = defaults.map(Rank::of).min_by_key(|rank| rank.priority);
+        self.default.store(Some(Arc::new(Known { changes, default: default.clone() })));
+        default
     }
 
     fn rank(&self, request: Request<'_>, pod: &Value) -> Result<Rank, Status> {
         let name = pod.str_at(&CLASS_NAME);
         if name.is_empty() {
             let none = Rank { class: Str::default(), priority: 0, preemption: Some("PreemptLowerPriority".into()) };
-            return Ok(self.default_class().map_or(none, |class| Rank::of(&class)));
+            return Ok(self.default_rank().unwrap_or(none));
         }
         let found = self.classes.cached("", name).and_then(|class| parse(&class));
         let Some(class) = found else {
@@ -91,7 +107,7 @@ impl Priority {
 impl Plugin for Priority {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         match (request.operation, request.old) {
             (Operation::Create, _) => return Verdict::Ready(self.create_pod(request, pod)),
@@ -112,14 +128,13 @@ impl Plugin for Priority {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let claims = class.get("globalDefault").and_then(Value::as_bool) == Some(true);
         if !writes || !claims || !request.is_for(GROUP, "priorityclasses") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let other = self
-            .default_class()
-            .filter(|default| request.operation == Operation::Create || default.meta().name() != class.meta().name());
+            .default_rank()
+            .filter(|default| request.operation == Operation::Create || default.class != class.meta().name());
         Verdict::Ready(match other {
-            Some(other) => {
-                let name = other.meta().name();
+            Some(Rank { class: name, .. }) => {
                 let why = format!("PriorityClass {name} is already marked as default. Only one default can exist");
                 Err(request.forbidden(class, why))
             }

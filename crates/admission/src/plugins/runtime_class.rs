@@ -32,9 +32,9 @@ impl RuntimeClass {
 impl Plugin for RuntimeClass {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
-        let Some(name) = class_name(pod).map(Str::from) else { return Verdict::PASSED };
+        let Some(name) = class_name(pod).map(Str::from) else { return Verdict::Idle };
         Verdict::pending(async move {
             let class = self.class(&name, request, pod).await?;
             set_overhead(request, &class, pod)?;
@@ -44,7 +44,7 @@ impl Plugin for RuntimeClass {
 
     fn validate<'a>(&'a self, request: Request<'a>, pod: &'a Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         match class_name(pod) {
             Some(name) => Verdict::pending(async move {

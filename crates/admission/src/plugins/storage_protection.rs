@@ -15,7 +15,7 @@ impl Plugin for StorageObjectInUseProtection {
             ("", "persistentvolumes") => "kubernetes.io/pv-protection",
             ("", "persistentvolumeclaims") => "kubernetes.io/pvc-protection",
             ("storage.k8s.io", "volumeattributesclasses") => "kubernetes.io/vac-protection",
-            _ => return Verdict::PASSED,
+            _ => return Verdict::Idle,
         };
         if request.operation == Operation::Create && request.call.subresource.is_empty() {
             object.meta_mut().add_finalizer(finalizer);

@@ -14,7 +14,7 @@ pub struct TaintNodesByCondition;
 impl Plugin for TaintNodesByCondition {
     fn admit<'a>(&'a self, request: Request<'a>, node: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for("", "nodes") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let is_set = |taint: &Value| taint.str_at(&["key"]) == NOT_READY && taint.str_at(&["effect"]) == EFFECT;
         if !list(node, &["spec", "taints"]).iter().any(is_set) {

@@ -34,7 +34,7 @@ pub struct ExtendedResourceToleration;
 impl Plugin for ExtendedResourceToleration {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let containers = list(pod, &["spec", "containers"]).iter().chain(list(pod, &["spec", "initContainers"]));
         let asked = containers.flat_map(|container| amounts(container.at(&["resources", "requests"])).into_keys());
@@ -144,7 +144,7 @@ impl PodTolerationRestriction {
 impl Plugin for PodTolerationRestriction {
     fn admit<'a>(&'a self, request: Request<'a>, pod: &'a mut Value) -> Verdict<'a> {
         if !request.is_for("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let namespace = request.call.namespace.as_str();

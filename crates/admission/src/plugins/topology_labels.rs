@@ -22,7 +22,7 @@ impl PodTopologyLabels {
 impl Plugin for PodTopologyLabels {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
         if request.operation != Operation::Create || !request.is_for_any_part("", "pods") {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let node = match request.call.subresource.as_str() {
             "" => object.str_at(&["spec", "nodeName"]),
@@ -30,7 +30,7 @@ impl Plugin for PodTopologyLabels {
             _ => "",
         };
         if node.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let node = self.nodes.cached("", node).and_then(|node| parse(&node));
         for label in LABELS {

@@ -48,7 +48,7 @@ impl Plugin for MutatingAdmissionPolicy {
     fn admit_in<'a>(&'a self, request: Request<'a>, object: &'a mut Value, round: &'a Round) -> Verdict<'a> {
         let bound = self.0.source.candidates(request);
         if bound.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let mut memory = round.policies().take().unwrap_or_default();

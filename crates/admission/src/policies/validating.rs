@@ -47,7 +47,7 @@ impl Plugin for ValidatingAdmissionPolicy {
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         let bound = self.0.source.candidates(request);
         if bound.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let began = Instant::now();

@@ -47,12 +47,12 @@ impl Plugin for MutatingAdmissionWebhook {
 
     fn admit_in<'a>(&'a self, request: Request<'a>, object: &'a mut Value, round: &'a Round) -> Verdict<'a> {
         if self.0.source.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let set = self.0.source.current();
         let hooks: Vec<(usize, Arc<Hook>)> = set.candidates(request).map(|(n, hook)| (n, hook.clone())).collect();
         if hooks.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move {
             let mut memory = round.webhooks().take().unwrap_or_default();

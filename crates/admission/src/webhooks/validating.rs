@@ -39,12 +39,12 @@ impl Plugin for ValidatingAdmissionWebhook {
 
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         if self.0.source.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let set = self.0.source.current();
         let hooks: Vec<Arc<Hook>> = set.candidates(request).map(|(_, hook)| hook.clone()).collect();
         if hooks.is_empty() {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         Verdict::pending(async move { self.0.dispatch(request, object, &hooks).await })
     }

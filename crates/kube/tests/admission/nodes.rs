@@ -15,6 +15,12 @@ const NODE: &str = "system:node:n1";
 const OF_N1: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIck1JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjekVYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakV3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVMrejYzc256eCtCVThHCkhqN2ZBYlhPa3hYU1N2cE5rby9vREFEM1ZtWkI1ekJ6c3lOOHBjeXlmdXVacTluMjJuN2s5WGJGeEJzT2xaOVEKQjZKenlOT01vQUF3Q2dZSUtvWkl6ajBFQXdJRFNBQXdSUUlnU0VRZGRoWkgwdWlDOWc1NHpMd0JWZS9Ycm5lTwo2NEkzVUFrOENLTDF3Y2NDSVFEeVdXdFViWWlpSDEvSHRYaUJvV1Fld0RYRVh4aU1hQ2ZnYThpMEdBT1gyUT09Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
 const OF_N2: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIck1JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjekVYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakl3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVFaV1BiZzRtbTd2eWdMCldiVWk3OVNpYVJPMTZNZ2drVm9BLzRuYUVwMmo4Skkyc2tTUERaQVdKK1lLVldsb2pmZjZzK2M2bzExakhTNjIKM2FqZmtLTXVvQUF3Q2dZSUtvWkl6ajBFQXdJRFNBQXdSUUlnYWZuM1RQSTM4UVNGVER2ZW9vcmFKZnVtNjdpTQpWellqdUhnRURSbGwxeE1DSVFEeEQ5OTBWMi9NVXVURFRYbWIzZWQ5RHU2all0Sm03Y0tzTEpWUGlkbGV1Zz09Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
 
+/// A block of that kind with three zeros in it.
+const NO_REQUEST: &str =
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KQUFBQQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
+/// The first one, as pods' requests have it.
+const DER_OF_N1: &str = "MIHrMIGSAgEAMDAxFTATBgNVBAoMDHN5c3RlbTpub2RlczEXMBUGA1UEAwwOc3lzdGVtOm5vZGU6bjEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS+z63snzx+BU8GHj7fAbXOkxXSSvpNko/oDAD3VmZB5zBzsyN8pcyyfuuZq9n22n7k9XbFxBsOlZ9QB6JzyNOMoAAwCgYIKoZIzj0EAwIDSAAwRQIgSEQddhZH0uiC9g54zLwBVe/XrneO64I3UAk8CKL1wccCIQDyWWtUbYiiH1/HtXiBoWQewDXEXxiMaCfga8i0GAOX2Q==";
+
 async fn world(turned: &'static [(&'static str, bool)]) -> World {
     let may = |asked: &Attributes| asked.resource == "granted";
     let world = World::start(Setting { plugins: &["NodeRestriction"], turned, may }).await;
@@ -192,6 +198,11 @@ async fn pods() {
     world
         .check("alice", &[new(pod("p", "n1"), Passes), status("theirs", json!({"status": {"reason": "y"}}), Passes)])
         .await;
+    // Of many that are deleted at once a node deletes none, not even its own: none is named.
+    let left = || async { world.make("GET", &pods, &Json::Null).await["items"].as_array().map(Vec::len) };
+    let before = left().await;
+    world.check(NODE, &[Case("DELETE", pods.clone(), Json::Null, Passes)]).await;
+    assert_eq!(left().await, before);
 }
 
 #[tokio::test]
@@ -380,6 +391,7 @@ async fn requests_for_certificates() {
                     asks("f", client, "bm9uZQ=="),
                     refused("unable to parse csr: PEM block type must be CERTIFICATE REQUEST"),
                 ),
+                or(asks("g", serving, NO_REQUEST), refused("omitEmpty:false} certificateRequest @2")),
             ],
         )
         .await;
@@ -413,17 +425,32 @@ async fn claims() {
                 ],
             )
             .await;
-        for (body, passes) in [
-            (allocated.clone(), recovers),
-            (json!({"status": {"phase": "Bound"}}), false),
-            (json!({"metadata": {"labels": {"a": "b"}}}), false),
-        ] {
+        let statuses = json!({"status": {"allocatedResourceStatuses": {"storage": "NodeResizePending"}}});
+        for body in [allocated.clone(), statuses] {
             let (code, answer) = world.ask(NODE, "PATCH", &at(&claims, "c/status"), &body).await;
             let message = answer["message"].as_str().unwrap_or_default();
-            match passes {
+            match recovers {
                 true => assert_eq!(code, 200, "{body}: {message}"),
                 false => assert!(code == 403 && message.contains(other), "{body}: {code} {message}"),
             }
+        }
+        // What differs is shown by the names that Go has for it.
+        for (body, difference) in [
+            (
+                json!({"status": {"phase": "Bound"}}),
+                "\n  \"Status\": {\n-  \"Phase\": \"Pending\",\n+  \"Phase\": \"Bound\",\n",
+            ),
+            (
+                json!({"status": {"accessModes": ["ReadWriteOnce"]}}),
+                "\n-  \"AccessModes\": null,\n+  \"AccessModes\": [\n",
+            ),
+            (json!({"metadata": {"labels": {"a": "b"}}}), "\n+ \"labels\": {\n+  \"a\": \"b\"\n+ },\n"),
+            (json!({"metadata": {"finalizers": ["a/b"]}}), "\n+ \"finalizers\": [\n+  \"a/b\"\n+ ],\n"),
+        ] {
+            let (code, answer) = world.ask(NODE, "PATCH", &at(&claims, "c/status"), &body).await;
+            let message = answer["message"].as_str().unwrap_or_default();
+            let is_shown = message.contains(&format!("{other}@@ ")) && message.contains(difference);
+            assert!(code == 403 && is_shown, "{body}: {code} {message}");
         }
     }
 }
@@ -446,8 +473,8 @@ async fn tokens() {
         let spec = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
             "csi": {"driver": "d.example.com", "volumeHandle": "h"}});
         world.make("POST", volumes, &json!({"metadata": {"name": "v"}, "spec": spec})).await;
-        for name in ["c", "p-made"] {
-            let spec = json!({"volumeName": "v", "accessModes": ["ReadWriteOnce"],
+        for (name, volume) in [("c", "v"), ("p-made", "v"), ("unbound", "")] {
+            let spec = json!({"volumeName": volume, "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}}});
             world.make("POST", &claims, &json!({"metadata": {"name": name}, "spec": spec})).await;
         }
@@ -455,7 +482,7 @@ async fn tokens() {
     let projected = json!({"projected": {"sources": [{"serviceAccountToken": {"path": "t", "audience": "in-pod"}}]}});
     let template = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     // The volume of the pod, the audience, and whether a driver of that name or a right is what lets it through.
-    let cases: [(Json, &[&str], Option<&str>); 12] = [
+    let cases: [(Json, &[&str], Option<&str>); 16] = [
         (projected.clone(), &["in-pod"], None),
         (json!({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}), &[], None),
         (projected.clone(), &["a", "b"], Some("node may only request 0 or 1 audiences")),
@@ -480,7 +507,33 @@ async fn tokens() {
             Some("error validating audience \"by-driver\": persistentvolumeclaim \"nowhere\" not found"),
         ),
         (json!({"name": "made", "ephemeral": {"volumeClaimTemplate": template}}), &["by-driver"], None),
-        (json!({"azureDisk": {"diskName": "d", "diskURI": "https://x.example/d.vhd"}}), &["migrated"], None),
+        (
+            json!({"persistentVolumeClaim": {"claimName": "unbound"}}),
+            &["by-driver"],
+            Some("error validating audience \"by-driver\": persistentvolume \"\" not found"),
+        ),
+        (
+            json!({"azureDisk": {"diskName": "d", "diskURI": "/subscriptions/d", "kind": "Managed"}}),
+            &["migrated"],
+            None,
+        ),
+        (
+            json!({"azureDisk": {"diskName": "d", "diskURI": "https://x.example/d.vhd", "kind": "Shared"}}),
+            &["migrated"],
+            Some("error validating audience \"migrated\": kind(Shared) is not supported in csi migration"),
+        ),
+        (
+            json!({"awsElasticBlockStore": {"volumeID": "aws://zone/disk"}}),
+            &["migrated"],
+            Some(
+                "error validating audience \"migrated\": failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/disk)",
+            ),
+        ),
+        (
+            json!({"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}),
+            &["migrated"],
+            Some("error validating audience \"migrated\": csidriver.storage.k8s.io \"ebs.csi.aws.com\" not found"),
+        ),
         (
             json!({"emptyDir": {}}),
             &["by-driver"],
@@ -543,6 +596,10 @@ async fn certificates_of_pods() {
     let runs_as = json!({"spec": {"serviceAccountName": "a"}});
     let mine = on.make("POST", &pods, &merged(pod("mine", "n1"), &runs_as)).await;
     let theirs = on.make("POST", &pods, &merged(pod("theirs", "n2"), &runs_as)).await;
+    let mirrors = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
+    let mirror = on.make("POST", &pods, &merged(merged(pod("mirror", "n1"), &runs_as), &mirrors)).await;
+    let of_none = json!({"spec": {"serviceAccountName": "none"}});
+    let orphan = on.make("POST", &pods, &merged(pod("orphan", "n1"), &of_none)).await;
     let node = uid_of(&on, &at(NODES, "n1")).await;
     let text = |value: &Json| value.as_str().unwrap().to_owned();
     let (pod_uid, node_uid, account_uid) =
@@ -595,6 +652,16 @@ async fn certificates_of_pods() {
                 ),
             ),
             asks(
+                json!({"podName": "mirror", "podUID": mirror["metadata"]["uid"]}),
+                refused("pod \"default/mirror\" is a mirror pod"),
+            ),
+            asks(
+                json!({"podName": "orphan", "podUID": orphan["metadata"]["uid"], "serviceAccountName": "none"}),
+                no_status(
+                    "while retrieving service account \"default/none\" named in the PodCertificateRequest: serviceaccount \"none\" not found".into(),
+                ),
+            ),
+            asks(
                 json!({"serviceAccountUID": "u"}),
                 no_status(format!(
                     "PodCertificateRequest for pod \"default/mine\" names service account UID \"u\", which differs from the running service account (\"{account_uid}\")"
@@ -603,6 +670,20 @@ async fn certificates_of_pods() {
         ],
     )
     .await;
+    let no_node = "while retrieving node \"n3\" named in the PodCertificateRequest: node \"n3\" not found";
+    on.check("system:node:n3", &[asks(json!({"nodeName": "n3"}), no_status(no_node.into()))]).await;
+    let keys = json!({"pkixPublicKey": null, "proofOfPossession": null, "stubPKCS10Request": DER_OF_N1});
+    let Case(method, uri, body, _) = asks(keys, Passes);
+    let whole = Case(method, uri, merged(body, &json!({"metadata": {"name": "r"}})), Passes);
+    let stored = |method, part: &str, body, want| Case(method, format!("{}/r{part}", whole.1), body, want);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let changes = [
+        stored("PATCH", "", label.clone(), refused("unexpected operation UPDATE")),
+        stored("PATCH", "/status", label, refused("unexpected operation UPDATE")),
+        stored("DELETE", "", Json::Null, refused("unexpected operation DELETE")),
+    ];
+    on.check(NODE, &[whole]).await;
+    on.check(NODE, &changes).await;
     // The gate decides in the plugin, whatever is served.
     let off = World::start(Setting { plugins: &["NodeRestriction"], turned: &[], may: |_| false }).await;
     let (code, answer) = off.ask(NODE, "POST", path, &asks(json!({}), Passes).2).await;

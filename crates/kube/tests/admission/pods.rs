@@ -317,3 +317,26 @@ async fn made_names_are_seen() {
         )
         .await;
 }
+
+/// A pod gets the default class that there is when it comes, and none that was.
+#[tokio::test]
+async fn the_default_priority_follows_its_class() {
+    const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let world = with(&["Priority"], &[]).await;
+    let priority = || async {
+        let made = world.make("POST", &format!("{DEFAULT}/pods?dryRun=All"), &pod("p", "")).await;
+        (made["spec"]["priorityClassName"].clone(), made["spec"]["priority"].clone())
+    };
+    let class = |name: &str, value: i64| json!({"metadata": {"name": name}, "value": value, "globalDefault": true});
+    assert_eq!(priority().await, (Json::Null, json!(0)));
+    world.make("POST", CLASSES, &class("first", 5)).await;
+    assert_eq!(priority().await, (json!("first"), json!(5)));
+    let second = "PriorityClass first is already marked as default. Only one default can exist";
+    world.check("admin", &[Case("POST", CLASSES.into(), class("second", 7), refused(second))]).await;
+    world.make("PATCH", &format!("{CLASSES}/first"), &json!({"globalDefault": false})).await;
+    assert_eq!(priority().await, (Json::Null, json!(0)));
+    world.make("POST", CLASSES, &class("second", 7)).await;
+    assert_eq!(priority().await, (json!("second"), json!(7)));
+    world.make("DELETE", &format!("{CLASSES}/second"), &Json::Null).await;
+    assert_eq!(priority().await, (Json::Null, json!(0)));
+}

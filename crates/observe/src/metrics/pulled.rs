@@ -49,13 +49,14 @@ type Label<'a> = (&'a str, &'a str);
 /// Values up to each bound, all values, and their sum.
 type Counted<const BUCKETS: usize> = ([u64; BUCKETS], u64, f64);
 
-/// A family of histograms: for each label's value the values up to each bound, all values, and their sum.
-pub fn histogram_family<const BUCKETS: usize>(
+/// A family of histograms: for each set of labels (in the order of their names) the values up to each bound, all values, and
+/// their sum.
+pub fn histogram_family<'a, const BUCKETS: usize, L: IntoIterator<Item = Label<'a>> + Clone>(
     (name, help): (&str, &str),
     bounds: &[f64; BUCKETS],
-    series: &[(Option<Label<'_>>, Counted<BUCKETS>)],
+    series: &[(L, Counted<BUCKETS>)],
 ) -> MetricFamily {
-    let metric = |(label, (counts, all, sum)): &(Option<Label<'_>>, Counted<BUCKETS>)| {
+    let metric = |(labels, (counts, all, sum)): &(L, Counted<BUCKETS>)| {
         let buckets = bounds.iter().zip(counts).map(|(bound, count)| {
             let mut bucket = Bucket::default();
             bucket.set_upper_bound(*bound);
@@ -66,7 +67,7 @@ pub fn histogram_family<const BUCKETS: usize>(
         histogram.set_bucket(buckets.collect());
         histogram.set_sample_count(*all);
         histogram.set_sample_sum(*sum);
-        let mut metric = labelled(*label);
+        let mut metric = labelled(labels.clone());
         metric.set_histogram(histogram);
         metric
     };

@@ -44,7 +44,7 @@ impl NodeRestriction {
 impl Plugin for NodeRestriction {
     fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> Verdict<'a> {
         match node_of(&request.call.user) {
-            None => Verdict::PASSED,
+            None => Verdict::Idle,
             Some(name) => {
                 let visit = Visit { plugin: self, request, object, node: name };
                 Verdict::pending(async move { visit.check().await })
@@ -128,7 +128,11 @@ impl<'a> Visit<'a> {
     /// An object that must be there; `singular` is how the reference names what is missing.
     async fn find(&self, of: (&str, &str, &str), namespace: &str, name: &str) -> Result<Value, Status> {
         let (group, plural, singular) = of;
-        let found = self.plugin.objects.find(group, plural, namespace, name).await?;
+        // Of many that are deleted at once none is named, nor is the volume of a claim that has none.
+        let found = match name {
+            "" => None,
+            name => self.plugin.objects.find(group, plural, namespace, name).await?,
+        };
         let found = found.and_then(|object| parse(&object));
         found.ok_or_else(|| Status::not_found(&GroupResource::new(group, singular), name))
     }

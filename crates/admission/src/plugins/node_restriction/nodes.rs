@@ -1,10 +1,10 @@
 //! The node itself, and the status of claims.
 
 use super::{Checked, Visit};
-use kubelith_auth::authz::rbac::escalation::drop_empty;
 use kubelith_meta::text::Quoted;
 use kubelith_meta::{Map, Value};
 use kubelith_registry::admission::Operation;
+use kubelith_rules::internal;
 use std::collections::BTreeSet;
 
 /// What a kubelet may say about its machine.
@@ -24,6 +24,9 @@ const KUBELET_LABELS: [&str; 11] = [
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 /// For operators: workloads rely on it that no node gives itself such a label.
 const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
+
+/// The type of claims, as messages show them.
+const CLAIM: &str = "PersistentVolumeClaim";
 
 impl Visit<'_> {
     pub(super) fn own_node(&self) -> Checked {
@@ -83,17 +86,15 @@ impl Visit<'_> {
             for field in ["resourceVersion", "managedFields"] {
                 claim.remove_at(&["metadata", field]);
             }
-            drop_empty(&mut claim);
             claim
         };
         let (old, new) = (rest(self.old()), rest(self.object));
-        if old == new {
+        if internal::same(CLAIM, Some(&old), Some(&new)) {
             return Ok(());
         }
-        let parts = ["metadata", "spec", "status"].into_iter().filter(|part| old.get(part) != new.get(part));
-        let (node, parts) = (Quoted(self.node), parts.collect::<Vec<_>>().join(", "));
+        let (node, difference) = (Quoted(self.node), internal::difference(CLAIM, &old, &new));
         self.refuse(format!(
-            "node {node} is not allowed to update fields other than status.quantity and status.conditions: {parts}"
+            "node {node} is not allowed to update fields other than status.quantity and status.conditions: {difference}"
         ))
     }
 }

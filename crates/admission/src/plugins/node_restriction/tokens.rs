@@ -101,7 +101,7 @@ impl Visit<'_> {
     async fn driver_wants(&self, pod: &Value, volume: &Value, audience: &str) -> Result<bool, String> {
         let driver = match claim_of(pod, volume) {
             Some(claim) => self.driver_of_claim(&claim).await?,
-            None => driver_of(volume).map(Str::from),
+            None => driver_of(volume)?.map(Str::from),
         };
         let Some(driver) = driver.filter(|name| !name.is_empty()) else { return Ok(false) };
         let driver = self.find(("storage.k8s.io", "csidrivers", "csidriver"), "", &driver).await;
@@ -116,7 +116,7 @@ impl Visit<'_> {
         let claim = claim.map_err(|why| why.message.to_string())?;
         let volume = self.find(VOLUME, "", claim.str_at(&["spec", "volumeName"])).await;
         let volume = volume.map_err(|why| why.message.to_string())?;
-        Ok(volume.get("spec").and_then(driver_of).map(Str::from))
+        Ok(volume.get("spec").map(driver_of).transpose()?.flatten().map(Str::from))
     }
 }
 
@@ -127,10 +127,25 @@ fn claim_of(pod: &Value, volume: &Value) -> Option<String> {
     volume.get("persistentVolumeClaim").map(|claim| claim.str_at(&["claimName"]).to_owned())
 }
 
-/// The driver behind a source of a volume, in a pod or in a persistent volume.
-fn driver_of(source: &Value) -> Option<&str> {
-    match source.get("csi") {
-        Some(csi) => Some(csi.str_at(&["driver"])),
-        None => MIGRATED.iter().find(|(kind, _)| source.get(kind).is_some()).map(|(_, driver)| *driver),
+/// The driver behind a source of a volume, in a pod or in a persistent volume; or why there can be none.
+fn driver_of(source: &Value) -> Result<Option<&str>, String> {
+    if let Some(csi) = source.get("csi") {
+        return Ok(Some(csi.str_at(&["driver"])));
     }
+    let kind = source.str_at(&["azureDisk", "kind"]);
+    if !kind.is_empty() && !kind.eq_ignore_ascii_case("managed") {
+        return Err(format!("kind({kind}) is not supported in csi migration"));
+    }
+    let disk = source.str_at(&["awsElasticBlockStore", "volumeID"]);
+    if let Some((_, name)) = disk.strip_prefix("aws://").map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+        && !is_disk_of_aws(name.trim_matches('/'))
+    {
+        let why = format!("Invalid format for AWS volume ({disk})");
+        return Err(format!("failed to translate Kubernetes ID to EBS Volume ID {why}"));
+    }
+    Ok(MIGRATED.iter().find(|(kind, _)| source.get(kind).is_some()).map(|(_, driver)| *driver))
+}
+
+fn is_disk_of_aws(name: &str) -> bool {
+    name.strip_prefix("vol-").is_some_and(|rest| !rest.contains('/'))
 }

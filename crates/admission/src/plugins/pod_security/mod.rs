@@ -303,7 +303,7 @@ impl PodSecurity {
 impl Plugin for PodSecurity {
     fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> Verdict<'a> {
         if !matches!(request.operation, Operation::Create | Operation::Update) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         if request.is_for("", "namespaces") {
             return Verdict::Ready(self.check_namespace(request, object));
@@ -312,7 +312,7 @@ impl Plugin for PodSecurity {
         let is_ignored = is_pod && IGNORED_PARTS.contains(&request.call.subresource.as_str());
         let path = if is_pod { None } else { template_path(request) };
         if is_ignored || !(is_pod || path.is_some()) || self.is_exempt(request) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let namespace = &request.call.namespace;
         let judge = move |found: Result<Option<Arc<CachedObject>>, Status>| {

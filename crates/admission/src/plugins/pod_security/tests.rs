@@ -393,6 +393,142 @@ fn checks_of_each_level_and_release() {
     assert_eq!(shown(policy("restricted:latest"), &pod("")), "");
 }
 
+/// What lists allow, item by item, with the release that has it first.
+#[test]
+fn sysctls_and_types_of_each_release() {
+    const SYSCTLS: [(&str, u64); 13] = [
+        ("kernel.shm_rmid_forced", 0),
+        ("net.ipv4.ip_local_port_range", 0),
+        ("net.ipv4.tcp_syncookies", 0),
+        ("net.ipv4.ping_group_range", 0),
+        ("net.ipv4.ip_unprivileged_port_start", 0),
+        ("net.ipv4.ip_local_reserved_ports", 27),
+        ("net.ipv4.tcp_keepalive_time", 29),
+        ("net.ipv4.tcp_fin_timeout", 29),
+        ("net.ipv4.tcp_keepalive_intvl", 29),
+        ("net.ipv4.tcp_keepalive_probes", 29),
+        ("net.ipv4.tcp_rmem", 32),
+        ("net.ipv4.tcp_wmem", 32),
+        ("net.ipv4.other", 37),
+    ];
+    const TYPES: [(&str, u64); 6] = [
+        ("", 0),
+        ("container_t", 0),
+        ("container_init_t", 0),
+        ("container_kvm_t", 0),
+        ("container_engine_t", 31),
+        ("other_t", 37),
+    ];
+    for minor in 0..=THIS_RELEASE {
+        for level in ["baseline", "restricted"] {
+            let policy = policy(&format!("{level}:v1.{minor}"));
+            for (name, since) in SYSCTLS {
+                let pod = pod(&format!(r#""spec":{{"securityContext":{{"sysctls":[{{"name":"{name}"}}]}}}}"#));
+                let want = if minor < since { format!("forbidden sysctls ({name})") } else { String::new() };
+                assert_eq!(shown(policy, &pod), want, "{level}:v1.{minor}");
+            }
+            for (name, since) in TYPES {
+                let options = format!(r#"{{"seLinuxOptions":{{"type":"{name}"}}}}"#);
+                let pod = pod(&format!(r#""spec":{{"securityContext":{options}}}"#));
+                let forbidden = "pod set forbidden securityContext.seLinuxOptions: type";
+                let want = format!("seLinuxOptions ({forbidden} \"{name}\")");
+                assert_eq!(shown(policy, &pod), if minor < since { want } else { String::new() }, "v1.{minor}");
+            }
+        }
+    }
+}
+
+/// Capabilities and volumes, of each kind that there is.
+#[test]
+fn capabilities_and_volumes() {
+    const CAPABILITIES: &str = "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP \
+        SETUID SYS_CHROOT";
+    let adding = |name: &str| {
+        let security = format!(r#"{{"capabilities":{{"drop":["ALL"],"add":["{name}"]}}}}"#);
+        pod(&format!(r#""spec":{{"containers":[{{"name":"a","securityContext":{security}}}]}}"#))
+    };
+    for name in CAPABILITIES.split(' ').filter(|name| !name.is_empty()) {
+        assert_eq!(shown(policy("baseline:latest"), &adding(name)), "", "{name}");
+        let refused = format!(
+            "unrestricted capabilities (container \"a\" must not include \"{name}\" in securityContext.capabilities.add)"
+        );
+        let want = if name == "NET_BIND_SERVICE" { String::new() } else { refused };
+        assert_eq!(shown(policy("restricted:latest"), &adding(name)), want);
+    }
+    for name in ["NET_RAW", "SYS_ADMIN", "ALL", "chown", "CAP_CHOWN"] {
+        let want = format!(
+            "non-default capabilities (container \"a\" must not include \"{name}\" in securityContext.capabilities.add)"
+        );
+        assert_eq!(shown(policy("baseline:latest"), &adding(name)), want);
+    }
+    const VOLUMES: &str = "awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker gcePersistentDisk gitRepo \
+        glusterfs hostPath iscsi nfs photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos vsphereVolume";
+    for kind in VOLUMES.split(' ').filter(|kind| !kind.is_empty()) {
+        let pod = pod(&format!(r#""spec":{{"volumes":[{{"name":"v","{kind}":{{}}}}]}}"#));
+        let want = format!("restricted volume types (volume \"v\" uses restricted volume type \"{kind}\")");
+        assert_eq!(shown(policy("restricted:v1.0"), &pod), want);
+        let of_host = if kind == "hostPath" { "hostPath volumes (volume \"v\")" } else { "" };
+        assert_eq!(shown(policy("baseline:v1.0"), &pod), of_host);
+    }
+}
+
+/// What is asked of containers is asked of all kinds of them.
+#[test]
+fn containers_of_each_kind() {
+    for (container, want) in [
+        (
+            r#""securityContext":{"privileged":true}"#,
+            "privileged (container \"k\" must not set securityContext.privileged=true)",
+        ),
+        (
+            r#""securityContext":{"allowPrivilegeEscalation":true}"#,
+            "allowPrivilegeEscalation != false (container \"k\" must set securityContext.allowPrivilegeEscalation=false)",
+        ),
+        (
+            r#""securityContext":{"capabilities":{"drop":["KILL"]}}"#,
+            "unrestricted capabilities (container \"k\" must set securityContext.capabilities.drop=[\"ALL\"])",
+        ),
+        (
+            r#""securityContext":{"procMount":"Unmasked"}"#,
+            "procMount (container \"k\" must not set securityContext.procMount to \"Unmasked\")",
+        ),
+        (
+            r#""securityContext":{"runAsNonRoot":false}"#,
+            "runAsNonRoot != true (container \"k\" must not set securityContext.runAsNonRoot=false)",
+        ),
+        (r#""securityContext":{"runAsUser":0}"#, "runAsUser=0 (container \"k\" must not set runAsUser=0)"),
+        (
+            r#""securityContext":{"seccompProfile":{"type":"Unconfined"}}"#,
+            "seccompProfile (container \"k\" must not set securityContext.seccompProfile.type to \"Unconfined\")",
+        ),
+        (
+            r#""securityContext":{"seLinuxOptions":{"user":"u"}}"#,
+            "seLinuxOptions (container \"k\" set forbidden securityContext.seLinuxOptions: user may not be set)",
+        ),
+        (
+            r#""securityContext":{"windowsOptions":{"hostProcess":true}}"#,
+            "hostProcess (container \"k\" must not set securityContext.windowsOptions.hostProcess=true)",
+        ),
+        (
+            r#""securityContext":{"appArmorProfile":{"type":"Unconfined"}}"#,
+            "forbidden AppArmor profile (container \"k\" must not set AppArmor profile type to \"Unconfined\")",
+        ),
+        (r#""ports":[{"hostPort":80}]"#, "hostPort (container \"k\" uses hostPort 80)"),
+        (
+            r#""readinessProbe":{"tcpSocket":{"host":"h"}}"#,
+            "probe or lifecycle host (container \"k\" uses probe or lifecycle host \"h\")",
+        ),
+    ] {
+        for list in ["containers", "initContainers", "ephemeralContainers"] {
+            let pod = pod(&format!(r#""spec":{{"{list}":[{{"name":"k",{container}}}]}}"#));
+            assert_eq!(shown(policy("restricted:latest"), &pod), want, "{list}");
+        }
+    }
+    for minor in 0..=THIS_RELEASE {
+        assert_eq!(shown(policy(&format!("restricted:v1.{minor}")), &pod("")), "", "v1.{minor}");
+    }
+}
+
 /// Several are shown in one order, those of the baseline first.
 #[test]
 fn violations_in_order() {
@@ -527,7 +663,7 @@ fn annotations() {
     for (user, namespace, by) in [("bob", "n", "user"), ("ann", "free", "namespace")] {
         let call = call(user, namespace, "pods");
         let request = Request { call: &call, operation: Operation::Create, old: None, options: None, resource: None };
-        assert!(matches!(plugin.validate(request, &value(privileged)), Verdict::Ready(Ok(()))));
+        assert!(matches!(plugin.validate(request, &value(privileged)), Verdict::Idle));
         let want = [("pod-security.kubernetes.io/exempt".to_owned(), by.to_owned())];
         assert_eq!(call.warnings.take_annotations(), want);
     }

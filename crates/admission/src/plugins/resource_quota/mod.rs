@@ -84,10 +84,10 @@ impl Plugin for ResourceQuota {
         let makes_namespace = request.operation == Operation::Create && is_of_namespace(call);
         // Most namespaces have no quota: they pay for this look only.
         if call.namespace.is_empty() || makes_namespace || !self.batches.concern(&call.namespace) {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         }
         let Some(measure) = Measure::of(&call.resource, self.devices).filter(|m| m.handles(request, object)) else {
-            return Verdict::PASSED;
+            return Verdict::Idle;
         };
         let demand = Demand {
             call: call.clone(),

@@ -2,7 +2,7 @@
 
 use super::directory::Registered;
 use super::hub::Hub;
-use super::inheritance::DEFINITIONS;
+use super::inheritance::{DEFINITIONS, Inheritance};
 use super::load;
 use super::object::EventKind;
 use super::resource::{Change, ResourceCache};
@@ -237,6 +237,9 @@ impl Hub {
     async fn start_over(&self) -> Result<Revision> {
         let _feeding = self.feeding.lock().await;
         self.pending_writes.clear();
+        // What others have kept for caches that are still to come ends before the gap.
+        self.beginnings.replay.lock().expect("no panic under this lock").forget();
+        *self.beginnings.inheritance.lock().expect("no panic under this lock") = Inheritance::default();
         let revision = self.values.raw.current_revision().await?;
         let all: Vec<_> = {
             let resources = self.directory.resources();

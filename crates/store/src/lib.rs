@@ -16,6 +16,7 @@ mod layout;
 mod limits;
 mod memory;
 mod model;
+mod offload;
 mod traits;
 mod watch;
 

@@ -50,13 +50,13 @@ impl Applied {
         }
     }
 
+    /// Nothing of the batch was written. What was to be refused for its own reasons is refused for this one, too: the reason may be a
+    /// write of the same batch, of which nobody may hear.
     fn refuse(self, error: &StoreError) {
         match self {
-            // What was refused for its own reasons stays refused for them.
-            Applied::Put(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            Applied::Delete(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            Applied::Done(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            other => other.answer(),
+            Applied::Put(reply, _) => drop(reply.send(Err(error.clone()))),
+            Applied::Delete(reply, _) => drop(reply.send(Err(error.clone()))),
+            Applied::Done(reply, _) => drop(reply.send(Err(error.clone()))),
         }
     }
 }

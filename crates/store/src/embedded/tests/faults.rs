@@ -164,6 +164,23 @@ async fn a_batch_that_is_not_written_tells_nothing_of_itself() {
     }
 }
 
+/// What the kernel still shows of a file whose sync failed may never come to the disk, so that nothing can be built on it.
+#[tokio::test]
+async fn a_sync_that_fails_while_the_file_is_opened_again_poisons_the_store() {
+    let disk = FaultyDisk::new();
+    let options = EmbeddedOptions { reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let (store, writer) =
+        EmbeddedStore::assemble(Arc::new(disk.clone()), options, Offload::InPlace, WatchLimits::default()).unwrap();
+    disk.set_silent_capacity(Some(disk.used()));
+    disk.fail_syncs();
+    let mut put = store.put("a".into(), Bytes::from("x".repeat(16 << 10)), Expect::Any, None);
+    assert!(futures::poll!(&mut put).is_pending());
+    assert!(writer.step(1).is_none());
+    let health = store.health().await;
+    assert!(matches!(health, Err(StoreError::Poisoned(_))), "{health:?}");
+    assert!(put.await.is_err());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_fills_up_unannounced_is_survived() {
     let disk = FaultyDisk::new();

@@ -17,6 +17,8 @@ mod limits;
 mod memory;
 mod model;
 mod offload;
+#[cfg(test)]
+mod simulation;
 mod traits;
 mod watch;
 

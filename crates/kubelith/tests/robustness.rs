@@ -1,6 +1,7 @@
 //! Clients, faults and the checker of histories, for some seconds on each store. The long runs are made by
 //! `cargo xtask robustness`; a seed that it prints repeats the plan of a run here, as `KUBELITH_ROBUSTNESS_SEED`.
 
+use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::fuzz;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
@@ -48,6 +49,12 @@ fn a_store_in_memory_keeps_its_promises() {
 #[test]
 fn an_embedded_store_keeps_its_promises_under_faults() {
     holds(Store::Embedded, |_| {});
+}
+
+#[test]
+fn jumping_clocks_break_no_promise() {
+    let faults = || vec![FaultKind::ClockJump, FaultKind::ClockJump, FaultKind::ClockJump, FaultKind::KillServer];
+    holds(Store::Embedded, |plan| plan.faults = faults());
 }
 
 #[test]

@@ -19,7 +19,7 @@ robustness overload [options]
   --duration S       seconds for each store (60)
   --kills N          ends before that time, after so many kills of servers and members
   --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
-                     kill-leader, pause-member, cut, silence, delay, or none (default: those that fit the store)
+                     kill-leader, pause-member, cut, silence, delay, clock, or none (default: those that fit the store)
   --quiet MS         between two faults, at most (1200)
   --writers N        (6)
   --seed N           repeats the plan of a run: its operations and its faults

@@ -3,7 +3,7 @@
 use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
-use kubelith_robustness::{fuzz, overload};
+use kubelith_robustness::{fuzz, overload, soak};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ const HELP: &str = "\
 robustness [options]
 robustness fuzz [options]
 robustness overload [options]
+robustness soak [options]
 
   Without a word: clients and faults, and every answer is checked.
   --program FILE     the server (default: kubelith beside this program)
@@ -37,6 +38,9 @@ robustness overload [options]
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
 ";
 
+
+  soak: everything that can come and go does; what the server takes for it must not grow.
+  --program, --duration, --seed, --flag as above
 struct Options {
     plan: Plan,
     stores: Vec<Store>,
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         }),
     };
     match outcome {
+            ("soak", Some(options)) => soaked(&options),
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -169,7 +174,20 @@ fn overloaded(options: &Options) -> Result<bool, String> {
     Ok(true)
 }
 
-/// `storm PORT CLIENTS SECONDS`: started by `overload`.
+fn soaked(options: &Options) -> Result<bool, String> {
+    let plan = &options.plan;
+    println!("seed {}", plan.seed);
+    let soaked = soak::run(&soak::Options {
+        program: plan.program.clone(),
+        seed: plan.seed,
+        duration: plan.duration,
+        flags: plan.flags.clone(),
+    })?;
+    print!("{}", soaked.text());
+    Ok(soaked.problems.is_empty() && soaked.grown().is_empty())
+}
+
+/// `storm PORT CLIENTS SECONDS WHAT`: started by `overload`.
 fn storm(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     let numbers: Vec<u64> = arguments.filter_map(|text| text.parse().ok()).collect();
     let [port, clients, seconds] = numbers[..] else { return Err("storm PORT CLIENTS SECONDS".to_owned()) };

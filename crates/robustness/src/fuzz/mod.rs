@@ -256,3 +256,15 @@ fn normalised(text: &str) -> String {
 pub fn default_corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance")
 }
+/// A request for a certificate, as somebody recorded one.
+pub(crate) fn signing_request() -> Option<serde_json::Value> {
+    let seeds = corpus::load(&default_corpus()).ok()?;
+    let found = seeds.iter().filter(|seed| seed.path.contains("/certificatesigningrequests") && seed.method == "POST");
+    let mut requests = found.filter_map(|seed| seed.body.as_ref()).map(|body| body["spec"]["request"].clone());
+    requests.find(|request| {
+        request
+            .as_str()
+            .is_some_and(|text| text.starts_with("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNU") && text.len() > 800)
+    })
+}
+

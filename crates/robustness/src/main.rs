@@ -30,10 +30,11 @@ robustness soak [options]
   --requests N       ends before that time
   --clients N        (4)
 
-  overload: a storm of lists, and what others notice of it, with priority and fairness and without.
+  overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above
   --clients N        (400)
   --objects N        that a list has (300)
+  --storm WHAT       lists, watches, events (lists)
   --bytes N          of each (4000)
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
 ";
@@ -52,6 +53,7 @@ struct Options {
     bytes: usize,
 }
 
+    storm: overload::Storm,
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     let what = arguments.next_if(|word| !word.starts_with('-')).unwrap_or_default();
@@ -93,6 +95,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        storm: overload::Storm::Lists,
         let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text:?} is no number"));
         match argument.as_str() {
             "-h" | "--help" => {
@@ -126,6 +129,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
     }
     Ok(Some(options))
 }
+            "--storm" => options.storm = overload::Storm::parse(&value()?)?,
 
 /// Whether all of them were good.
 fn all(options: &Options) -> Result<bool, String> {
@@ -178,6 +182,7 @@ fn soaked(options: &Options) -> Result<bool, String> {
     let plan = &options.plan;
     println!("seed {}", plan.seed);
     let soaked = soak::run(&soak::Options {
+            storm: options.storm,
         program: plan.program.clone(),
         seed: plan.seed,
         duration: plan.duration,
@@ -189,9 +194,13 @@ fn soaked(options: &Options) -> Result<bool, String> {
 
 /// `storm PORT CLIENTS SECONDS WHAT`: started by `overload`.
 fn storm(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
-    let numbers: Vec<u64> = arguments.filter_map(|text| text.parse().ok()).collect();
-    let [port, clients, seconds] = numbers[..] else { return Err("storm PORT CLIENTS SECONDS".to_owned()) };
-    let port = u16::try_from(port).map_err(|error| error.to_string())?;
-    println!("{}", overload::storm(port, clients as usize, Duration::from_secs(seconds)));
+    let arguments: Vec<String> = arguments.collect();
+    let [port, clients, seconds, what] = &arguments[..] else {
+        return Err("storm PORT CLIENTS SECONDS WHAT".to_owned());
+    };
+    let number = |text: &String| text.parse::<u64>().map_err(|error| error.to_string());
+    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let (clients, time) = (number(clients)? as usize, Duration::from_secs(number(seconds)?));
+    println!("{}", overload::storm(port, clients, time, overload::Storm::parse(what)?));
     Ok(true)
 }

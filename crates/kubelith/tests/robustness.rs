@@ -35,6 +35,7 @@ fn grown_requests_do_no_harm() {
         clients: 2,
         duration: DURATION,
         requests: usize::MAX,
+        feedback: fuzz::Feedback::Followed,
     });
     let found = found.unwrap();
     println!("{}", found.text());

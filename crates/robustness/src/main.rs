@@ -29,31 +29,33 @@ robustness soak [options]
   --program, --duration, --seed as above
   --requests N       ends before that time
   --clients N        (4)
+  --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
 
   overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above
   --clients N        (400)
-  --objects N        that a list has (300)
   --storm WHAT       lists, watches, events (lists)
+  --objects N        that a list has (300)
   --bytes N          of each (4000)
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
-";
-
 
   soak: everything that can come and go does; what the server takes for it must not grow.
   --program, --duration, --seed, --flag as above
+";
+
 struct Options {
     plan: Plan,
     stores: Vec<Store>,
     servers: usize,
     faults: Option<Vec<FaultKind>>,
     requests: usize,
+    feedback: fuzz::Feedback,
     clients: Option<usize>,
     objects: usize,
     bytes: usize,
+    storm: overload::Storm,
 }
 
-    storm: overload::Storm,
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
     let what = arguments.next_if(|word| !word.starts_with('-')).unwrap_or_default();
@@ -64,11 +66,11 @@ fn main() -> ExitCode {
             ("", Some(options)) => all(&options),
             ("fuzz", Some(options)) => throw(&options),
             ("overload", Some(options)) => overloaded(&options),
+            ("soak", Some(options)) => soaked(&options),
             (other, _) => Err(format!("unknown word {other:?}\n\n{HELP}")),
         }),
     };
     match outcome {
-            ("soak", Some(options)) => soaked(&options),
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -89,13 +91,14 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         servers: 2,
         faults: None,
         requests: usize::MAX,
+        feedback: fuzz::Feedback::Followed,
         clients: None,
         objects: 300,
         bytes: 4000,
+        storm: overload::Storm::Lists,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
-        storm: overload::Storm::Lists,
         let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text:?} is no number"));
         match argument.as_str() {
             "-h" | "--help" => {
@@ -118,7 +121,15 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             }
             "--writers" => options.plan.writers = number(value()?)? as usize,
             "--requests" => options.requests = number(value()?)? as usize,
+            "--feedback" => {
+                options.feedback = match value()?.as_str() {
+                    "on" => fuzz::Feedback::Followed,
+                    "off" => fuzz::Feedback::Ignored,
+                    other => return Err(format!("--feedback is on or off, not {other:?}")),
+                }
+            }
             "--clients" => options.clients = Some(number(value()?)? as usize),
+            "--storm" => options.storm = overload::Storm::parse(&value()?)?,
             "--objects" => options.objects = number(value()?)? as usize,
             "--bytes" => options.bytes = number(value()?)? as usize,
             "--flag" => options.plan.flags.push(value()?),
@@ -129,7 +140,6 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
     }
     Ok(Some(options))
 }
-            "--storm" => options.storm = overload::Storm::parse(&value()?)?,
 
 /// Whether all of them were good.
 fn all(options: &Options) -> Result<bool, String> {
@@ -156,6 +166,7 @@ fn throw(options: &Options) -> Result<bool, String> {
         clients: options.clients.unwrap_or(4),
         duration: plan.duration,
         requests: options.requests,
+        feedback: options.feedback,
     })?;
     print!("{}", found.text());
     Ok(found.problems.is_empty() && found.errors.is_empty())
@@ -171,6 +182,7 @@ fn overloaded(options: &Options) -> Result<bool, String> {
             duration: options.plan.duration,
             objects: options.objects,
             bytes: options.bytes,
+            storm: options.storm,
             flags,
         })?;
         println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());
@@ -182,7 +194,6 @@ fn soaked(options: &Options) -> Result<bool, String> {
     let plan = &options.plan;
     println!("seed {}", plan.seed);
     let soaked = soak::run(&soak::Options {
-            storm: options.storm,
         program: plan.program.clone(),
         seed: plan.seed,
         duration: plan.duration,

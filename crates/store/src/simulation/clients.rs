@@ -2,7 +2,7 @@
 
 use super::executor::Random;
 use super::model::{Change, Listed, Model, Told, Watched, change_of, colour, text};
-use crate::cache::{CachedObject, EventKind, Hub, Rendered, Renderer, ResourceCache, Scope};
+use crate::cache::{CachedObject, EventKind, Hub, Interest, Rendered, Renderer, ResourceCache, Scope};
 use crate::{
     EmbeddedStore, Expect, KeyRange, Previous, RangeRequest, Revision, Store, StoreError, Watch, WatchError,
     WatchRequest,
@@ -261,8 +261,8 @@ impl Site {
         let mut heard = vec![cache.snapshot().revision];
         loop {
             let after = heard[random.below(heard.len())];
-            let (scope, prefix, colour) = scope(resource, &mut random);
-            let Ok(mut watcher) = cache.watch(scope, after) else {
+            let (interest, prefix, colour) = interest(resource, &mut random);
+            let Ok(mut watcher) = cache.watch(interest, after) else {
                 if hub.fresh().await.is_err() {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -313,16 +313,21 @@ fn prefix(random: &mut Random) -> String {
 }
 
 /// What a watch of a cache asks for, and the same in the model's terms.
-fn scope(resource: &str, random: &mut Random) -> (Scope, String, Option<char>) {
+fn interest(resource: &str, random: &mut Random) -> (Interest, String, Option<char>) {
     let all = format!("{ROOT}{resource}/");
-    match random.below(4) {
-        0 => (Scope::All, all, None),
-        1 => (Scope::Namespace("n".into()), format!("{all}n/"), None),
-        2 => (Scope::Key("n/a".into()), format!("{all}n/a"), None),
+    match random.below(5) {
+        0 => (Scope::All.into(), all, None),
+        1 => (Scope::Namespace("n".into()).into(), format!("{all}n/"), None),
+        2 => (Scope::Key("n/a".into()).into(), format!("{all}n/a"), None),
+        // What comes by two ways is told once.
+        3 => {
+            let both = vec![Scope::Namespace("n".into()), Scope::Key("n/a".into())];
+            (Interest::in_any(both), format!("{all}n/"), None)
+        }
         _ => {
             let colour = random.pick(&COLOURS);
             let value = colour.to_string().into();
-            (Scope::Label { namespace: "".into(), key: "colour".into(), value }, all, Some(colour))
+            (Scope::Label { namespace: "".into(), key: "colour".into(), value }.into(), all, Some(colour))
         }
     }
 }

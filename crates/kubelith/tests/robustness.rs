@@ -2,9 +2,9 @@
 //! `cargo xtask robustness`; a seed that it prints repeats the plan of a run here, as `KUBELITH_ROBUSTNESS_SEED`.
 
 use kubelith_robustness::faults::FaultKind;
-use kubelith_robustness::fuzz;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
+use kubelith_robustness::{fuzz, soak};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -35,6 +35,7 @@ fn grown_requests_do_no_harm() {
         clients: 2,
         duration: DURATION,
         requests: usize::MAX,
+        feedback: fuzz::Feedback::Followed,
     });
     let found = found.unwrap();
     println!("{}", found.text());
@@ -49,6 +50,27 @@ fn a_store_in_memory_keeps_its_promises() {
 #[test]
 fn an_embedded_store_keeps_its_promises_under_faults() {
     holds(Store::Embedded, |_| {});
+}
+
+#[test]
+fn jumping_clocks_break_no_promise() {
+    let faults = || vec![FaultKind::ClockJump, FaultKind::ClockJump, FaultKind::ClockJump, FaultKind::KillServer];
+    holds(Store::Embedded, |plan| plan.faults = faults());
+}
+
+/// Too short to see a leak, long enough to see that all of it works.
+#[test]
+fn everything_comes_and_goes() {
+    let soaked = soak::run(&soak::Options {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
+        seed: 7,
+        duration: DURATION,
+        flags: Vec::new(),
+    });
+    let soaked = soaked.unwrap();
+    println!("{}", soaked.text());
+    assert!(soaked.problems.is_empty(), "{}", soaked.text());
+    assert_eq!(soaked.done.len(), 9, "{}", soaked.text());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::plan::{Plan, Store};
 use crate::proxy::Way;
 use crate::random::Random;
 use crate::site::{Site, signal};
+use crate::wire::Api;
 use rustix::process::{Resource, Signal};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -36,10 +37,12 @@ pub enum FaultKind {
     /// Nothing passes between them.
     Silence,
     Delay,
+    /// The clock of a server jumps, forwards or back. Only where it is asked for: the clock stands still between jumps.
+    ClockJump,
 }
 
 impl FaultKind {
-    const ALL: [(&'static str, FaultKind); 14] = [
+    const ALL: [(&'static str, FaultKind); 15] = [
         ("kill", FaultKind::KillServer),
         ("restart-loop", FaultKind::RestartLoop),
         ("restart", FaultKind::RestartServer),
@@ -54,6 +57,7 @@ impl FaultKind {
         ("cut", FaultKind::Cut),
         ("silence", FaultKind::Silence),
         ("delay", FaultKind::Delay),
+        ("clock", FaultKind::ClockJump),
     ];
 
     pub fn parse(text: &str) -> Result<FaultKind, String> {
@@ -113,6 +117,8 @@ const LOOP: usize = 4;
 /// Revisions that a compaction leaves.
 const KEPT: usize = 30;
 const MEMBERS: usize = 3;
+/// How far a clock jumps: less than a second, beyond the age of history, beyond the life of events and of tokens.
+const JUMPS: [&str; 8] = ["300ms", "-700ms", "30s", "-45s", "7m", "-11m", "26h", "-26h"];
 
 /// What was done, and how often; and what should not have been.
 #[derive(Debug, Default)]
@@ -250,6 +256,14 @@ impl<'a> Injector<'a> {
                 self.site.servers[index].wait_ready()?;
             }
             FaultKind::KillMember | FaultKind::KillLeader | FaultKind::PauseMember => self.member(kind, pause),
+            FaultKind::ClockJump => {
+                let by = serde_json::json!({"advance": self.random.pick(&JUMPS)});
+                let path = "/kubelith/v1/clock";
+                match Api::new(self.site.servers[index].port).send("POST", path, "application/json", Some(&by)) {
+                    Some((200, _)) => self.injected.note("jumps of a clock"),
+                    other => self.injected.problems.push(format!("the clock cannot be turned: {other:?}")),
+                }
+            }
             FaultKind::Cut | FaultKind::Silence | FaultKind::Delay => self.network(kind, index, pause),
         }
         if kind.is_of_one_server() {

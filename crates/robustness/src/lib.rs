@@ -16,5 +16,6 @@ pub mod proxy;
 pub mod random;
 pub mod run;
 pub mod site;
+pub mod soak;
 pub mod watchers;
 pub mod wire;

@@ -3,7 +3,7 @@
 use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
-use kubelith_robustness::{fuzz, overload};
+use kubelith_robustness::{fuzz, overload, soak};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ const HELP: &str = "\
 robustness [options]
 robustness fuzz [options]
 robustness overload [options]
+robustness soak [options]
 
   Without a word: clients and faults, and every answer is checked.
   --program FILE     the server (default: kubelith beside this program)
@@ -19,7 +20,7 @@ robustness overload [options]
   --duration S       seconds for each store (60)
   --kills N          ends before that time, after so many kills of servers and members
   --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
-                     kill-leader, pause-member, cut, silence, delay, or none (default: those that fit the store)
+                     kill-leader, pause-member, cut, silence, delay, clock, or none (default: those that fit the store)
   --quiet MS         between two faults, at most (1200)
   --every S          seconds from one fault to the next, in place of that. With no faults but kill, restart-loop and
                      restart, nobody but clients of the server that is down may have an error
@@ -30,13 +31,18 @@ robustness overload [options]
   --program, --duration, --seed as above
   --requests N       ends before that time
   --clients N        (4)
+  --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
 
-  overload: a storm of lists, and what others notice of it, with priority and fairness and without.
+  overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above
   --clients N        (400)
+  --storm WHAT       lists, watches, events (lists)
   --objects N        that a list has (300)
   --bytes N          of each (4000)
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
+
+  soak: everything that can come and go does; what the server takes for it must not grow.
+  --program, --duration, --seed, --flag as above
 ";
 
 struct Options {
@@ -45,9 +51,11 @@ struct Options {
     servers: usize,
     faults: Option<Vec<FaultKind>>,
     requests: usize,
+    feedback: fuzz::Feedback,
     clients: Option<usize>,
     objects: usize,
     bytes: usize,
+    storm: overload::Storm,
 }
 
 fn main() -> ExitCode {
@@ -60,6 +68,7 @@ fn main() -> ExitCode {
             ("", Some(options)) => all(&options),
             ("fuzz", Some(options)) => throw(&options),
             ("overload", Some(options)) => overloaded(&options),
+            ("soak", Some(options)) => soaked(&options),
             (other, _) => Err(format!("unknown word {other:?}\n\n{HELP}")),
         }),
     };
@@ -84,9 +93,11 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         servers: 2,
         faults: None,
         requests: usize::MAX,
+        feedback: fuzz::Feedback::Followed,
         clients: None,
         objects: 300,
         bytes: 4000,
+        storm: overload::Storm::Lists,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -113,7 +124,15 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--every" => options.plan.every = Some(Duration::from_secs(number(value()?)?)),
             "--writers" => options.plan.writers = number(value()?)? as usize,
             "--requests" => options.requests = number(value()?)? as usize,
+            "--feedback" => {
+                options.feedback = match value()?.as_str() {
+                    "on" => fuzz::Feedback::Followed,
+                    "off" => fuzz::Feedback::Ignored,
+                    other => return Err(format!("--feedback is on or off, not {other:?}")),
+                }
+            }
             "--clients" => options.clients = Some(number(value()?)? as usize),
+            "--storm" => options.storm = overload::Storm::parse(&value()?)?,
             "--objects" => options.objects = number(value()?)? as usize,
             "--bytes" => options.bytes = number(value()?)? as usize,
             "--flag" => options.plan.flags.push(value()?),
@@ -150,6 +169,7 @@ fn throw(options: &Options) -> Result<bool, String> {
         clients: options.clients.unwrap_or(4),
         duration: plan.duration,
         requests: options.requests,
+        feedback: options.feedback,
     })?;
     print!("{}", found.text());
     Ok(found.problems.is_empty() && found.errors.is_empty())
@@ -165,6 +185,7 @@ fn overloaded(options: &Options) -> Result<bool, String> {
             duration: options.plan.duration,
             objects: options.objects,
             bytes: options.bytes,
+            storm: options.storm,
             flags,
         })?;
         println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());
@@ -172,11 +193,28 @@ fn overloaded(options: &Options) -> Result<bool, String> {
     Ok(true)
 }
 
-/// `storm PORT CLIENTS SECONDS`: started by `overload`.
+fn soaked(options: &Options) -> Result<bool, String> {
+    let plan = &options.plan;
+    println!("seed {}", plan.seed);
+    let soaked = soak::run(&soak::Options {
+        program: plan.program.clone(),
+        seed: plan.seed,
+        duration: plan.duration,
+        flags: plan.flags.clone(),
+    })?;
+    print!("{}", soaked.text());
+    Ok(soaked.problems.is_empty() && soaked.grown().is_empty())
+}
+
+/// `storm PORT CLIENTS SECONDS WHAT`: started by `overload`.
 fn storm(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
-    let numbers: Vec<u64> = arguments.filter_map(|text| text.parse().ok()).collect();
-    let [port, clients, seconds] = numbers[..] else { return Err("storm PORT CLIENTS SECONDS".to_owned()) };
-    let port = u16::try_from(port).map_err(|error| error.to_string())?;
-    println!("{}", overload::storm(port, clients as usize, Duration::from_secs(seconds)));
+    let arguments: Vec<String> = arguments.collect();
+    let [port, clients, seconds, what] = &arguments[..] else {
+        return Err("storm PORT CLIENTS SECONDS WHAT".to_owned());
+    };
+    let number = |text: &String| text.parse::<u64>().map_err(|error| error.to_string());
+    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let (clients, time) = (number(clients)? as usize, Duration::from_secs(number(seconds)?));
+    println!("{}", overload::storm(port, clients, time, overload::Storm::parse(what)?));
     Ok(true)
 }

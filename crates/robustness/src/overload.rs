@@ -4,7 +4,7 @@
 use crate::plan::{Plan, Store};
 use crate::site::Site;
 use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, request_as};
-use kubelith_conformance::http::Client;
+use kubelith_conformance::http::{Client, Response};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,9 +14,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
+const EVENTS: &str = "/api/v1/namespaces/default/events";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// Between two requests of those who behave.
 const PACE: Duration = Duration::from_millis(10);
+
+/// What the storm does, without pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storm {
+    Lists,
+    /// Watches that begin with all objects and are left then.
+    Watches,
+    Events,
+}
+
+impl Storm {
+    const ALL: [(&'static str, Storm); 3] =
+        [("lists", Storm::Lists), ("watches", Storm::Watches), ("events", Storm::Events)];
+
+    pub fn parse(text: &str) -> Result<Storm, String> {
+        let found = Storm::ALL.iter().find(|(name, _)| *name == text).map(|(_, storm)| *storm);
+        found.ok_or_else(|| format!("unknown storm {text:?}: lists, watches, events"))
+    }
+
+    fn name(self) -> &'static str {
+        Storm::ALL.iter().find(|(_, storm)| *storm == self).map_or("", |(name, _)| name)
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -26,6 +50,7 @@ pub struct Options {
     /// That a list has, and the bytes of each.
     pub objects: usize,
     pub bytes: usize,
+    pub storm: Storm,
     pub flags: Vec<String>,
 }
 
@@ -67,7 +92,7 @@ impl Measured {
     }
 }
 
-/// Idle, then in a storm of lists.
+/// Idle, then in a storm.
 pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
     let mut plan = Plan::new(options.program.clone(), Store::Memory, 1);
     plan.flags.clone_from(&options.flags);
@@ -105,7 +130,7 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
         Command::new("nice")
             .args(["-n", "15"])
             .arg(own)
-            .args(["storm", &port.to_string(), &clients.to_string(), &seconds])
+            .args(["storm", &port.to_string(), &clients.to_string(), &seconds, options.storm.name()])
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())
@@ -177,8 +202,8 @@ fn repeat(
     Latencies(latencies)
 }
 
-/// The process of the storm: lists, one after another, by each client.
-pub fn storm(port: u16, clients: usize, duration: Duration) -> String {
+/// The process of the storm: requests, one after another, by each client.
+pub fn storm(port: u16, clients: usize, duration: Duration, storm: Storm) -> String {
     let end = Instant::now() + duration;
     let codes: Mutex<BTreeMap<u16, usize>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -186,7 +211,7 @@ pub fn storm(port: u16, clients: usize, duration: Duration) -> String {
             scope.spawn(|| {
                 let mut client = Client::new(address(port)).with_timeout(Duration::from_secs(60));
                 while Instant::now() < end {
-                    let answer = client.send_once(&request_as(STORM_TOKEN, "GET", OBJECTS, "", None));
+                    let answer = blow(&mut client, storm);
                     let code = answer.map_or(0, |answer| answer.status);
                     if let Ok(mut codes) = codes.lock() {
                         *codes.entry(code).or_default() += 1;
@@ -199,4 +224,19 @@ pub fn storm(port: u16, clients: usize, duration: Duration) -> String {
         }
     });
     codes.into_inner().map_or_else(|_| String::new(), |codes| format!("{codes:?}"))
+}
+
+fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
+    match storm {
+        Storm::Lists => client.send_once(&request_as(STORM_TOKEN, "GET", OBJECTS, "", None)),
+        Storm::Watches => {
+            let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
+            let lines = client.lines(&request_as(STORM_TOKEN, "GET", &path, "", None), 100, Duration::from_secs(2));
+            lines.map(|(answer, _)| answer)
+        }
+        Storm::Events => {
+            let event = json!({"metadata": {"generateName": "storm-"}, "involvedObject": {"namespace": "default"}, "reason": "Storm"});
+            client.send_once(&request_as(STORM_TOKEN, "POST", EVENTS, "application/json", Some(&event)))
+        }
+    }
 }

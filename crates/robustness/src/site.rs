@@ -1,5 +1,6 @@
 //! Servers and etcd as processes that can be killed, stopped, starved and started again where they were.
 
+use crate::faults::FaultKind;
 use crate::plan::{Plan, Store};
 use crate::proxy::{Proxy, Way};
 use crate::wire::{self, Api, LEADER_TOKEN, STORM_TOKEN, TOKEN};
@@ -72,6 +73,9 @@ impl Site {
                     format!("--etcd-servers={}", proxies.iter().map(Proxy::url).collect::<Vec<_>>().join(","))
                 }
             });
+            if plan.faults.contains(&FaultKind::ClockJump) {
+                flags.extend(["--enable-test-api", "--clock=manual"].map(str::to_owned));
+            }
             flags.extend_from_slice(&plan.flags);
             let program = plan.program.clone();
             servers.push(Server { child: None, port, _reserved: reserved, folder, flags, program, proxies });

@@ -21,17 +21,28 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// A watch that has this many bytes waiting is detached: enough for a burst of 1,000 objects of 8 KB with
-/// their previous values.
-const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Likewise for many small events; also bounds the size of a batch.
-const MAX_QUEUED_EVENTS: usize = 10_000;
 /// Bytes of events per chunk of history: what a watch that catches up holds at once.
 pub(crate) const HISTORY_CHUNK_BYTES: usize = 1 << 20;
-/// A watch this close to the newest revision joins the live queue and reads the rest of the history then.
-const JOIN_DISTANCE: i64 = 1_000;
 /// How long a watched range is quiet before `ProgressMode::Periodic` tells the revision.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How far a watch may be behind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WatchLimits {
+    /// A watch that has this many bytes waiting is detached.
+    pub queued_bytes: usize,
+    /// Likewise for many small events; also bounds the size of a batch.
+    pub queued_events: usize,
+    /// A watch this close to the newest revision joins the live queue and reads the rest of the history then.
+    pub join_distance: i64,
+}
+
+impl Default for WatchLimits {
+    fn default() -> WatchLimits {
+        // Enough for a burst of 1,000 objects of 8 KB with their previous values.
+        WatchLimits { queued_bytes: 16 << 20, queued_events: 10_000, join_distance: 1_000 }
+    }
+}
 
 /// Events of the past, in order and complete up to `through`.
 pub(crate) struct HistoryChunk {
@@ -49,6 +60,7 @@ pub(crate) trait History: Send + Sync + 'static {
 pub(crate) struct WatchHub {
     /// Locked before any slot's queue.
     state: Mutex<HubState>,
+    limits: WatchLimits,
 }
 
 struct HubState {
@@ -84,7 +96,11 @@ struct Wake {
 
 impl WatchHub {
     pub fn new(revision: Revision) -> Arc<WatchHub> {
-        Arc::new(WatchHub { state: Mutex::new(HubState { revision, slots: Vec::new(), ended: None }) })
+        WatchHub::with(revision, WatchLimits::default())
+    }
+
+    pub fn with(revision: Revision, limits: WatchLimits) -> Arc<WatchHub> {
+        Arc::new(WatchHub { state: Mutex::new(HubState { revision, slots: Vec::new(), ended: None }), limits })
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -111,7 +127,7 @@ impl WatchHub {
         let mut overflowed = false;
         for event in events {
             for slot in state.slots.iter().filter(|slot| slot.range.contains(event.key())) {
-                overflowed |= slot.push(event);
+                overflowed |= slot.push(event, &self.limits);
             }
         }
         if overflowed {
@@ -177,13 +193,13 @@ impl Slot {
     }
 
     /// True when the queue overflowed just now.
-    fn push(&self, event: &Event) -> bool {
+    fn push(&self, event: &Event, limits: &WatchLimits) -> bool {
         let mut queue = self.lock();
         if queue.detached.is_some() {
             return false;
         }
         let weight = event.weight();
-        let full = queue.weight + weight > MAX_QUEUED_BYTES || queue.events.len() >= MAX_QUEUED_EVENTS;
+        let full = queue.weight + weight > limits.queued_bytes || queue.events.len() >= limits.queued_events;
         // The watch joined after the writer had asked who wants previous values: history has them.
         let lacks = self.previous == Previous::Include && event.has_previous() && event.prev().is_none();
         if lacks || (full && !queue.events.is_empty()) {
@@ -289,7 +305,7 @@ impl Cursor {
             if let Some(error) = &state.ended {
                 return Err(error.clone());
             }
-            if state.revision.0 - self.request.after.0 <= JOIN_DISTANCE {
+            if state.revision.0 - self.request.after.0 <= self.hub.limits.join_distance {
                 let slot = Arc::new(Slot {
                     range: self.request.range.clone(),
                     previous: self.request.previous,

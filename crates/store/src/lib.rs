@@ -16,6 +16,9 @@ mod layout;
 mod limits;
 mod memory;
 mod model;
+mod offload;
+#[cfg(test)]
+mod simulation;
 mod traits;
 mod watch;
 

@@ -2,13 +2,17 @@
 //! bound, and errors of its own (5xx) are shown one by one.
 
 mod corpus;
+mod guide;
 mod mutate;
+
+pub use guide::Feedback;
 
 use crate::plan::{Plan, Store};
 use crate::random::Random;
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
 use corpus::Seed;
+use guide::Guide;
 use kubelith_conformance::http::{Client, Request};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,6 +62,7 @@ pub struct Options {
     pub clients: usize,
     pub duration: Duration,
     pub requests: usize,
+    pub feedback: Feedback,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +76,9 @@ pub struct Found {
     /// Errors of the server, by what it said, with an example.
     pub errors: BTreeMap<String, String>,
     pub expected_errors: usize,
+    /// Kinds of answers, and requests that led to a new one.
+    pub kinds: usize,
+    pub grown: usize,
     /// Panics, hangs, ends, growth.
     pub problems: Vec<String>,
 }
@@ -79,6 +87,7 @@ impl Found {
     pub fn text(&self) -> String {
         let mut text =
             format!("{} requests to {} servers, at most {} MB\n", self.requests, self.servers, self.most_memory >> 20);
+        text.push_str(&format!("{} kinds of answers, {} requests led to a new one\n", self.kinds, self.grown));
         for (code, count) in &self.codes {
             text.push_str(&format!("{count:>9} × {code}\n"));
         }
@@ -98,6 +107,7 @@ impl Found {
 /// What the clients of a server share.
 struct Shared<'a> {
     seeds: &'a [Seed],
+    guide: &'a Guide,
     port: u16,
     stop: AtomicBool,
     left: AtomicUsize,
@@ -113,6 +123,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
     }
     let end = Instant::now() + options.duration;
     let mut all = Found::default();
+    let guide = Guide::new(options.feedback);
     while Instant::now() < end && all.requests < options.requests && all.problems.is_empty() {
         let mut plan = Plan::new(options.program.clone(), Store::Memory, options.seed);
         plan.faults.clear();
@@ -120,6 +131,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
         let left = REQUESTS_PER_SERVER.min(options.requests - all.requests);
         let shared = Shared {
             seeds: &seeds,
+            guide: &guide,
             port: site.servers[0].port,
             stop: AtomicBool::new(false),
             left: AtomicUsize::new(left),
@@ -140,6 +152,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
         all.problems.extend(site.servers[0].panics());
         all.problems.extend(site.servers[0].stop().err());
     }
+    (all.kinds, all.grown) = guide.seen();
     Ok(all)
 }
 
@@ -180,10 +193,14 @@ fn one_client(shared: &Shared<'_>, mut random: Random) {
             let Ok(bodies) = shared.bodies.lock() else { return };
             (!bodies.is_empty()).then(|| bodies[random.below(bodies.len())].clone())
         };
-        let mut request = mutate::grow(&mut random, shared.seeds, kept.as_deref());
+        let base = shared.guide.base(&mut random);
+        let mut request = mutate::grow(&mut random, base.as_deref(), shared.seeds, kept.as_deref());
         request.headers.push(("Authorization".to_owned(), format!("Bearer {TOKEN}")));
         let begin = Instant::now();
         let answer = client.send_once(&request);
+        if let Ok(answer) = &answer {
+            shared.guide.learn(&request, answer);
+        }
         note(shared, &request, begin.elapsed(), answer);
     }
 }
@@ -250,6 +267,18 @@ fn normalised(text: &str) -> String {
     }
     // What comes after is often the name or the value that was sent.
     out.chars().take(160).collect()
+}
+
+/// A request for a certificate, as somebody recorded one.
+pub(crate) fn signing_request() -> Option<serde_json::Value> {
+    let seeds = corpus::load(&default_corpus()).ok()?;
+    let found = seeds.iter().filter(|seed| seed.path.contains("/certificatesigningrequests") && seed.method == "POST");
+    let mut requests = found.filter_map(|seed| seed.body.as_ref()).map(|body| body["spec"]["request"].clone());
+    requests.find(|request| {
+        request
+            .as_str()
+            .is_some_and(|text| text.starts_with("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNU") && text.len() > 800)
+    })
 }
 
 /// Where the recorded exchanges are, seen from a program of the workspace.

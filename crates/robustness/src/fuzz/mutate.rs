@@ -138,9 +138,9 @@ const METHODS: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "PATCH", "PATCH", "DE
 const DEPTH: usize = 300;
 const LONG: usize = 5_000;
 
-/// `kept`: a body in a binary form that the server gave.
-pub fn grow(random: &mut Random, seeds: &[Seed], kept: Option<&Vec<u8>>) -> Request {
-    let seed = &seeds[random.below(seeds.len())];
+/// From `base`, or any of the seeds. `kept`: a body in a binary form that the server gave.
+pub fn grow(random: &mut Random, base: Option<&Seed>, seeds: &[Seed], kept: Option<&Vec<u8>>) -> Request {
+    let seed = base.unwrap_or(&seeds[random.below(seeds.len())]);
     let mut method = seed.method.clone();
     let mut path = seed.path.clone();
     let mut headers = seed.headers.clone();

@@ -2,7 +2,7 @@
 
 use super::directory::Registered;
 use super::hub::Hub;
-use super::inheritance::DEFINITIONS;
+use super::inheritance::{DEFINITIONS, Inheritance};
 use super::load;
 use super::object::EventKind;
 use super::resource::{Change, ResourceCache};
@@ -126,7 +126,8 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
     let mut trims = 0;
     loop {
         let next = tokio::select! {
-            next = watch.next() => next,
+            // Who is due to be woken does not wait until the store is silent.
+            biased;
             () = schedule.next() => {
                 schedule.wake_due();
                 continue;
@@ -141,12 +142,13 @@ async fn follow(hub: &Weak<Hub>, mut watch: Watch, mut after: Revision) -> (Revi
                 caches.iter().for_each(|cache| cache.trim());
                 if trims % TRIMS_PER_FORM == 0 {
                     // All objects are looked at, for which the feed does not wait.
-                    tokio::task::spawn_blocking(move || caches.iter().for_each(|cache| cache.drop_unused_forms()));
+                    drop(hub.offload.call(move || caches.iter().for_each(|cache| cache.drop_unused_forms())));
                 }
                 hub.recent.drop_unused();
                 hub.beginnings.replay.lock().expect("no panic under this lock").forget();
                 continue;
             }
+            next = watch.next() => next,
         };
         let Some(hub) = hub.upgrade() else { return (after, End::Dropped) };
         match next {
@@ -237,6 +239,9 @@ impl Hub {
     async fn start_over(&self) -> Result<Revision> {
         let _feeding = self.feeding.lock().await;
         self.pending_writes.clear();
+        // What others have kept for caches that are still to come ends before the gap.
+        self.beginnings.replay.lock().expect("no panic under this lock").forget();
+        *self.beginnings.inheritance.lock().expect("no panic under this lock") = Inheritance::default();
         let revision = self.values.raw.current_revision().await?;
         let all: Vec<_> = {
             let resources = self.directory.resources();

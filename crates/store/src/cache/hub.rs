@@ -13,6 +13,7 @@ use super::replay::Replay;
 use super::resource::ResourceCache;
 use super::snapshot::Objects;
 use crate::encryption::{EncryptedStore, Transformers, Unconfigured};
+use crate::offload::Offload;
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +98,7 @@ pub struct Hub {
     /// Held while a cache is loaded or a batch is applied, so that the two cannot interleave.
     pub(super) feeding: AsyncMutex<()>,
     task: Mutex<Option<JoinHandle<()>>>,
+    pub(super) offload: Offload,
 }
 
 /// The store and what its values go through.
@@ -148,6 +150,17 @@ impl Hub {
 
     /// Starts the feed.
     pub async fn start_with(raw: Arc<dyn Store>, options: HubOptions) -> Result<Arc<Hub>> {
+        let (hub, feed) = Hub::assemble(raw, options, Offload::Threads).await?;
+        *hub.task.lock().expect("no panic under this lock") = Some(tokio::spawn(feed));
+        Ok(hub)
+    }
+
+    /// The hub and its feed, which somebody has to run.
+    pub(crate) async fn assemble(
+        raw: Arc<dyn Store>,
+        options: HubOptions,
+        offload: Offload,
+    ) -> Result<(Arc<Hub>, impl Future<Output = ()> + Send + 'static)> {
         let (replay, revision) = match options.past {
             Past::Forgotten => (Replay::default(), raw.current_revision().await?),
             Past::Replayed => Replay::read(&*raw, &options.root).await?,
@@ -162,10 +175,10 @@ impl Hub {
             malformed: options.malformed,
             feeding: AsyncMutex::default(),
             task: Mutex::default(),
+            offload,
         });
-        let task = tokio::spawn(feed::feed(Arc::downgrade(&hub), revision));
-        *hub.task.lock().expect("no panic under this lock") = Some(task);
-        Ok(hub)
+        let feed = feed::feed(Arc::downgrade(&hub), revision);
+        Ok((hub, feed))
     }
 
     /// The store, with values in the clear.

@@ -7,12 +7,12 @@ use super::replay::PastEvents;
 use super::resource::PastChange;
 use super::snapshot::Objects;
 use crate::encryption::Transformer;
+use crate::offload::Running;
 use crate::{Counting, Event, KeyRange, KeyValue, RangeRequest, Result, Revision, StoreError};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 
 /// Objects read from the store at a time: large enough to amortise the round trip, small enough that the
 /// pages in work are a few tens of megabytes.
@@ -63,19 +63,16 @@ impl Loading<'_> {
         }
     }
 
-    fn render(&self, items: Vec<KeyValue>) -> tokio::task::JoinHandle<Vec<CachedObject>> {
+    fn render(&self, items: Vec<KeyValue>) -> Running<Vec<CachedObject>> {
         let (skip, renderer) = (self.prefix.len(), self.registered.renderer.clone());
         let transformer = self.hub.values.transformers.of(self.prefix.as_bytes());
-        let runtime = Handle::current();
-        tokio::task::spawn_blocking(move || {
-            // Decrypting waits only where a KMS plugin must be asked.
-            runtime.block_on(async {
-                let mut objects = Vec::with_capacity(items.len());
-                for kv in &items {
-                    objects.extend(read(&transformer, &*renderer, skip, kv, EventKind::Added).await);
-                }
-                objects
-            })
+        // Decrypting waits only where a KMS plugin must be asked.
+        self.hub.offload.block_on(async move {
+            let mut objects = Vec::with_capacity(items.len());
+            for kv in &items {
+                objects.extend(read(&transformer, &*renderer, skip, kv, EventKind::Added).await);
+            }
+            objects
         })
     }
 

@@ -182,6 +182,26 @@ async fn a_gap_that_the_store_cannot_replay_is_filled_by_a_list() {
     feed.abort();
 }
 
+/// What was read of the past at the start ends before the gap: who is cached only later must not take it for all there was.
+#[tokio::test]
+async fn a_past_with_a_gap_is_none() {
+    let store = Arc::new(MemoryStore::default());
+    let first = put(&*store, "/r/pods/n/a", "a").await;
+    let options = HubOptions { past: Past::Replayed, ..HubOptions::new("/r/") };
+    let hub = Hub::start_with(store.clone(), options).await.unwrap();
+    hub.stop();
+    put(&*store, "/r/pods/n/b", "b").await;
+    let last = put(&*store, "/r/pods/n/a", "c").await;
+    store.compact(last).await.unwrap();
+    let feed = tokio::spawn(super::feed::feed(Arc::downgrade(&hub), Revision(hub.applied())));
+    assert!(hub.wait_for(last.0).await);
+    let cache = hub.register("pods", None, Arc::new(Names)).await.unwrap();
+    assert_eq!(cache.len(), 2);
+    assert!(cache.watch(Scope::All, first.0).is_err());
+    assert!(cache.snapshot_at(first.0).is_err());
+    feed.abort();
+}
+
 #[tokio::test]
 async fn watches_are_counted_by_how_they_begin_and_end() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

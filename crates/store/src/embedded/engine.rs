@@ -47,7 +47,13 @@ impl Engine {
         let inner = disk.open().map_err(io)?;
         let sync_failed = Arc::new(AtomicBool::new(false));
         let backend = WatchedBackend { inner, sync_failed: sync_failed.clone(), is_new: is_new.clone() };
-        let db = builder(cache_bytes, progress, Arc::default()).create_with_backend(backend).map_err(open_failure)?;
+        let db = builder(cache_bytes, progress, Arc::default()).create_with_backend(backend).map_err(|error| {
+            match sync_failed.load(Ordering::SeqCst) {
+                // What the next attempt would read is perhaps not on the disk, and never will be.
+                true => StoreError::Poisoned(format!("opening the data file: {error}")),
+                false => open_failure(error),
+            }
+        })?;
         let state = match read_state(&db)? {
             Some(state) => state,
             None if acked > 0 => return Err(lost(acked, "the data file has no state".into())),

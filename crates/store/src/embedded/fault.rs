@@ -41,6 +41,19 @@ struct DiskState {
     hold_syncs: bool,
     holding: u64,
     dead: bool,
+    /// The machine goes off after so many more changes and syncs.
+    fuse: Option<u64>,
+    meanwhile: Meanwhile,
+}
+
+/// What others do while a sync, or the note of what is acknowledged, is under way.
+#[derive(Clone, Default)]
+struct Meanwhile(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 #[derive(Debug)]
@@ -122,6 +135,36 @@ impl FaultyDisk {
         self.lock().fail_syncs = true;
     }
 
+    /// Syncs succeed again, of what is written from now on.
+    pub fn heal_syncs(&self) {
+        self.lock().fail_syncs = false;
+    }
+
+    /// Pulls the plug after so many more changes and syncs. [`FaultyDisk::crash`] or [`FaultyDisk::kill`] tells what is left.
+    pub fn set_fuse(&self, operations: u64) {
+        self.lock().fuse = Some(operations);
+    }
+
+    pub fn clear_fuse(&self) {
+        self.lock().fuse = None;
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.lock().dead
+    }
+
+    /// Called whenever the writer waits for the disk, on its thread.
+    pub fn meanwhile(&self, others: impl Fn() + Send + Sync + 'static) {
+        self.lock().meanwhile = Meanwhile(Some(Arc::new(others)));
+    }
+
+    fn pass_time(&self) {
+        let meanwhile = self.lock().meanwhile.clone();
+        if let Meanwhile(Some(others)) = meanwhile {
+            others();
+        }
+    }
+
     /// Syncs do not return until released.
     pub fn hold_syncs(&self) {
         self.lock().hold_syncs = true;
@@ -184,6 +227,15 @@ impl DiskState {
     fn alive(&self) -> io::Result<()> {
         if self.dead { Err(io::Error::other("the machine is off")) } else { Ok(()) }
     }
+
+    /// Before whatever would leave a trace.
+    fn burn(&mut self) -> io::Result<()> {
+        if let Some(left) = &mut self.fuse {
+            self.dead |= *left == 0;
+            *left = left.saturating_sub(1);
+        }
+        self.alive()
+    }
 }
 
 impl Disk for FaultyDisk {
@@ -205,8 +257,9 @@ impl Disk for FaultyDisk {
     }
 
     fn note_acked(&self, revision: u64) -> io::Result<()> {
+        self.pass_time();
         let mut state = self.lock();
-        state.alive()?;
+        state.burn()?;
         state.acked = revision;
         Ok(())
     }
@@ -233,20 +286,21 @@ impl StorageBackend for FaultyDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.lock();
-        state.alive()?;
+        state.burn()?;
         state.content.resize(len as usize, 0);
         state.unsynced.push(Change::SetLen(len));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.pass_time();
         let mut state = self.lock();
         while state.hold_syncs {
             state.holding += 1;
             state = self.inner.released.wait(state).expect("no panic while the disk is locked");
         }
         state.holding = 0;
-        state.alive()?;
+        state.burn()?;
         state.syncs += 1;
         let DiskState { durable, unsynced, fail_syncs, .. } = &mut *state;
         let unsynced = std::mem::take(unsynced);
@@ -261,7 +315,7 @@ impl StorageBackend for FaultyDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
-        state.alive()?;
+        state.burn()?;
         if data.is_empty() {
             return Ok(());
         }

@@ -25,9 +25,10 @@ pub use maintain::{CheckReport, FolderStats, ResourceStats, backup, check, resto
 pub use portable::{Entry, export, import};
 
 use crate::error::{Result, StoreError};
-use crate::hub::{History, HistoryChunk, WatchHub};
+use crate::hub::{History, HistoryChunk, WatchHub, WatchLimits};
 use crate::limits::HistoryLimits;
 use crate::model::{Deleted, Expect, GetResponse, RangeRequest, RangeResponse, Revision, StoreStats};
+use crate::offload::Offload;
 use crate::traits::Store;
 use crate::watch::{Watch, WatchError, WatchRequest};
 use arc_swap::ArcSwapOption;
@@ -43,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
+pub(crate) use writer::Writer;
 
 /// Bytes of requests that may wait for the writer; later ones wait to get into the queue.
 const MAX_WAITING_BYTES: usize = 64 << 20;
@@ -108,6 +110,7 @@ struct Shared {
     snapshot: ArcSwapOption<Snapshot>,
     status: Mutex<Status>,
     reopened: Notify,
+    offload: Offload,
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     limits: HistoryLimits,
@@ -161,7 +164,7 @@ impl Shared {
             let reopened = self.reopened.notified();
             let snapshot = self.current()?;
             let (used, read) = (snapshot.clone(), read.clone());
-            let result = tokio::task::spawn_blocking(move || read(&used)).await;
+            let result = self.offload.call(move || read(&used)).await;
             match result {
                 // The snapshot belongs to a file that was opened again since, or is about to be.
                 Ok(Err(error)) if error.is_reopening() => {
@@ -205,29 +208,42 @@ impl EmbeddedStore {
 
     /// Opens the data of a disk that tests provide; `options.folder` is not looked at.
     pub fn open_on(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<EmbeddedStore> {
+        let (store, writer) = EmbeddedStore::assemble(disk, options, Offload::Threads, WatchLimits::default())?;
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || writer.run())
+            .map_err(|error| StoreError::Unavailable(format!("starting the writer: {error}")))?;
+        *store.handle.writer.lock().expect("no panic while the writer is locked") = Some(thread);
+        Ok(store)
+    }
+
+    /// The store and its writer, which somebody has to run: a thread, or the simulation.
+    pub(crate) fn assemble(
+        disk: Arc<dyn Disk>,
+        options: EmbeddedOptions,
+        offload: Offload,
+        watches: WatchLimits,
+    ) -> Result<(EmbeddedStore, Writer)> {
         let EmbeddedOptions { history, cache_bytes, reserve_bytes, clock, progress, .. } = options;
         let engine = Engine::open(&*disk, cache_bytes, progress)?;
         engine.mark_format()?;
         let shared = Arc::new(Shared {
             queue: Queue::default(),
-            hub: WatchHub::new(engine.state.revision()),
+            hub: WatchHub::with(engine.state.revision(), watches),
             snapshot: ArcSwapOption::new(Some(Arc::new(engine.snapshot()?))),
             status: Mutex::new(Status::Open),
             reopened: Notify::new(),
+            offload,
             disk,
             clock,
             limits: history,
             cache_bytes,
             reserve_bytes,
         });
-        let writer = writer::Writer::new(shared.clone(), engine)?;
-        let thread = std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(move || writer.run())
-            .map_err(|error| StoreError::Unavailable(format!("starting the writer: {error}")))?;
+        let writer = Writer::new(shared.clone(), engine)?;
         let waiting = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
-        let handle = Handle { shared, writer: Mutex::new(Some(thread)), waiting };
-        Ok(EmbeddedStore { handle: Arc::new(handle) })
+        let handle = Handle { shared, writer: Mutex::default(), waiting };
+        Ok((EmbeddedStore { handle: Arc::new(handle) }, writer))
     }
 
     /// Does what is due by the clock: expiry, compaction, sweeping. Happens by itself with the machine's

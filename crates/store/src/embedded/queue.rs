@@ -76,6 +76,20 @@ struct QueueState {
     abandoned: bool,
 }
 
+impl QueueState {
+    fn pop(&mut self, most: usize) -> Vec<Waiting> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < most && bytes < MAX_BATCH_BYTES {
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            bytes += waiting.request.weight();
+            batch.push(waiting);
+        }
+        self.last = batch.len();
+        batch
+    }
+}
+
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().expect("no panic while the queue is locked")
@@ -114,15 +128,13 @@ impl Queue {
             let waited = self.ready.wait_timeout_while(state, LINGER, too_few);
             state = waited.expect("no panic while the queue is locked").0;
         }
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while batch.len() < MAX_BATCH_REQUESTS && bytes < MAX_BATCH_BYTES {
-            let Some(waiting) = state.waiting.pop_front() else { break };
-            bytes += waiting.request.weight();
-            batch.push(waiting);
-        }
-        state.last = batch.len();
-        batch
+        state.pop(MAX_BATCH_REQUESTS)
+    }
+
+    /// Takes so many of those that wait, for the simulation.
+    #[cfg(test)]
+    pub fn take_at_once(&self, requests: usize) -> Vec<Waiting> {
+        self.lock().pop(requests)
     }
 
     #[cfg(test)]

@@ -23,7 +23,7 @@ const IDLE_COMPACTION: Duration = Duration::from_secs(10);
 /// How long a store without space waits until it tries again by itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-pub(super) struct Writer {
+pub(crate) struct Writer {
     shared: Arc<Shared>,
     /// `None` while the disk has no room to open it again.
     engine: Option<Engine>,
@@ -50,13 +50,13 @@ impl Applied {
         }
     }
 
+    /// Nothing of the batch was written. What was to be refused for its own reasons is refused for this one, too: the reason may be a
+    /// write of the same batch, of which nobody may hear.
     fn refuse(self, error: &StoreError) {
         match self {
-            // What was refused for its own reasons stays refused for them.
-            Applied::Put(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            Applied::Delete(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            Applied::Done(reply, Ok(_)) => drop(reply.send(Err(error.clone()))),
-            other => other.answer(),
+            Applied::Put(reply, _) => drop(reply.send(Err(error.clone()))),
+            Applied::Delete(reply, _) => drop(reply.send(Err(error.clone()))),
+            Applied::Done(reply, _) => drop(reply.send(Err(error.clone()))),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Request {
 }
 
 impl Writer {
-    pub fn new(shared: Arc<Shared>, engine: Engine) -> Result<Writer> {
+    pub(super) fn new(shared: Arc<Shared>, engine: Engine) -> Result<Writer> {
         let marks = Marks::load(&engine.db, shared.limits, now_millis(&*shared.clock), &engine.state)?;
         let mut writer = Writer { shared, engine: Some(engine), marks, next_deadline: None, short_of_space: false };
         writer.next_deadline = writer.read_deadline()?;
@@ -83,19 +83,43 @@ impl Writer {
     }
 
     /// Runs until the store is closed or poisoned.
-    pub fn run(mut self) {
-        loop {
-            let batch = self.shared.queue.take(self.timeout());
-            match std::panic::catch_unwind(AssertUnwindSafe(|| self.turn(batch))) {
-                Ok(None) => {}
-                Ok(Some(closed)) => return self.close(closed),
-                // The replies of the batch went down with it; their futures see that and say "poisoned".
-                Err(panic) => self.poison(format!("the writer panicked: {}", panic_text(&*panic))),
-            }
-            if !self.shared.is_open() {
-                return self.close(Vec::new());
-            }
+    pub fn run(self) {
+        let mut writer = Some(self);
+        while let Some(open) = writer {
+            let batch = open.shared.queue.take(open.timeout());
+            writer = open.round(batch);
         }
+    }
+
+    /// Writes one batch; `None` once the store is closed or poisoned.
+    fn round(mut self, batch: Vec<Waiting>) -> Option<Writer> {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.turn(batch))) {
+            Ok(None) => {}
+            Ok(Some(closed)) => {
+                self.close(closed);
+                return None;
+            }
+            // The replies of the batch went down with it; their futures see that and say "poisoned".
+            Err(panic) => self.poison(format!("the writer panicked: {}", panic_text(&*panic))),
+        }
+        if !self.shared.is_open() {
+            self.close(Vec::new());
+            return None;
+        }
+        Some(self)
+    }
+
+    /// One round of the simulation, with so many of those that wait.
+    #[cfg(test)]
+    pub fn step(self, requests: usize) -> Option<Writer> {
+        let batch = self.shared.queue.take_at_once(requests);
+        self.round(batch)
+    }
+
+    /// How many wait, and after what time it does something without them.
+    #[cfg(test)]
+    pub fn waits(&self) -> (usize, Option<Duration>) {
+        (self.shared.queue.len(), self.timeout())
     }
 
     fn timeout(&self) -> Option<Duration> {

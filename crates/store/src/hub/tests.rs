@@ -14,7 +14,7 @@ async fn an_overflowing_watch_catches_up_from_history() {
     store.put("first".into(), "x".into(), Expect::Any, None).await.unwrap();
     assert_eq!(watch.next().await.unwrap().unwrap().events.len(), 1);
 
-    let total = MAX_QUEUED_EVENTS + 5_000;
+    let total = WatchLimits::default().queued_events + 5_000;
     for i in 0..total {
         store.put(format!("k{}", i % 10).into(), format!("{i}").into(), Expect::Any, None).await.unwrap();
     }

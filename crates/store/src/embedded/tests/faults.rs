@@ -145,6 +145,42 @@ async fn a_full_disk_refuses_puts_and_recovers() {
     assert_eq!(value(&store, "a").await.as_deref(), Some("3"));
 }
 
+/// The second put of a batch is refused for what the first has written, which then is not written: nobody may hear of it.
+#[tokio::test]
+async fn a_batch_that_is_not_written_tells_nothing_of_itself() {
+    let disk = FaultyDisk::new();
+    let options = EmbeddedOptions { reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let (store, writer) =
+        EmbeddedStore::assemble(Arc::new(disk.clone()), options, Offload::InPlace, WatchLimits::default()).unwrap();
+    disk.set_silent_capacity(Some(disk.used()));
+    // Small enough to fail only when it is committed.
+    let large = Bytes::from("x".repeat(16 << 10));
+    let mut first = store.put("a".into(), large, Expect::Absent, None);
+    let mut second = store.put("a".into(), "2".into(), Expect::Absent, None);
+    assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+    writer.step(2).expect("a full disk is no end");
+    for refused in [first.await, second.await] {
+        assert!(matches!(refused, Err(StoreError::NoSpace(_))), "{refused:?}");
+    }
+}
+
+/// What the kernel still shows of a file whose sync failed may never come to the disk, so that nothing can be built on it.
+#[tokio::test]
+async fn a_sync_that_fails_while_the_file_is_opened_again_poisons_the_store() {
+    let disk = FaultyDisk::new();
+    let options = EmbeddedOptions { reserve_bytes: 0, ..EmbeddedOptions::new("") };
+    let (store, writer) =
+        EmbeddedStore::assemble(Arc::new(disk.clone()), options, Offload::InPlace, WatchLimits::default()).unwrap();
+    disk.set_silent_capacity(Some(disk.used()));
+    disk.fail_syncs();
+    let mut put = store.put("a".into(), Bytes::from("x".repeat(16 << 10)), Expect::Any, None);
+    assert!(futures::poll!(&mut put).is_pending());
+    assert!(writer.step(1).is_none());
+    let health = store.health().await;
+    assert!(matches!(health, Err(StoreError::Poisoned(_))), "{health:?}");
+    assert!(put.await.is_err());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_fills_up_unannounced_is_survived() {
     let disk = FaultyDisk::new();

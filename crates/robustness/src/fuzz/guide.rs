@@ -1,0 +1,175 @@
+//! Feedback: a request whose answer is of a kind that was not seen before led somewhere new, and further requests grow from it.
+//!
+//! The kind of an answer stands for the way that the request took through the server: its code and reason, the kinds and fields of its
+//! causes, what its message says but for names, values and numbers. It needs no instrumented build, and works with any server.
+
+use super::corpus::Seed;
+use crate::random::Random;
+use kubelith_conformance::http::{Request, Response};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+/// Requests that are kept to grow from.
+const MOST_GROWN: usize = 50_000;
+/// A larger body is not grown from: with each generation it could become larger still.
+const LARGEST_BODY: usize = 30_000;
+/// What of a message tells its kind.
+const MESSAGE: usize = 120;
+
+/// Whether what answers tell is made use of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feedback {
+    Followed,
+    /// For comparison.
+    Ignored,
+}
+
+#[derive(Debug)]
+pub struct Guide {
+    feedback: Feedback,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    kinds: HashSet<String>,
+    grown: Vec<Arc<Seed>>,
+}
+
+impl Guide {
+    pub fn new(feedback: Feedback) -> Guide {
+        Guide { feedback, inner: Mutex::default() }
+    }
+
+    /// How many kinds of answers there were, and how many requests led to a new one.
+    pub fn seen(&self) -> (usize, usize) {
+        self.inner.lock().map_or((0, 0), |inner| (inner.kinds.len(), inner.grown.len()))
+    }
+
+    /// What to grow from, if it shall not be one of the recorded requests.
+    pub fn base(&self, random: &mut Random) -> Option<Arc<Seed>> {
+        if self.feedback == Feedback::Ignored || random.one_in(3) {
+            return None;
+        }
+        let inner = self.inner.lock().ok()?;
+        let count = inner.grown.len();
+        // The latest lead on most often.
+        let newest = if random.one_in(2) { count.saturating_sub(count / 8 + 1) } else { 0 };
+        (count > 0).then(|| inner.grown[newest + random.below(count - newest)].clone())
+    }
+
+    pub fn learn(&self, request: &Request, answer: &Response) {
+        let kinds = kinds(request, answer);
+        let Ok(mut inner) = self.inner.lock() else { return };
+        let mut is_new = false;
+        for kind in kinds {
+            is_new |= inner.kinds.insert(kind);
+        }
+        if is_new && leads_on(answer.status) && inner.grown.len() < MOST_GROWN {
+            inner.grown.extend(seed(request).map(Arc::new));
+        }
+    }
+}
+
+/// What is refused at the door (no JSON, no such path or media type) comes no further by being changed more.
+fn leads_on(status: u16) -> bool {
+    matches!(status, 200..=299 | 403 | 409 | 422 | 500..)
+}
+
+fn seed(request: &Request) -> Option<Seed> {
+    let bytes = request.body.as_deref().unwrap_or_default();
+    if bytes.len() > LARGEST_BODY {
+        return None;
+    }
+    let body: Option<Value> = serde_json::from_slice(bytes).ok();
+    let text = match (&body, std::str::from_utf8(bytes)) {
+        (None, Ok(text)) if !text.is_empty() => Some(text.to_owned()),
+        (None, Err(_)) => return None,
+        _ => None,
+    };
+    let headers = request.headers.iter().filter(|(name, _)| name != "Authorization").cloned().collect();
+    // Options pile up with each generation.
+    let path = request.path.split_once('?').map_or(request.path.as_str(), |(path, _)| path);
+    let path = if request.path.len() < 200 { request.path.as_str() } else { path };
+    Some(Seed { method: request.method.clone(), path: path.to_owned(), headers, body, text })
+}
+
+fn kinds(request: &Request, answer: &Response) -> Vec<String> {
+    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let base = format!("{} {}", request.method, answer.status);
+    if status["kind"] != "Status" {
+        // What was made, or shown: its kind, and which fields it has at the top.
+        let kind = status["kind"].as_str().unwrap_or_default();
+        let fields = ["spec", "status"].map(|part| status[part].as_object().map_or(0, serde_json::Map::len));
+        let mut kinds = vec![format!("{base} {kind} {fields:?}")];
+        let warnings = answer.headers_named("warning").map(|text| format!("{kind} warns {}", skeleton(text)));
+        kinds.extend(warnings);
+        return kinds;
+    }
+    let (reason, kind) = (status["reason"].as_str().unwrap_or_default(), &status["details"]["kind"]);
+    let causes = status["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if causes.is_empty() {
+        return vec![format!("{base} {reason} {}", skeleton(status["message"].as_str().unwrap_or_default()))];
+    }
+    let cause = |cause: &Value| {
+        let text = |name: &str| cause[name].as_str().unwrap_or_default().to_owned();
+        format!("{base} {kind} {} {} {}", skeleton(&text("field")), text("reason"), skeleton(&text("message")))
+    };
+    causes.iter().map(cause).collect()
+}
+
+/// A text without what was sent: quoted parts, numbers, keys in brackets.
+fn skeleton(text: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' | '\'' | '`' => quoted = !quoted,
+            _ if quoted => {}
+            c if c.is_ascii_digit() => {
+                if !out.ends_with('0') {
+                    out.push('0');
+                }
+            }
+            c => out.push(c),
+        }
+        if out.len() >= MESSAGE {
+            break;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16, body: &str) -> Response {
+        Response { status, headers: Vec::new(), body: body.as_bytes().to_vec() }
+    }
+
+    fn asked(path: &str) -> Request {
+        Request { method: "POST".into(), path: path.into(), headers: Vec::new(), body: Some(b"{\"a\": 1}".to_vec()) }
+    }
+
+    #[test]
+    fn what_leads_to_something_new_is_grown_from() {
+        let guide = Guide::new(Feedback::Followed);
+        let refused = |name: &str, number: usize| {
+            let message = format!(r#"pods \"{name}\" has {number} of what it must not"#);
+            answered(422, &format!(r#"{{"kind": "Status", "reason": "Invalid", "message": "{message}"}}"#))
+        };
+        guide.learn(&asked("/a"), &refused("a", 1));
+        guide.learn(&asked("/b"), &refused("b", 27));
+        assert_eq!(guide.seen(), (1, 1), "names and numbers are nothing new");
+        guide.learn(&asked("/c"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1}}"#));
+        guide.learn(&asked("/d"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1, "b": 2}}"#));
+        guide.learn(&asked("/e"), &answered(400, r#"{"kind": "Status", "message": "no JSON"}"#));
+        assert_eq!(guide.seen(), (4, 3), "what is no JSON leads nowhere");
+        let mut random = Random::new(1, 1);
+        let bases: HashSet<String> = (0..200).filter_map(|_| guide.base(&mut random)).map(|s| s.path.clone()).collect();
+        assert_eq!(bases.len(), 3, "{bases:?}");
+        assert!(Guide::new(Feedback::Ignored).base(&mut random).is_none());
+    }
+}

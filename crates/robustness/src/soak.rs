@@ -21,6 +21,8 @@ const SAMPLES: u32 = 120;
 /// The first part of the time is not looked at: caches fill, and what is made on demand is made.
 const WARM_UP: f64 = 0.3;
 const JSON: &str = "application/json";
+/// For what takes effect a little later.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two turns of a churner.
 const PACE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
 
@@ -141,10 +143,10 @@ pub fn run(options: &Options) -> Result<Soaked, String> {
         shared.stop.store(true, Ordering::Relaxed);
     });
     soaked.done = shared.done.into_inner().map_err(|_| "a churner panicked".to_owned())?;
-    soaked.problems.extend(soaked.done.iter().filter_map(|(what, (good, all))| {
-        // Now and then something comes in between; mostly not.
-        (good * 10 < all * 9).then(|| format!("{what}: {good} of {all} went as they should"))
-    }));
+    // Now and then something comes in between, as a request that a busy machine does not answer in time; mostly not.
+    let failed = soaked.done.iter().filter(|(_, (good, all))| all - good > 1 + all / 10);
+    let failed = failed.map(|(what, (good, all))| format!("{what}: {good} of {all} went as they should"));
+    soaked.problems.extend(failed.collect::<Vec<_>>());
     soaked.problems.extend(site.servers[0].panics());
     soaked.problems.extend(site.servers[0].stop().err());
     soaked.problems.extend(site.check_store().err());
@@ -180,11 +182,11 @@ fn unmakes(api: &mut Api, path: &str) -> bool {
     matches!(api.send("DELETE", path, "", None), Some((200..=299, _)))
 }
 
-/// Asks until it is so.
-fn until(shared: &Shared, mut is_so: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(30);
+/// Asks until it is so. What was begun is brought to its end, also when the time is over.
+fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + PATIENCE;
     while !is_so() {
-        if Instant::now() > end || shared.stop.load(Ordering::Relaxed) {
+        if Instant::now() > end {
             return false;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -192,7 +194,7 @@ fn until(shared: &Shared, mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-fn definitions(shared: &Shared, api: &mut Api, random: &mut Random) -> bool {
+fn definitions(_: &Shared, api: &mut Api, random: &mut Random) -> bool {
     const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let group = format!("soak{}.example.com", random.below(NAMES));
     let field = json!({"type": "string", "maxLength": 1 + random.below(1000)});
@@ -202,14 +204,14 @@ fn definitions(shared: &Shared, api: &mut Api, random: &mut Random) -> bool {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
     let path = format!("/apis/{group}/v1/namespaces/{NAMESPACE}/things");
     let mut is_good =
-        makes(api, DEFINITIONS, &definition) && until(shared, || api.get(&path).is_some_and(|(code, _)| code == 200));
+        makes(api, DEFINITIONS, &definition) && until(|| api.get(&path).is_some_and(|(code, _)| code == 200));
     for i in 0..3 {
         let thing = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": format!("t{i}")}, "spec": {"a": "x"}});
         is_good &= makes(api, &path, &thing);
     }
     let one = format!("{DEFINITIONS}/things.{group}");
     is_good &= unmakes(api, &one);
-    is_good && until(shared, || api.get(&one).is_some_and(|(code, _)| code == 404))
+    is_good && until(|| api.get(&one).is_some_and(|(code, _)| code == 404))
 }
 
 fn aggregated(_: &Shared, api: &mut Api, random: &mut Random) -> bool {

@@ -35,6 +35,29 @@ pub struct Guide {
 struct Inner {
     kinds: HashSet<String>,
     grown: Vec<Arc<Seed>>,
+    /// Of requests from recorded ones, and of requests from grown ones.
+    yields: [Yield; 2],
+}
+
+/// How often something new came of a source lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct Yield {
+    tries: f64,
+    finds: f64,
+}
+
+impl Yield {
+    /// What is long ago counts less: what is found once is not found again.
+    const FADES: f64 = 0.999;
+
+    fn note(&mut self, is_new: bool) {
+        self.tries = self.tries * Yield::FADES + 1.0;
+        self.finds = self.finds * Yield::FADES + f64::from(is_new);
+    }
+
+    fn rate(self) -> f64 {
+        (self.finds + 1.0) / (self.tries + 1.0)
+    }
 }
 
 impl Guide {
@@ -49,23 +72,30 @@ impl Guide {
 
     /// What to grow from, if it shall not be one of the recorded requests.
     pub fn base(&self, random: &mut Random) -> Option<Arc<Seed>> {
-        if self.feedback == Feedback::Ignored || random.one_in(3) {
+        if self.feedback == Feedback::Ignored {
             return None;
         }
         let inner = self.inner.lock().ok()?;
         let count = inner.grown.len();
+        // Mostly from where more that is new came from lately; the other way is tried now and then.
+        let [recorded, grown] = inner.yields.map(Yield::rate);
+        if (grown > recorded) == random.one_in(5) {
+            return None;
+        }
         // The latest lead on most often.
         let newest = if random.one_in(2) { count.saturating_sub(count / 8 + 1) } else { 0 };
         (count > 0).then(|| inner.grown[newest + random.below(count - newest)].clone())
     }
 
-    pub fn learn(&self, request: &Request, answer: &Response) {
+    /// `base` is what the request was grown from, if that was no recorded one.
+    pub fn learn(&self, request: &Request, answer: &Response, base: Option<&Seed>) {
         let kinds = kinds(request, answer);
         let Ok(mut inner) = self.inner.lock() else { return };
         let mut is_new = false;
         for kind in kinds {
             is_new |= inner.kinds.insert(kind);
         }
+        inner.yields[usize::from(base.is_some())].note(is_new);
         if is_new && leads_on(answer.status) && inner.grown.len() < MOST_GROWN {
             inner.grown.extend(seed(request).map(Arc::new));
         }
@@ -160,16 +190,30 @@ mod tests {
             let message = format!(r#"pods \"{name}\" has {number} of what it must not"#);
             answered(422, &format!(r#"{{"kind": "Status", "reason": "Invalid", "message": "{message}"}}"#))
         };
-        guide.learn(&asked("/a"), &refused("a", 1));
-        guide.learn(&asked("/b"), &refused("b", 27));
+        guide.learn(&asked("/a"), &refused("a", 1), None);
+        guide.learn(&asked("/b"), &refused("b", 27), None);
         assert_eq!(guide.seen(), (1, 1), "names and numbers are nothing new");
-        guide.learn(&asked("/c"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1}}"#));
-        guide.learn(&asked("/d"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1, "b": 2}}"#));
-        guide.learn(&asked("/e"), &answered(400, r#"{"kind": "Status", "message": "no JSON"}"#));
+        guide.learn(&asked("/c"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1}}"#), None);
+        guide.learn(&asked("/d"), &answered(201, r#"{"kind": "Pod", "spec": {"a": 1, "b": 2}}"#), None);
+        guide.learn(&asked("/e"), &answered(400, r#"{"kind": "Status", "message": "no JSON"}"#), None);
         assert_eq!(guide.seen(), (4, 3), "what is no JSON leads nowhere");
         let mut random = Random::new(1, 1);
         let bases: HashSet<String> = (0..200).filter_map(|_| guide.base(&mut random)).map(|s| s.path.clone()).collect();
         assert_eq!(bases.len(), 3, "{bases:?}");
+        // As long as recorded requests lead to something new, they are taken; then the others are.
+        let grown = |guide: &Guide, random: &mut Random| (0..1000).filter(|_| guide.base(random).is_some()).count();
+        for i in 0..50 {
+            let kind = format!(r#"{{"kind": "K{i}"}}"#);
+            guide.learn(&asked("/f"), &answered(200, &kind), None);
+            guide.learn(&asked("/g"), &answered(404, "{}"), Some(&seed(&asked("/a")).unwrap()));
+        }
+        assert!(grown(&guide, &mut random) < 300);
+        for i in 0..2000 {
+            let kind = format!(r#"{{"kind": "L{i}"}}"#);
+            guide.learn(&asked("/f"), &answered(404, "{}"), None);
+            guide.learn(&asked("/g"), &answered(200, &kind), Some(&seed(&asked("/a")).unwrap()));
+        }
+        assert!(grown(&guide, &mut random) > 700);
         assert!(Guide::new(Feedback::Ignored).base(&mut random).is_none());
     }
 }

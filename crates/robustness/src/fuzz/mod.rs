@@ -199,7 +199,7 @@ fn one_client(shared: &Shared<'_>, mut random: Random) {
         let begin = Instant::now();
         let answer = client.send_once(&request);
         if let Ok(answer) = &answer {
-            shared.guide.learn(&request, answer);
+            shared.guide.learn(&request, answer, base.as_deref());
         }
         note(shared, &request, begin.elapsed(), answer);
     }

@@ -22,9 +22,9 @@ use world::{Outcome, World};
 /// What the tests of every day try.
 const SCHEDULES: u64 = 300;
 
-/// Schedules that once found a mistake: a refusal told of a write of the same batch that was not written (36, 150, 158, 187); a sync that
-/// failed while the file was opened again was not minded (80); a cache took over a past that ended before a gap (1454, 1699, 3301).
-const FOUND: &[u64] = &[36, 80, 150, 158, 187, 1454, 1699, 3301];
+/// Schedules that find a mistake if it is made again: a refusal that tells of a write of the same batch which was not written (13, 22, 36, 141,
+/// 150); a cache that takes over a past which ends before a gap (3301).
+const FOUND: &[u64] = &[13, 22, 36, 141, 150, 3301];
 
 fn run(seed: u64) -> Outcome {
     // A new one each time: its timers begin at zero.

@@ -44,6 +44,8 @@ pub struct World {
     executor: Executor,
     model: Arc<Mutex<Model>>,
     clock: Arc<TestClock>,
+    /// The furthest that the clock ever was, in milliseconds.
+    latest: u64,
     disk: FaultyDisk,
 }
 
@@ -85,6 +87,7 @@ impl World {
             executor: Executor::default(),
             model: Arc::default(),
             clock: Arc::new(TestClock::new(Time::from_unix(1_000_000))),
+            latest: 0,
             disk: FaultyDisk::new(),
         };
         world.turn_clock(0);
@@ -326,6 +329,7 @@ impl World {
     fn turn_clock(&mut self, millis: i64) {
         self.clock.advance(Span::from_millis(millis));
         let now = crate::limits::now_millis(&*self.clock);
+        self.latest = self.latest.max(now);
         let mut model = self.model();
         model.now = now;
         if millis < 0 {
@@ -356,7 +360,9 @@ impl World {
     async fn rest(&mut self, life: &mut Life) {
         self.heal();
         self.disk.clear_fuse();
-        for _ in 0..12 {
+        // Until every lifetime is over, also those that were counted before the clock went back.
+        let end = self.latest + 60_000;
+        while life.site.now() < end {
             self.settle(life).await;
             self.pass(Duration::from_secs(5)).await;
         }

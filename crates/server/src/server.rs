@@ -85,9 +85,9 @@ impl ServerBuilder {
         }
     }
 
-    /// The server is a copy of one that was ready: it sleeps until its [`Lifecycle::awake`] is raised.
-    pub fn as_copy(mut self) -> ServerBuilder {
-        self.begun = Begun::AsCopy;
+    /// A copy of a server that was ready sleeps until its [`Lifecycle::awake`] is raised.
+    pub fn begun(mut self, begun: Begun) -> ServerBuilder {
+        self.begun = begun;
         self
     }
 

@@ -14,14 +14,17 @@ use kubelith_registry::Strategy;
 use kubelith_rules::expression::Expressions;
 use kubelith_server::Delegate;
 use kubelith_server::lifecycle::PostStartHook;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
+/// Defaults of definitions follow from the catalogue alone.
+static DEFAULTS: LazyLock<Arc<dyn Strategy>> = LazyLock::new(|| strategies::of(GROUP, DEFINITIONS));
+
 /// What definitions do in the life cycles, with their place in the table of strategies.
 pub fn strategy(expressions: Arc<Expressions>) -> ((Str, Str), Arc<dyn Strategy>) {
-    let strategy = DefinitionStrategy { defaults: strategies::of(GROUP, DEFINITIONS), expressions };
+    let strategy = DefinitionStrategy { defaults: DEFAULTS.clone(), expressions };
     ((GROUP.into(), DEFINITIONS.into()), Arc::new(strategy))
 }
 

@@ -68,6 +68,44 @@ pub enum Settled {
     NotYet,
 }
 
+impl Settled {
+    fn begun(self) -> Begun {
+        match self {
+            Settled::Yes => Begun::AsCopy,
+            Settled::NotYet => Begun::Anew,
+        }
+    }
+
+    /// Raised when `ready` is, or already: a copy has all that it was copied from.
+    fn or_when(self, ready: CancellationToken) -> CancellationToken {
+        let raised = CancellationToken::new();
+        raised.cancel();
+        if self == Settled::Yes { raised } else { ready }
+    }
+}
+
+/// What a server has from the one that it is a copy of, if it is one.
+struct Origin {
+    begin: Begin,
+    /// Keys of tokens that were signed before.
+    older: Option<Arc<KeySet>>,
+    settled: Settled,
+    identity: ServerIdentity,
+}
+
+impl Origin {
+    fn of(forked: Option<Forked>, clock: Arc<dyn Clock>, made_up: &MadeUp) -> Origin {
+        if let Some(Forked { store, inheritance, keys, identity, settled }) = forked {
+            let begin = Begin { clock, store: Some(store), inheritance, server_id: identity.id.clone() };
+            return Origin { begin, older: Some(keys), settled, identity };
+        }
+        let hostname = local_names::raw_hostname().unwrap_or_else(|| "localhost".into());
+        let identity = ServerIdentity::of_host(&hostname, made_up);
+        let begin = Begin { clock, store: None, inheritance: Inheritance::default(), server_id: identity.id.clone() };
+        Origin { begin, older: None, settled: Settled::NotYet, identity }
+    }
+}
+
 /// Where a server has its time from.
 #[derive(Clone)]
 pub enum PlaneClock {
@@ -160,18 +198,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
     egress_metrics::watch(&options.egress, &metrics.registry);
-    let (mut older, mut settled, mut identity) = (None, Settled::NotYet, None);
-    let mut begin =
-        Begin { clock: clock.clone(), store: None, inheritance: Inheritance::default(), server_id: String::new() };
-    if let Some(forked) = forked {
-        begin.store = Some(forked.store);
-        begin.inheritance = forked.inheritance;
-        (older, settled, identity) = (Some(forked.keys), forked.settled, Some(forked.identity));
-    }
-    let identity = identity.unwrap_or_else(|| {
-        ServerIdentity::of_host(&local_names::raw_hostname().unwrap_or_else(|| "localhost".into()), &made_up)
-    });
-    begin.server_id.clone_from(&identity.id);
+    let Origin { begin, older, settled, identity } = Origin::of(forked, clock.clone(), &made_up);
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
@@ -185,7 +212,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let sessions = options.console.then(|| Sessions::new(clock.clone()));
     let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());
     let builder = ServerBuilder::new(config, metrics.clone());
-    let builder = if settled == Settled::Yes { builder.as_copy() } else { builder };
+    let builder = builder.begun(settled.begun());
     let seed = Seed {
         options: options.clone(),
         flags: flags.clone(),
@@ -196,11 +223,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         clock: plane_clock,
         made_up: made_up.clone(),
         identity: identity.clone(),
-        has_been_ready: match settled {
-            // A copy has all that it was copied from.
-            Settled::Yes => raised(),
-            Settled::NotYet => builder.lifecycle().has_been_ready,
-        },
+        has_been_ready: settled.or_when(builder.lifecycle().has_been_ready),
     };
     let test_api = faults.clone().map(|faults| TestApi::new(seed.clone(), faults));
     let tasks = builder.tasks();
@@ -240,11 +263,17 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     }
     let (client, tasks) = (builder.loopback(), builder.tasks());
     let started = builder.lifecycle().started;
-    let begun = match settled {
-        Settled::Yes => Begun::AsCopy,
-        Settled::NotYet => Begun::Anew,
+    let frame = chain::Frame {
+        client,
+        tasks,
+        started,
+        begun: settled.begun(),
+        metrics,
+        flow_control,
+        identity,
+        clock,
+        made_up,
     };
-    let frame = chain::Frame { client, tasks, started, begun, metrics, flow_control, identity, clock, made_up };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));
     let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
@@ -260,12 +289,6 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let builder = builder.delegate(chain);
     certificates.keep(&builder);
     Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
-}
-
-fn raised() -> CancellationToken {
-    let token = CancellationToken::new();
-    token.cancel();
-    token
 }
 
 fn debug_routes(routes: &mut Routes, options: &Options, flags: &Arc<Flags>, tasks: Tasks) {

@@ -129,7 +129,8 @@ pub fn register(registry: &Registry, collector: impl Collector + 'static) {
 }
 
 /// A family of metrics that is made and registered when its first series is: until then there is nothing to show of it. A server has
-/// a hundred and fifty of them, and one in a test uses a dozen.
+/// a hundred and fifty of them, and one in a test uses a dozen. Gathering holds the registry: a collector must neither use a family that is not
+/// there yet, nor wait for a lock under which others use one.
 pub struct Family<V>(Arc<LazyLock<V, Making<V>>>);
 
 type Making<V> = Box<dyn FnOnce() -> V + Send>;

@@ -74,7 +74,8 @@ impl Collector for LevelCollector {
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(fairness) = self.fairness.upgrade() else { return Vec::new() };
         let mut families = Families::default();
-        let config = fairness.config();
+        // What is asked for while metrics are gathered must not make any.
+        let config = fairness.config.load_full();
         for (name, entry) in &config.levels {
             let level = [("priority_level", name.as_str())];
             let phase = |phase| [("phase", phase), ("priority_level", name.as_str())];

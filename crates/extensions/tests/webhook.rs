@@ -9,7 +9,7 @@ use kubelith_codec::json;
 use kubelith_http::{Body, Handler, Reply, Request, Response};
 use kubelith_meta::{Status, Value};
 use kubelith_observe::metrics::prometheus::TextEncoder;
-use kubelith_server::loopback::ResourceRef;
+use kubelith_server::loopback::{ResourceRef, WatchEvent, WatchKind};
 use kubelith_server::testing::TestServer;
 use kubelith_store::MemoryStore;
 use std::sync::{Arc, Mutex};
@@ -224,6 +224,33 @@ async fn a_webhook_that_hangs_is_waited_for_no_longer_than_it_may_take() {
     );
     assert_eq!((refused.code, refused.message), (500, wanted));
     assert_eq!(server.get("v1", "a").await.unwrap().str_at(&["spec", "host"]), "h");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_waits_for_a_webhook_that_fails() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    let resource = things("v2");
+    let collection = ResourceRef::new(&resource).with("resourceVersion", "0");
+    let mut events = server.client.watch(&collection).await.unwrap();
+    let shown = |event: WatchEvent| {
+        assert_eq!(event.kind, WatchKind::Added);
+        (event.object.meta().name().to_owned(), event.object.str_at(&["spec", "address"]).to_owned())
+    };
+    assert_eq!(shown(events.next().await.unwrap().unwrap()), ("a".to_owned(), "h:80".to_owned()));
+    let (asked, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    hook.behave(move |review| {
+        let _ = asked.send(());
+        well(review, |answer| answer.set_at(&["response", "result", "status"], "Failure".into()))
+    });
+    let object =
+        r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"spec":{"host":"x","port":"1"}}"#;
+    server.create("v1", object).await.unwrap();
+    let next = tokio::spawn(async move { events.next().await.unwrap().unwrap() });
+    heard.recv().await.unwrap();
+    assert!(server.get("v2", "b").await.is_err(), "who reads is told");
+    hook.behave(|review| well(review, |_| {}));
+    assert_eq!(shown(next.await.unwrap()), ("b".to_owned(), "x:1".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,6 +33,8 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Events that a watch keeps space for.
 const KEPT_EVENTS: usize = 8;
+/// Between two tries to convert an object, at first and at most.
+const CONVERT_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 /// Marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -90,16 +92,23 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
                 false => state.selection.candidates(&snapshot, indexed, None),
             };
             let in_range = || snapshot.range(&state.selection.prefix, None).cloned().collect();
+            let mut sent = 0;
             for object in candidates.unwrap_or_else(in_range) {
                 if !shown && !state.selection.matches(&object) {
                     continue;
+                }
+                sent += 1;
+                if !state.converted(&object).await {
+                    state.ended = true;
+                    break;
                 }
                 match shown {
                     true => state.push_if_shown(&object).await,
                     false => state.push(EventKind::Added, &object).await,
                 }
             }
-            if end == InitialEnd::Told {
+            resource.cache.count_initial(sent);
+            if end == InitialEnd::Told && !state.ended {
                 if options.bookmarks {
                     state.push_bookmark(Mark::InitialEventsEnd).await;
                 }
@@ -289,6 +298,10 @@ impl WatchState {
 
     async fn mark(&mut self) {
         self.catch_up().await;
+        // What has not been delivered is covered by no bookmark.
+        if self.ended {
+            return;
+        }
         self.push_bookmark(Mark::Plain).await;
         self.bookmark_at = next_bookmark(Instant::now(), self.deadline);
     }
@@ -302,6 +315,9 @@ impl WatchState {
                 Some(Ok(())) => self.push_events().await,
                 Some(Err(_)) => return self.lose(),
                 None => break,
+            }
+            if self.ended {
+                return;
             }
         }
         self.revision = self.revision.max(applied);
@@ -322,11 +338,33 @@ impl WatchState {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.push_event(&event).await;
+            if self.ended {
+                return;
+            }
         }
         // The space serves again, unless it is large.
         if events.capacity() <= KEPT_EVENTS {
             self.events = events;
         }
+    }
+
+    /// Waits until the webhook that converts an object has done so: as in the reference, a watch goes on when it can, and
+    /// nobody has to begin anew. What was converted is kept with the object. `false` if the watch is over before.
+    async fn converted(&self, object: &CachedObject) -> bool {
+        let conversion = &self.cx.endpoint.resource.conversion;
+        if object.broken.is_some() || !conversion.rewrites() || views::is_native(&self.cx, object) {
+            return true;
+        }
+        let mut pause = CONVERT_AGAIN.0;
+        while views::json_of(&self.cx, object).await.is_err() {
+            if Instant::now() + pause >= self.deadline {
+                sleep_until(self.deadline).await;
+                return false;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(CONVERT_AGAIN.1);
+        }
+        true
     }
 
     /// An object that there is at the start, if it matches as it is shown.
@@ -352,6 +390,14 @@ impl WatchState {
     async fn push_event(&mut self, event: &Event) {
         if event.revision <= self.after {
             return;
+        }
+        let in_range = event.object.key.starts_with(&self.selection.prefix);
+        let before = event.prev.as_deref().filter(|_| !self.selection.is_everything());
+        for object in before.into_iter().chain([&*event.object]).filter(|_| in_range) {
+            if !self.converted(object).await {
+                self.ended = true;
+                return;
+            }
         }
         self.revision = event.revision;
         let everything = self.selection.is_everything() && self.selection.prefix.is_empty();

@@ -43,28 +43,24 @@ impl Way {
         let mut current = self.current.lock().expect("no panic under this lock");
         if current.looked.elapsed() >= age {
             current.looked = Instant::now();
-            match self.changed(&current.authorities) {
-                Ok(None) => {}
-                Ok(Some((authorities, transport))) => {
-                    (current.authorities, current.transport) = (authorities, transport)
-                }
+            if let Err(why) = self.follow(&mut current) {
                 // Whoever was believed before still is.
-                Err(why) => tracing::error!(err = why, file = %self.file.display(), "authorities of other servers"),
+                tracing::error!(err = why, file = %self.file.display(), "authorities of other servers");
             }
         }
         current.transport.clone()
     }
 
-    fn changed(&self, before: &[u8]) -> Result<Option<(Vec<u8>, Arc<Transport>)>, String> {
+    fn follow(&self, current: &mut Current) -> Result<(), String> {
         let authorities = std::fs::read(&self.file).map_err(|e| e.to_string())?;
         if authorities.is_empty() {
             return Err("the file is empty".to_owned());
         }
-        if authorities == before {
-            return Ok(None);
+        if authorities != current.authorities {
+            current.transport = transport(&authorities, &self.certificate, &self.route)?;
+            current.authorities = authorities;
         }
-        let transport = transport(&authorities, &self.certificate, &self.route)?;
-        Ok(Some((authorities, transport)))
+        Ok(())
     }
 }
 

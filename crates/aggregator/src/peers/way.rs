@@ -42,20 +42,20 @@ impl Way {
     fn transport_if_older_than(&self, age: Duration) -> Arc<Transport> {
         let mut current = self.current.lock().expect("no panic under this lock");
         if current.looked.elapsed() >= age {
-            current.looked = Instant::now();
             match self.changed(&current.authorities) {
-                Ok(None) => {}
-                Ok(Some((authorities, transport))) => {
-                    (current.authorities, current.transport) = (authorities, transport)
-                }
+                Ok(None) => current.looked = Instant::now(),
+                Ok(Some(new)) => *current = new,
                 // Whoever was believed before still is.
-                Err(why) => tracing::error!(err = why, file = %self.file.display(), "authorities of other servers"),
+                Err(why) => {
+                    current.looked = Instant::now();
+                    tracing::error!(err = why, file = %self.file.display(), "authorities of other servers");
+                }
             }
         }
         current.transport.clone()
     }
 
-    fn changed(&self, before: &[u8]) -> Result<Option<(Vec<u8>, Arc<Transport>)>, String> {
+    fn changed(&self, before: &[u8]) -> Result<Option<Current>, String> {
         let authorities = std::fs::read(&self.file).map_err(|e| e.to_string())?;
         if authorities.is_empty() {
             return Err("the file is empty".to_owned());
@@ -64,7 +64,7 @@ impl Way {
             return Ok(None);
         }
         let transport = transport(&authorities, &self.certificate, &self.route)?;
-        Ok(Some((authorities, transport)))
+        Ok(Some(Current { authorities, transport, looked: Instant::now() }))
     }
 }
 

@@ -27,7 +27,7 @@ pub mod user;
 pub use error::AuthError;
 pub use kubelith_meta::time as clock;
 pub use traits::{
-    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision, Selector,
-    TokenAuthenticator, Verdict,
+    Answer, Attributes, AuthRequest, AuthResponse, Authentication, Authenticator, Authorizer, Decision,
+    PeerCertificates, Selector, TokenAuthenticator, Verdict,
 };
 pub use user::User;

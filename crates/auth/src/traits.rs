@@ -5,6 +5,7 @@
 
 use crate::error::AuthError;
 use crate::user::User;
+use aws_lc_rs::digest;
 use futures::future::{BoxFuture, Either, Ready, ready};
 use http::HeaderMap;
 use kubelith_meta::selector::{self, FieldOperator, FieldTerm};
@@ -65,8 +66,7 @@ impl<'a, T> IntoFuture for Answer<'a, T> {
 #[derive(Debug, Clone, Copy)]
 pub struct AuthRequest<'a> {
     pub headers: &'a HeaderMap,
-    /// The client's certificate chain, leaf first, as sent in the TLS handshake and not verified there.
-    pub peer_certificates: &'a [CertificateDer<'static>],
+    pub peer_certificates: Option<&'a PeerCertificates>,
     /// The decoded URL path.
     pub path: &'a str,
     /// Audiences of which the credential must be meant for one. Empty: the credential is not checked for any.
@@ -74,6 +74,40 @@ pub struct AuthRequest<'a> {
 }
 
 pub use rustls_pki_types::CertificateDer;
+
+/// The certificate chain that a client sent in the TLS handshake, leaf first, not verified there: never empty, and the same for
+/// every request of its connection.
+#[derive(Debug, Clone)]
+pub struct PeerCertificates {
+    chain: Arc<[CertificateDer<'static>]>,
+    /// What the chain is remembered by once it is verified. Taken once for a connection: of a read it would be a third.
+    hash: [u8; 32],
+}
+
+impl PeerCertificates {
+    /// None of an empty chain.
+    pub fn new(chain: impl IntoIterator<Item = CertificateDer<'static>>) -> Option<PeerCertificates> {
+        let chain: Arc<[CertificateDer<'static>]> = chain.into_iter().collect();
+        if chain.is_empty() {
+            return None;
+        }
+        let mut context = digest::Context::new(&digest::SHA256);
+        for certificate in chain.iter() {
+            context.update(&(certificate.len() as u64).to_be_bytes());
+            context.update(certificate);
+        }
+        let hash = context.finish().as_ref().try_into().expect("SHA-256 has 32 bytes");
+        Some(PeerCertificates { chain, hash })
+    }
+
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.chain
+    }
+
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthResponse {

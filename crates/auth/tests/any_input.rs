@@ -10,7 +10,7 @@ use kubelith_auth::jwt::UnverifiedToken;
 use kubelith_auth::jwt::key::PublicKey;
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::traits::CertificateDer;
-use kubelith_auth::{AuthRequest, Authenticator, impersonation};
+use kubelith_auth::{AuthRequest, Authenticator, PeerCertificates, impersonation};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
@@ -38,8 +38,8 @@ fn authenticate(der: Vec<u8>) -> bool {
     let pool = CaPool::from_pem(PKI.ca_pem.as_bytes()).unwrap();
     let certificates = ClientCertificate::new(Arc::new(ArcSwapOption::from_pointee(pool)), Arc::new(SystemClock));
     let headers = HeaderMap::new();
-    let chain = [CertificateDer::from(der)];
-    let request = AuthRequest { headers: &headers, peer_certificates: &chain, path: "/", audiences: &[] };
+    let peer = PeerCertificates::new([CertificateDer::from(der)]);
+    let request = AuthRequest { headers: &headers, peer_certificates: peer.as_ref(), path: "/", audiences: &[] };
     matches!(certificates.authenticate(request), kubelith_auth::Answer::Ready(Ok(Some(_))))
 }
 

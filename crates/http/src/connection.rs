@@ -1,8 +1,8 @@
 //! What is known of the connection that a request came by.
 
-use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
-use std::sync::Arc;
+
+pub use kubelith_auth::PeerCertificates;
 
 /// What is known of a request's connection.
 #[derive(Debug)]
@@ -11,7 +11,3 @@ pub struct ConnectionInfo {
     pub local: SocketAddr,
     pub peer_certificates: Option<PeerCertificates>,
 }
-
-/// The chain a client sent, leaf first, unverified. The same for every request of its connection.
-#[derive(Debug, Clone)]
-pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);

@@ -63,8 +63,7 @@ fn start(
     let is_h2 = session.alpn_protocol() == Some(b"h2");
     let peer_certificates = session
         .peer_certificates()
-        .filter(|chain| !chain.is_empty())
-        .map(|chain| PeerCertificates(chain.iter().map(|c| c.clone().into_owned()).collect()));
+        .and_then(|chain| PeerCertificates::new(chain.iter().map(|c| c.clone().into_owned())));
     let entry = shared.connections.enter();
     let connection = Arc::new(ConnectionInfo {
         remote: SocketAddr::new(remote.ip().to_canonical(), remote.port()),

@@ -78,5 +78,6 @@ impl AsyncWrite for Pipe {
 /// What a client with this certificate sends in a handshake.
 pub(crate) fn certificates(pem: &str) -> Result<PeerCertificates> {
     let chain: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    Ok(PeerCertificates(chain.map_err(|e| Error(e.to_string()))?.into()))
+    let chain = chain.map_err(|e| Error(e.to_string()))?;
+    PeerCertificates::new(chain).ok_or_else(|| Error("there is no certificate".into()))
 }

@@ -54,6 +54,18 @@ fn spoofing_without_the_proxy_certificate_fails() {
     assert!(bytes.certificates(&[ca.leaf(client_params("proxy", &[]))]).ask(&auth).is_err());
 }
 
+/// A client of the cluster's authority has nothing to do with the proxy's: its certificate is not even looked at.
+#[test]
+fn whoever_names_no_user_is_not_verified() {
+    let ca = root(ca_params("proxy-ca"));
+    let stranger = root(ca_params("proxy-ca"));
+    let client = [stranger.leaf(client_params("kubelet", &[]))];
+    let auth = authenticator(&ca.pem, &["proxy"]);
+    assert_eq!(Probe::new().certificates(&client).ask(&auth), Ok(None));
+    assert_eq!(Probe::new().header("X-Remote-User", "").certificates(&client).ask(&auth), Ok(None));
+    assert!(Probe::new().header("X-Remote-User", "jane").certificates(&client).ask(&auth).is_err());
+}
+
 #[test]
 fn without_allowed_names_any_certificate_of_the_ca_will_do() {
     let ca = root(ca_params("proxy-ca"));

@@ -1,14 +1,14 @@
 //! A request to ask authenticators about, for tests.
 
 use crate::testing::block_on;
-use crate::traits::{AuthRequest, Authentication, Authenticator, CertificateDer};
+use crate::traits::{AuthRequest, Authentication, Authenticator, CertificateDer, PeerCertificates};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kubelith_meta::Str;
 
 #[derive(Default)]
 pub struct Probe {
     pub headers: HeaderMap,
-    pub certificates: Vec<CertificateDer<'static>>,
+    pub certificates: Option<PeerCertificates>,
     pub path: String,
     pub audiences: Vec<Str>,
 }
@@ -34,14 +34,14 @@ impl Probe {
     }
 
     pub fn certificates(mut self, chain: &[CertificateDer<'static>]) -> Probe {
-        self.certificates = chain.to_vec();
+        self.certificates = PeerCertificates::new(chain.to_vec());
         self
     }
 
     pub fn ask(&self, authenticator: &dyn Authenticator) -> Authentication {
         let request = AuthRequest {
             headers: &self.headers,
-            peer_certificates: &self.certificates,
+            peer_certificates: self.certificates.as_ref(),
             path: &self.path,
             audiences: &self.audiences,
         };

@@ -60,7 +60,7 @@ async fn authenticate(token: &str, audiences: &[Str], authenticator: &dyn Authen
     let header = format!("Bearer {token}");
     let header = HeaderValue::from_str(header.trim()).map_err(|_| AuthError::new(INVALID_TOKEN))?;
     let headers = HeaderMap::from_iter([(AUTHORIZATION, header)]);
-    let request = AuthRequest { headers: &headers, peer_certificates: &[], path: "", audiences };
+    let request = AuthRequest { headers: &headers, peer_certificates: None, path: "", audiences };
     authenticator.authenticate(request).await
 }
 

@@ -111,10 +111,9 @@ impl Authentication {
     }
 
     fn authenticate<'a>(&'a self, request: &'a Request) -> Answer<'a, Outcome> {
-        let peer = request.connection().and_then(|c| c.peer_certificates.as_ref());
         let view = AuthRequest {
             headers: request.headers(),
-            peer_certificates: peer.map_or(&[], |p| &p.0),
+            peer_certificates: request.connection().and_then(|c| c.peer_certificates.as_ref()),
             path: &request.info().path,
             audiences: &self.options.audiences,
         };

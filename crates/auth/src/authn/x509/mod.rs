@@ -12,7 +12,9 @@ mod verify;
 
 use crate::error::AuthError;
 use crate::stats::{CERTIFICATE_BOUNDS, TokenStats};
-use crate::traits::{Answer, AuthRequest, AuthResponse, Authentication, Authenticator, CertificateDer};
+use crate::traits::{
+    Answer, AuthRequest, AuthResponse, Authentication, Authenticator, CertificateDer, PeerCertificates,
+};
 use crate::user::{EXTRA_CREDENTIAL_ID, User};
 use arc_swap::ArcSwapOption;
 use aws_lc_rs::digest;
@@ -74,13 +76,12 @@ impl CaPool {
 
 /// Verifies a chain (leaf first), or remembers that it did. Failures are not remembered: they must not push
 /// out good clients.
-pub fn verify_cached(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time) -> Result<Arc<Verified>, AuthError> {
-    let key = chain_hash(chain);
-    let remembered = pool.0.verified.lock().expect("no panic while held").get(&key).cloned();
+pub fn verify_cached(pool: &CaPool, peer: &PeerCertificates, now: Time) -> Result<Arc<Verified>, AuthError> {
+    let remembered = pool.0.verified.lock().expect("no panic while held").get(peer.hash()).cloned();
     if let Some(verified) = remembered.filter(|v| v.not_before <= now && now <= v.not_after) {
         return Ok(verified);
     }
-    let verified = Arc::new(verify_chain(pool, chain, now)?);
+    let verified = Arc::new(verify_chain(pool, peer.chain(), now)?);
     let mut all = pool.0.verified.lock().expect("no panic while held");
     if all.len() >= MAX_REMEMBERED {
         all.retain(|_, v| now <= v.not_after);
@@ -88,17 +89,8 @@ pub fn verify_cached(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time
             all.clear();
         }
     }
-    all.insert(key, verified.clone());
+    all.insert(*peer.hash(), verified.clone());
     Ok(verified)
-}
-
-fn chain_hash(chain: &[CertificateDer<'static>]) -> [u8; 32] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    for certificate in chain {
-        context.update(&(certificate.len() as u64).to_be_bytes());
-        context.update(certificate);
-    }
-    context.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 fn verify_chain(pool: &CaPool, chain: &[CertificateDer<'static>], now: Time) -> Result<Verified, AuthError> {
@@ -156,12 +148,12 @@ impl ClientCertificate {
 
     fn check(&self, request: AuthRequest<'_>) -> Authentication {
         let pool = self.pool.load();
-        let Some(pool) = pool.as_deref().filter(|_| !request.peer_certificates.is_empty()) else { return Ok(None) };
+        let (Some(pool), Some(peer)) = (pool.as_deref(), request.peer_certificates) else { return Ok(None) };
         let now = self.clock.now();
-        let verified = verify_cached(pool, request.peer_certificates, now);
+        let verified = verify_cached(pool, peer, now);
         let ends = match &verified {
             Ok(verified) => Some(verified.leaf_not_after),
-            Err(_) => request.peer_certificates.first().and_then(|leaf| Some(Certificate::parse(leaf).ok()?.not_after)),
+            Err(_) => peer.chain().first().and_then(|leaf| Some(Certificate::parse(leaf).ok()?.not_after)),
         };
         if let Some(ends) = ends {
             let left = ends.unix_seconds().saturating_sub(now.unix_seconds());

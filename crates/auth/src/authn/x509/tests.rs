@@ -126,12 +126,12 @@ fn name_constraints_limit_an_authority() {
 #[test]
 fn validity_is_checked_each_time() {
     let ca = root(ca_params("ca"));
-    let chain = [ca.leaf(client_params("jane", &[]))];
+    let peer = PeerCertificates::new([ca.leaf(client_params("jane", &[]))]).unwrap();
     let pool = CaPool::from_pem(ca.pem.as_bytes()).unwrap();
     for (now, good) in
         [(NOT_BEFORE - 1, false), (NOT_BEFORE, true), (NOT_AFTER, true), (NOT_AFTER + 1, false), (NOW, true)]
     {
-        let result = verify_cached(&pool, &chain, Time::from_unix(now));
+        let result = verify_cached(&pool, &peer, Time::from_unix(now));
         assert_eq!(result.is_ok(), good, "{now}: {:?}", result.err());
     }
 }

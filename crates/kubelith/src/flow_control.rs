@@ -5,6 +5,7 @@ use crate::options::Options;
 use http::Method;
 use kubelith_http::{BoxHandler, Handler, Reply, Request};
 use kubelith_kube::Resources;
+use kubelith_meta::time::Clock;
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::Delegate;
 use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
@@ -28,17 +29,18 @@ pub struct FlowControl {
     /// With `--enable-service-quality`.
     quality: Option<Arc<Quality>>,
     metrics: Metrics,
+    clock: Arc<dyn Clock>,
 }
 
 impl FlowControl {
-    pub fn new(options: &Options, metrics: &Metrics) -> FlowControl {
+    pub fn new(options: &Options, metrics: &Metrics, clock: Arc<dyn Clock>) -> FlowControl {
         let generic = &options.generic;
         let seats = generic.max_reads_in_flight.saturating_add(generic.max_writes_in_flight);
         let seats = u32::try_from(seats).unwrap_or(u32::MAX);
         let seats = generic.memory_budget.map_or(seats, |bytes| seats.min(seats_within(bytes)));
         let fairness = generic.priority_and_fairness.then(|| Fairness::new(seats, &metrics.registry));
         let quality = generic.service_quality.then(|| Quality::new(&metrics.registry));
-        FlowControl { fairness, quality, metrics: metrics.clone() }
+        FlowControl { fairness, quality, metrics: metrics.clone(), clock }
     }
 
     /// `None`: neither a flag nor the system sets one.
@@ -79,7 +81,9 @@ impl FlowControl {
         let next = self.fairness_hooks(resources, next);
         let config_maps = resources.get(&("".into(), "configmaps".into()));
         match (&self.quality, config_maps) {
-            (Some(quality), Some(stored)) => next.post_start_hook(quality::hook(quality, stored.cache.clone())),
+            (Some(quality), Some(stored)) => {
+                next.post_start_hook(quality::hook(quality, stored.cache.clone(), self.clock.clone()))
+            }
             _ => next,
         }
     }
@@ -108,7 +112,8 @@ impl FlowControl {
             tracing::warn!("{GROUP} is not served: priority and fairness goes by its mandatory objects alone");
             return next;
         };
-        let sources = Sources { levels, schemas, metrics: self.metrics.requests.clone() };
+        let (metrics, clock) = (self.metrics.requests.clone(), self.clock.clone());
+        let sources = Sources { levels, schemas, metrics, clock };
         next.post_start_hooks(fairness::hooks(fairness, sources))
     }
 }

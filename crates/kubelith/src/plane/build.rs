@@ -207,7 +207,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
-    let flow_control = FlowControl::new(&options, &metrics);
+    let flow_control = FlowControl::new(&options, &metrics, clock.clone());
     let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
     let sessions = options.console.then(|| Sessions::new(clock.clone()));
     let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());

@@ -9,7 +9,7 @@ use kubelith_codec::json;
 use kubelith_fairness::spec::Condition;
 use kubelith_fairness::{FlowSchema, PriorityLevel};
 use kubelith_meta::text::Quoted;
-use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Str, Value};
 use kubelith_observe::metrics::requests::RequestMetrics;
 use kubelith_store::cache::{CachedObject, ResourceCache};
@@ -35,6 +35,8 @@ pub struct Sources {
     pub levels: Arc<ResourceCache>,
     pub schemas: Arc<ResourceCache>,
     pub metrics: Arc<RequestMetrics>,
+    /// Of the times in conditions.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Revisions of the stored levels and schemas.
@@ -64,7 +66,7 @@ impl Fairness {
 /// Has what is stored read before the first request, and returns the hooks that follow it from the start of the server on, in the order in
 /// which health shows them.
 pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
-    let Sources { levels, schemas, metrics } = sources;
+    let Sources { levels, schemas, metrics, clock } = sources;
     let (reader, stored) = (Arc::downgrade(fairness), (levels.clone(), schemas.clone()));
     fairness.reading.put_off(move || {
         if let Some(fairness) = reader.upgrade() {
@@ -79,6 +81,7 @@ pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
                 levels: levels.clone(),
                 schemas: schemas.clone(),
                 client: context.client,
+                clock,
                 writes: Mutex::default(),
             });
             let reconcile = move |_| {
@@ -130,6 +133,7 @@ struct Follower {
     levels: Arc<ResourceCache>,
     schemas: Arc<ResourceCache>,
     client: LoopbackClient,
+    clock: Arc<dyn Clock>,
     /// When the status of which schema was written lately.
     writes: Mutex<HashMap<Str, VecDeque<Instant>>>,
 }
@@ -185,7 +189,7 @@ impl Follower {
         let conditions = vec![Value::from([
             ("type", Value::from("Dangling")),
             ("status", Value::String(condition.status.clone())),
-            ("lastTransitionTime", Value::from(SystemClock.now().rfc3339())),
+            ("lastTransitionTime", Value::from(self.clock.now().rfc3339())),
             ("reason", Value::String(condition.reason.clone())),
             ("message", Value::String(condition.message.clone())),
         ])];

@@ -6,7 +6,7 @@ use crate::lifecycle::PostStartHook;
 use crate::loopback::{LoopbackClient, ResourceRef};
 use kubelith_codec::json;
 use kubelith_fairness::quality::Class;
-use kubelith_meta::time::{Clock, SystemClock};
+use kubelith_meta::time::Clock;
 use kubelith_meta::{GroupVersionResource, Str, Value};
 use kubelith_store::cache::{CachedObject, ResourceCache};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const LABEL: &str = "kubelith.dev/service-quality";
 const MAX_MESSAGE: usize = 1000;
 
 /// Reads the classes there are and returns the hook that follows them from the start of the server on.
-pub fn hook(quality: &Arc<Quality>, config_maps: Arc<ResourceCache>) -> PostStartHook {
+pub fn hook(quality: &Arc<Quality>, config_maps: Arc<ResourceCache>, clock: Arc<dyn Clock>) -> PostStartHook {
     for object in config_maps.snapshot().range(&format!("{NAMESPACE}/"), None).filter(|o| is_class(o)) {
         if let Ok(class) = read(object) {
             quality.put(class);
@@ -30,6 +30,7 @@ pub fn hook(quality: &Arc<Quality>, config_maps: Arc<ResourceCache>) -> PostStar
             quality,
             config_maps: config_maps.clone(),
             client: context.client,
+            clock,
             complained: Mutex::default(),
         });
         let reconcile = move |key: Str| {
@@ -50,6 +51,7 @@ struct Follower {
     quality: Arc<Quality>,
     config_maps: Arc<ResourceCache>,
     client: LoopbackClient,
+    clock: Arc<dyn Clock>,
     /// The revision of each bad ConfigMap about which there is an Event already.
     complained: Mutex<HashMap<Str, i64>>,
 }
@@ -88,7 +90,7 @@ impl Follower {
 
     async fn complain(&self, object: &CachedObject, why: &str) -> Result<(), String> {
         let value = json::parse(&object.json()).map_err(|e| e.to_string())?;
-        let now = SystemClock.now().rfc3339();
+        let now = self.clock.now().rfc3339();
         let end = (0..=MAX_MESSAGE.min(why.len())).rev().find(|end| why.is_char_boundary(*end)).unwrap_or(0);
         let text = |text: &str| Value::from(text);
         let event = Value::from([

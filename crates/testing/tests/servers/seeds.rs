@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
+const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 
 async fn start(seed: u64) -> Kubelith {
     let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_860_800);
@@ -45,6 +46,7 @@ async fn objects(server: &Kubelith) -> BTreeMap<String, Value> {
         "/apis/networking.k8s.io/v1/ipaddresses",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
         "/apis/coordination.k8s.io/v1/leases",
+        SCHEMAS,
     ] {
         let list = server.get(path).await.unwrap().body;
         for mut item in list["items"].as_array().unwrap().clone() {
@@ -63,6 +65,12 @@ async fn two_runs_have_the_same_objects() {
         until("the lease of the server is there", || async {
             let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
             !server.get(path).await.unwrap().body["items"].as_array().unwrap().is_empty()
+        })
+        .await;
+        until("flow schemas say what becomes of them, at the time of the clock", || async {
+            let list = server.get(SCHEMAS).await.unwrap().body;
+            let time = |item: &Value| item["status"]["conditions"][0]["lastTransitionTime"].clone();
+            list["items"].as_array().unwrap().iter().all(|item| time(item) == "2026-01-31T12:00:00Z")
         })
         .await;
         (objects(&server).await, server.token().to_owned())

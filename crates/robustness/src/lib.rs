@@ -13,7 +13,6 @@ pub mod load;
 pub mod overload;
 pub mod plan;
 pub mod proxy;
-pub mod random;
 pub mod run;
 pub mod site;
 pub mod soak;

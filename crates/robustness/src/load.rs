@@ -2,8 +2,8 @@
 
 use crate::history::{Call, Freshness, Mark, Moment, Operation, Outcome, Revision};
 use crate::isolation::Failure;
-use crate::random::Random;
 use crate::wire::{Api, Content, RESOURCES, perform};
+use kubelith_store::random::Random;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -3,10 +3,10 @@
 
 use crate::fuzz::{self, resident};
 use crate::plan::{Plan, Store};
-use crate::random::Random;
 use crate::site::{Server, Site};
 use crate::wire::{Api, NAMESPACE, TOKEN, address, request, request_as};
 use kubelith_conformance::http::Client;
+use kubelith_store::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 use crate::history::{Begin, Call, End, Freshness, Notice, Operation, Outcome, Revision, Watched};
 use crate::isolation::Failure;
 use crate::load::{Apis, COLORS, Shared, operate};
-use crate::random::Random;
 use crate::wire::{Content, Line, address, line, path_of, request};
 use kubelith_conformance::http::Client;
+use kubelith_store::random::Random;
 use std::time::{Duration, Instant};
 
 /// Seconds that a watch asks for at most.

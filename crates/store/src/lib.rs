@@ -17,6 +17,8 @@ mod limits;
 mod memory;
 mod model;
 mod offload;
+#[cfg(any(test, feature = "testing"))]
+pub mod random;
 #[cfg(test)]
 mod simulation;
 mod traits;

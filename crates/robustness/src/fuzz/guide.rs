@@ -4,8 +4,8 @@
 //! causes, what its message says but for names, values and numbers. It needs no instrumented build, and works with any server.
 
 use super::corpus::Seed;
-use crate::random::Random;
 use kubelith_conformance::http::{Request, Response};
+use kubelith_store::random::Random;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -8,12 +8,12 @@ mod mutate;
 pub use guide::Feedback;
 
 use crate::plan::{Plan, Store};
-use crate::random::Random;
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
 use corpus::Seed;
 use guide::Guide;
 use kubelith_conformance::http::{Client, Request};
+use kubelith_store::random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! Grows a request from a recorded one: its body, its options, its media types, its path.
 
 use super::corpus::Seed;
-use crate::random::Random;
 use kubelith_conformance::http::Request;
+use kubelith_store::random::Random;
 use serde_json::{Map, Value, json};
 
 const TEXTS: [&str; 40] = [

@@ -1,8 +1,8 @@
 //! Those who use the store and the caches: each draws on its own what it does, and tells the model what it was told.
 
-use super::executor::Random;
 use super::model::{Change, Listed, Model, Told, Watched, change_of, colour, text};
 use crate::cache::{CachedObject, EventKind, Hub, Interest, Rendered, Renderer, ResourceCache, Scope};
+use crate::random::Random;
 use crate::{
     EmbeddedStore, Expect, KeyRange, Previous, RangeRequest, Revision, Store, StoreError, Watch, WatchError,
     WatchRequest,

@@ -1,44 +1,11 @@
 //! Tasks on one thread, in an order that follows from a seed.
 
+use crate::random::Random;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
-
-/// Numbers that follow from a seed (splitmix64).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// `part` tells those apart that draw on their own.
-    pub fn new(seed: u64, part: u64) -> Random {
-        let mut random = Random(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
-        random.draw();
-        random
-    }
-
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `end`, which is not 0.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.draw() % end as u64) as usize
-    }
-
-    pub fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
 
 /// Shared, so that the disk can let tasks run while the writer waits for it.
 #[derive(Clone, Default)]

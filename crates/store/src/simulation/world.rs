@@ -1,13 +1,14 @@
 //! One schedule: lives of a process on one disk, with clients, faults and time, all of which follow from a seed.
 
 use super::clients::{RESOURCES, ROOT, Site, Texts};
-use super::executor::{Executor, Random};
+use super::executor::Executor;
 use super::model::{Counts, Model};
 use crate::cache::{Hub, HubOptions, Past, ResourceCache};
 use crate::embedded::Writer;
 use crate::embedded::fault::FaultyDisk;
 use crate::hub::WatchLimits;
 use crate::offload::Offload;
+use crate::random::Random;
 use crate::{EmbeddedOptions, EmbeddedStore, HistoryLimits, KeyRange, Store, Watch, WatchRequest};
 use futures::Stream;
 use kubelith_meta::time::TestClock;

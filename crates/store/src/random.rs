@@ -6,7 +6,7 @@ use std::time::Duration;
 pub struct Random(u64);
 
 impl Random {
-    /// `part` tells the parts of a run apart that draw on their own.
+    /// `part` tells those apart that draw on their own.
     pub fn new(seed: u64, part: u64) -> Random {
         let mut random = Random(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
         random.draw();

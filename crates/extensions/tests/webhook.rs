@@ -300,10 +300,17 @@ async fn nobody_there_is_an_error_with_its_address() {
     let server = defined(&hook).await;
     let resource = definitions();
     let target = ResourceRef::new(&resource).name("things.example.com");
-    let mut definition = server.client.get(&target).await.unwrap();
     let service = value(r#"{"name":"hook","namespace":"ns","path":"/convert","port":443}"#);
-    definition.set_at(&["spec", "conversion", "webhook", "clientConfig"], Value::from([("service", service)]));
-    server.client.update(&target, &definition).await.unwrap();
+    // Its conditions may be written meanwhile.
+    loop {
+        let mut definition = server.client.get(&target).await.unwrap();
+        definition
+            .set_at(&["spec", "conversion", "webhook", "clientConfig"], Value::from([("service", service.clone())]));
+        match server.client.update(&target, &definition).await {
+            Err(status) if status.code == 409 => continue,
+            outcome => break drop(outcome.unwrap()),
+        }
+    }
     let refused = server.get("v2", "a").await.unwrap_err();
     let wanted = "conversion webhook for example.com/v1, Kind=Thing failed: \
                   Post \"https://hook.ns.svc:443/convert?timeout=30s\": service \"hook\" not found";

@@ -7,9 +7,11 @@ pub mod canonical;
 pub mod defaults;
 pub mod descriptor;
 pub mod fields;
+#[cfg(feature = "structural")]
 pub mod go_regexp;
 pub mod jsonpath;
 pub mod lifecycle;
+#[cfg(feature = "structural")]
 pub mod structural;
 pub mod types;
 

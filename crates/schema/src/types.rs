@@ -195,7 +195,7 @@ pub struct Union {
 }
 
 /// What is said of a value beyond its shape. The rules that values of custom resources must fulfil are elsewhere, in
-/// [`crate::structural::Rules`].
+/// `crate::structural::Rules`.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub format: Option<Str>,

@@ -1,6 +1,7 @@
 //! Packs what controller-runtime's envtest needs: `setup-envtest` takes the archive as it is (`sideload`), or by the index that
 //! is written beside it (`--index`).
 
+use crate::profile::SHIPPED;
 use crate::run::{capture, command, run, target};
 use crate::tools;
 use std::path::Path;
@@ -14,7 +15,7 @@ pub const URL: &str = "http://localhost:8000";
 
 /// `cargo xtask envtest [--binaries FOLDER] [--url URL]`
 pub fn pack_with(arguments: &[String]) -> Result<(), String> {
-    let (mut binaries, mut url) = (target().join("dist/release"), URL.to_owned());
+    let (mut binaries, mut url) = (target().join("ship").join(SHIPPED), URL.to_owned());
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let value = words.next().ok_or(USAGE)?;

@@ -5,7 +5,7 @@ use crate::run::{capture, cargo, root};
 use serde_json::{Value, json};
 
 /// From the top down, as docs/ARCHITECTURE.md draws it.
-const LAYERS: [&str; 32] = [
+const LAYERS: [&str; 33] = [
     "kubelith-testing",
     "kubelith",
     "kubelith-console",
@@ -31,6 +31,7 @@ const LAYERS: [&str; 32] = [
     "kubelith-pods",
     "kubelith-catalog",
     "kubelith-descriptions",
+    "kubelith-descriptions-source",
     "kubelith-rules",
     "kubelith-merge",
     "kubelith-cel",

@@ -12,6 +12,9 @@ const MAKE: &str = "make";
 /// Builds for shipping without a profile.
 const NONE: &str = "none";
 
+/// How cargo builds what is shipped, and the folder that it puts it into: a profile in the manifest of the workspace.
+pub const SHIPPED: &str = "dist";
+
 /// Writes weigh more than their share of the requests: a read that takes a tenth of their time is fast as it is.
 #[rustfmt::skip]
 const LOADS: &[&str] = &[
@@ -89,14 +92,14 @@ fn collect(profile: &Path) -> Result<(), String> {
     let mut counted = cargo();
     build(counted.arg("build"), &folder, MAKE)?;
     let bench = ["run", "--release", "--package", "kubelith-bench", "--", "--binary"];
-    let counter = folder.join("release/kubelith");
+    let counter = folder.join(SHIPPED).join("kubelith");
     run(cargo().args(bench).arg(counter).args(LOADS).env("LLVM_PROFILE_FILE", counts.join("%p.profraw")))?;
     run(command(merge).args(["merge", "--sparse", "-o"]).arg(profile).args(files(&counts).map_err(failed)?))
 }
 
 fn build(server: &mut Command, folder: &Path, mode: &str) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| format!("where is this program: {error}"))?;
-    server.args(["--release", "--package", "kubelith", "--target-dir"]).arg(folder);
+    server.args(["--profile", SHIPPED, "--package", "kubelith", "--target-dir"]).arg(folder);
     run(server.env("RUSTC_WRAPPER", own).env(MODE, mode))
 }
 
@@ -114,7 +117,7 @@ pub fn compile(arguments: &[String]) -> Option<ExitCode> {
     })
 }
 
-/// What the compiler is told besides. Only code of the release profile is compiled as one unit; build scripts and macros
+/// What the compiler is told besides. Only code of the shipped profile is compiled as one unit; build scripts and macros
 /// are none of the server.
 fn additions(arguments: &[String], mode: &str, has_elf: bool) -> Vec<String> {
     if !arguments.iter().any(|word| word == "codegen-units=1" || word == "-Ccodegen-units=1") {

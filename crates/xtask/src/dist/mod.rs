@@ -93,15 +93,14 @@ fn parse(arguments: &[String]) -> Result<Order, String> {
 
 /// Builds the programs; says in which folder they are.
 fn build(order: &Order, release: &Release) -> Result<PathBuf, String> {
-    let folder = target().join("dist");
+    let folder = target().join("ship");
     let profile = match order.profile.as_deref() {
         Some("none") => None,
         given => Some(profile::find(given)?),
     };
     let cargo = order.target.as_deref().map(zig::cargo_for).transpose()?;
-    let below = order.target.as_ref().map_or_else(|| "release".into(), |triple| format!("{triple}/release"));
     profile::build_for_shipping(cargo, &folder, profile.as_deref(), release.made)?;
-    Ok(folder.join(below))
+    Ok(order.target.iter().fold(folder, |folder, triple| folder.join(triple)).join(profile::SHIPPED))
 }
 
 /// What the program says of itself.

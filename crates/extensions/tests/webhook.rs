@@ -254,6 +254,39 @@ async fn a_watch_waits_for_a_webhook_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_begins_while_a_webhook_fails_is_not_silent() {
+    let hook = Hook::start().await;
+    let server = defined(&hook).await;
+    let fail = || hook.behave(|review| well(review, |a| a.set_at(&["response", "result", "status"], "Failure".into())));
+    let resource = things("v2");
+    let collection = ResourceRef::new(&resource);
+    let create = async |name: &str| {
+        let object = format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{{"host":"x"}}}}"#
+        );
+        server.create("v1", &object).await.unwrap();
+    };
+    server.client.delete(&ResourceRef::new(&resource).namespace("default").name("a"), None).await.unwrap();
+    fail();
+    create("b").await;
+    let refused = server.client.watch(&collection).await.err().unwrap();
+    let wanted = "storage is (re)initializing: failed to list example.com/v2, Kind=Thing: conversion webhook for \
+                  example.com/v1, Kind=Thing failed: ";
+    assert_eq!(refused.code, 429);
+    assert!(refused.message.starts_with(wanted), "{}", refused.message);
+
+    hook.behave(|review| well(review, |_| {}));
+    server.get("v2", "b").await.unwrap();
+    fail();
+    create("a").await;
+    let mut events = server.client.watch(&collection).await.unwrap();
+    let mut name = async || events.next().await.unwrap().unwrap().object.meta().name().to_owned();
+    assert_eq!(name().await, "b", "what was converted before is there at once");
+    hook.behave(|review| well(review, |_| {}));
+    assert_eq!(name().await, "a");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn conversions_are_counted_by_their_outcome() {
     let hook = Hook::start().await;
     let server = defined(&hook).await;

@@ -20,8 +20,9 @@ use kubelith_meta::time::turned;
 use kubelith_meta::{Status, Time, Value};
 use kubelith_observe::metrics::reads::CacheRead;
 use kubelith_registry::ReadAt;
-use kubelith_store::cache::{CachedObject, Event, EventKind, Watcher};
+use kubelith_store::cache::{CachedObject, Event, EventKind, Form, Watcher};
 use pieces::Pieces;
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,8 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 const KEPT_EVENTS: usize = 8;
 /// Between two tries to convert an object, at first and at most.
 const CONVERT_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// Seconds after which a watch is asked for again that had nothing to begin with.
+const RETRY_AFTER: i32 = 1;
 /// Marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -69,6 +72,8 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         deadline: now + timeout,
         timer: Box::pin(sleep_until(now + timeout)),
         columns: Columns::Due,
+        held: VecDeque::new(),
+        end_due: false,
         revision: 0,
         after: 0,
         ended: false,
@@ -92,26 +97,9 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
                 false => state.selection.candidates(&snapshot, indexed, None),
             };
             let in_range = || snapshot.range(&state.selection.prefix, None).cloned().collect();
-            let mut sent = 0;
-            for object in candidates.unwrap_or_else(in_range) {
-                if !shown && !state.selection.matches(&object) {
-                    continue;
-                }
-                sent += 1;
-                if !state.converted(&object).await {
-                    state.ended = true;
-                    break;
-                }
-                match shown {
-                    true => state.push_if_shown(&object).await,
-                    false => state.push(EventKind::Added, &object).await,
-                }
-            }
-            resource.cache.count_initial(sent);
-            if end == InitialEnd::Told && !state.ended {
-                if options.bookmarks {
-                    state.push_bookmark(Mark::InitialEventsEnd).await;
-                }
+            state.end_due = end == InitialEnd::Told && options.bookmarks;
+            state.begin(candidates.unwrap_or_else(in_range)).await?;
+            if state.held.is_empty() && end == InitialEnd::Told {
                 first_events = Some(CacheRead::FirstEvents { took: began.elapsed() });
             }
         }
@@ -205,6 +193,13 @@ fn too_old(revision: i64, resource: &kubelith_registry::Resource) -> Status {
     Status::expired(format!("too old resource version: {revision} ({})", resource.hub.applied()))
 }
 
+/// Nothing of a collection could be converted: a client comes back, as to a cache that is being filled.
+fn not_filled(cx: &Context, why: &Status) -> Status {
+    let kind = &cx.endpoint.kind;
+    let message = format!("storage is (re)initializing: failed to list {kind}: {}", why.message);
+    Status::too_many_requests(message, RETRY_AFTER)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Plain,
@@ -236,6 +231,10 @@ struct WatchState {
     /// Rings at the next bookmark or at the end. Kept, so that a batch of events sets no timer.
     timer: Pin<Box<Sleep>>,
     columns: Columns,
+    /// Objects of the start that a webhook has not converted yet. Nothing else is sent before them but what it had.
+    held: VecDeque<Arc<CachedObject>>,
+    /// Whether the bookmark after the initial events is still to be sent.
+    end_due: bool,
     /// How far this watch has come.
     revision: i64,
     /// What the client has seen already. The cache may get there later than the client.
@@ -262,8 +261,70 @@ impl WatchState {
         })
     }
 
+    /// Takes the objects that the watch begins with. Once a webhook fails, those that it had not converted before are held
+    /// back, and it is not asked for each of them. If there are no others, the watch is refused, as in the reference, where
+    /// a cache that was never filled is asked.
+    async fn begin(&mut self, objects: Vec<Arc<CachedObject>>) -> Result<(), Status> {
+        let shown = self.selection.judges_shown(&self.cx);
+        let mut failure = None;
+        let mut sent: u64 = 0;
+        for object in objects {
+            if !shown && !self.selection.matches(&object) {
+                continue;
+            }
+            sent += 1;
+            if self.is_unconverted(&object) {
+                if failure.is_none() {
+                    failure = views::json_of(&self.cx, &object).await.err();
+                }
+                if failure.is_some() {
+                    self.held.push_back(object);
+                    continue;
+                }
+            }
+            self.push_initial(&object).await;
+        }
+        self.cx.endpoint.resource.cache.count_initial(sent);
+        match failure {
+            Some(status) if self.held.len() as u64 == sent => Err(not_filled(&self.cx, &status)),
+            Some(_) => Ok(()),
+            None => {
+                self.end_initial().await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn push_initial(&mut self, object: &CachedObject) {
+        match self.selection.judges_shown(&self.cx) {
+            true => self.push_if_shown(object).await,
+            false => self.push(EventKind::Added, object).await,
+        }
+    }
+
+    async fn end_initial(&mut self) {
+        if std::mem::take(&mut self.end_due) {
+            self.push_bookmark(Mark::InitialEventsEnd).await;
+        }
+    }
+
+    /// Sends an object that was held back, as soon as it can be converted.
+    async fn advance_held(&mut self, object: &CachedObject) {
+        if !self.converted(object).await {
+            self.ended = true;
+            return;
+        }
+        self.push_initial(object).await;
+        if self.held.is_empty() {
+            self.end_initial().await;
+        }
+    }
+
     /// Waits for whatever comes first: events, the time for a bookmark, the end.
     async fn advance(&mut self) {
+        if let Some(object) = self.held.pop_front() {
+            return self.advance_held(&object).await;
+        }
         let Some(watcher) = &mut self.watcher else {
             self.ended = true;
             return;
@@ -348,11 +409,19 @@ impl WatchState {
         }
     }
 
+    /// Whether a webhook has to be asked before the object can be shown.
+    fn is_unconverted(&self, object: &CachedObject) -> bool {
+        let endpoint = &self.cx.endpoint;
+        object.broken.is_none()
+            && endpoint.resource.conversion.rewrites()
+            && !views::is_native(&self.cx, object)
+            && object.form(Form::Json, &endpoint.kind).is_none()
+    }
+
     /// Waits until the webhook that converts an object has done so: as in the reference, a watch goes on when it can, and
     /// nobody has to begin anew. What was converted is kept with the object. `false` if the watch is over before.
     async fn converted(&self, object: &CachedObject) -> bool {
-        let conversion = &self.cx.endpoint.resource.conversion;
-        if object.broken.is_some() || !conversion.rewrites() || views::is_native(&self.cx, object) {
+        if !self.is_unconverted(object) {
             return true;
         }
         let mut pause = CONVERT_AGAIN.0;

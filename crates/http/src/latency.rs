@@ -12,6 +12,8 @@ use std::time::Duration;
 pub enum Part {
     Authentication,
     Authorization,
+    /// Finding out whether one may act as another.
+    Impersonation,
     /// Waiting for a turn in priority and fairness.
     Queue,
     MutatingWebhooks,
@@ -23,9 +25,10 @@ pub enum Part {
     ResponseWrite,
 }
 
-pub const PARTS: [(Part, &str); 9] = [
+pub const PARTS: [(Part, &str); 10] = [
     (Part::Authentication, "authentication"),
     (Part::Authorization, "authorization"),
+    (Part::Impersonation, "impersonation"),
     (Part::Queue, "apf_queue_wait"),
     (Part::MutatingWebhooks, "mutating_webhook"),
     (Part::ValidatingWebhooks, "validating_webhook"),

@@ -95,7 +95,7 @@ pub fn build(api: BoxHandler, c: ChainConfig, life: &Lifecycle, in_flight: &InFl
         // asked, then as whom.
         .maybe(c.tracer.map(tracing::layer))
         .maybe(c.audit.as_ref().map(audit::layer))
-        .then(impersonation::layer(c.authorizer.clone(), c.impersonation))
+        .then(impersonation::layer(c.authorizer.clone(), c.impersonation, metrics.impersonation.clone()))
         // Who is over a budget does not even wait for a seat.
         .maybe(c.memory_budget)
         .maybe(c.service_quality)

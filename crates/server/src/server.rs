@@ -187,8 +187,11 @@ impl ServerBuilder {
             "/metrics",
             Listing::Listed,
             metrics_route(self.metrics.registry.clone(), selection, {
-                let requests = self.metrics.requests.clone();
-                move || requests.reset()
+                let (requests, impersonation) = (self.metrics.requests.clone(), self.metrics.impersonation.clone());
+                move || {
+                    requests.reset();
+                    impersonation.reset();
+                }
             }),
         );
         let health = self.metrics.health.clone();

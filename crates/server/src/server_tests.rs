@@ -318,6 +318,23 @@ async fn users_act_as_others_if_they_may() {
     assert!(refused.status == 403 && refused.text().contains("impersonat"), "{}", refused.text());
     let nameless = send(ADMIN_TOKEN, "impersonate-group", "system:masters").await;
     assert_eq!(nameless.status, 400, "{}", nameless.text());
+
+    let answer = server.send(request("GET", "/metrics", ADMIN_TOKEN)).await;
+    let metrics = answer.text();
+    for line in [
+        r#"attempts_total{decision="allowed",mode="user-info"} 1"#,
+        r#"attempts_total{decision="denied",mode=""} 1"#,
+        r#"attempts_duration_seconds_count{decision="denied",mode=""} 1"#,
+        r#"authorization_attempts_total{decision="allowed",mode="user-info"} 2"#,
+        r#"authorization_attempts_total{decision="denied",mode="user-info"} 1"#,
+        r#"authorization_attempts_total{decision="denied",mode="legacy"} 1"#,
+        r#"authorization_attempts_duration_seconds_count{decision="denied",mode="legacy"} 1"#,
+    ] {
+        assert!(metrics.contains(&format!("\napiserver_impersonation_{line}\n")), "{line}: {metrics}");
+    }
+    server.send(request("DELETE", "/metrics", ADMIN_TOKEN)).await;
+    let answer = server.send(request("GET", "/metrics", ADMIN_TOKEN)).await;
+    assert!(!answer.text().contains("apiserver_impersonation_attempts_total{"), "counted from the beginning again");
 }
 
 #[tokio::test]

@@ -95,12 +95,18 @@ fn own_version(server: &str, descriptor: &Descriptor) -> Value {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
     };
-    let versions: Vec<Value> = descriptor.versions.iter().map(|v| version_of(&v.name).into()).collect();
+    let served: Vec<Value> = descriptor.versions.iter().map(|v| version_of(&v.name).into()).collect();
+    // Events are stored in another group, and definitions in a version that is not served: those are read, too.
+    let encoding = Value::from(descriptor.storage.kind.api_version());
+    let mut decodable = served.clone();
+    if !decodable.contains(&encoding) {
+        decodable.push(encoding.clone());
+    }
     Value::from([
         ("apiServerID", server.into()),
-        ("encodingVersion", Value::from(descriptor.storage.kind.api_version())),
-        ("decodableVersions", Value::Array(versions.clone())),
-        ("servedVersions", Value::Array(versions)),
+        ("encodingVersion", encoding),
+        ("decodableVersions", Value::Array(decodable)),
+        ("servedVersions", Value::Array(served)),
     ])
 }
 
@@ -175,7 +181,25 @@ mod tests {
         set_version(&mut object, version("a", "apps/v2"), "4");
         assert_eq!(condition(&object), ("True".into(), "3".into()), "since it is so");
         assert_eq!(object.at(&["status", "storageVersions"]).unwrap().as_array().unwrap().len(), 2);
-        let pods = kubelith_catalog::builtin().descriptor("", "pods").unwrap();
-        assert_eq!(own_version("s", pods).str_at(&["encodingVersion"]), "v1");
+    }
+
+    /// A StorageVersion is refused otherwise, and so are all writes of the resource.
+    #[test]
+    fn what_is_written_can_be_read() {
+        let catalog = kubelith_catalog::builtin();
+        for descriptor in &catalog.descriptors {
+            let own = own_version("s", descriptor);
+            let decodable = own.at(&["decodableVersions"]).and_then(Value::as_array).unwrap();
+            assert!(decodable.contains(own.get("encodingVersion").unwrap()), "{own:?}");
+        }
+        let versions = |group: &str, plural: &str| {
+            let own = own_version("s", catalog.descriptor(group, plural).unwrap());
+            let list = |key: &str| Vec::from_iter(own.get(key).unwrap().as_array().unwrap().iter().cloned());
+            (own.str_at(&["encodingVersion"]).to_owned(), list("decodableVersions"), list("servedVersions"))
+        };
+        let texts = |all: &[&str]| Vec::from_iter(all.iter().map(|text| Value::from(*text)));
+        assert_eq!(versions("", "pods"), ("v1".into(), texts(&["v1"]), texts(&["v1"])));
+        let events = texts(&["events.k8s.io/v1", "v1"]);
+        assert_eq!(versions("events.k8s.io", "events"), ("v1".into(), events, texts(&["events.k8s.io/v1"])));
     }
 }

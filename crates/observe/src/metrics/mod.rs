@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod auth;
 pub mod health;
+pub mod impersonation;
 pub mod process;
 pub mod pulled;
 pub mod reads;
@@ -39,6 +40,7 @@ pub struct Metrics {
     pub health: Arc<health::HealthMetrics>,
     pub requests: Arc<requests::RequestMetrics>,
     pub auth: Arc<auth::AuthMetrics>,
+    pub impersonation: Arc<impersonation::ImpersonationMetrics>,
     pub audit: Arc<audit::AuditMetrics>,
     pub workqueues: Arc<workqueue::WorkqueueMetrics>,
     pub rest_client: Arc<rest_client::RestClientMetrics>,
@@ -60,6 +62,7 @@ impl Metrics {
             slis,
             requests: Arc::new(requests::RequestMetrics::new(&registry)),
             auth: Arc::new(auth::AuthMetrics::new(&registry)),
+            impersonation: Arc::new(impersonation::ImpersonationMetrics::new(&registry)),
             audit: Arc::new(audit::AuditMetrics::new(&registry)),
             workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             rest_client: Arc::new(rest_client::RestClientMetrics::new(&registry)),

@@ -2,21 +2,29 @@
 
 use super::Layer;
 use super::authorization::attributes;
-use kubelith_auth::Authorizer;
-use kubelith_auth::impersonation::{Impersonation, Modes, remove_headers, wanted_user};
+use kubelith_auth::impersonation::{Impersonated, Impersonation, Modes, remove_headers, wanted_user};
+use kubelith_auth::traits::UserRules;
+use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
+use kubelith_http::latency::{Part, track};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, respond};
 use kubelith_meta::Status;
+use kubelith_meta::user::User;
+use kubelith_observe::metrics::impersonation::{ImpersonationMetrics, Outcome};
 use std::sync::Arc;
+use std::time::Instant;
 
 struct Shared {
     authorizer: Arc<dyn Authorizer>,
     impersonation: Impersonation,
+    /// Where attempts are counted; the reference does so with constrained modes only.
+    metrics: Option<Arc<ImpersonationMetrics>>,
     next: BoxHandler,
 }
 
-pub fn layer(authorizer: Arc<dyn Authorizer>, modes: Modes) -> Layer {
+pub fn layer(authorizer: Arc<dyn Authorizer>, modes: Modes, metrics: Arc<ImpersonationMetrics>) -> Layer {
+    let metrics = (modes == Modes::All).then_some(metrics);
     Layer::new("impersonation", move |next| Link {
-        shared: Arc::new(Shared { authorizer, impersonation: Impersonation::new(modes), next }),
+        shared: Arc::new(Shared { authorizer, impersonation: Impersonation::new(modes), metrics, next }),
     })
 }
 
@@ -47,7 +55,7 @@ impl Shared {
             Err(status) => return refused(&request, &status),
         };
         let attributes = attributes(&request);
-        match self.impersonation.impersonate(&*self.authorizer, &attributes, &wanted).await {
+        match self.decide(&request, &attributes, &wanted).await {
             Ok(impersonated) => {
                 tracing::debug!(user = %attributes.user.name, r#as = %impersonated.user.name, "impersonating");
                 remove_headers(request.headers_mut());
@@ -60,6 +68,50 @@ impl Shared {
             Err(status) => refused(&request, &status),
         }
     }
+
+    async fn decide(&self, request: &Request, attributes: &Attributes, wanted: &User) -> Result<Impersonated, Status> {
+        let Some(metrics) = &self.metrics else {
+            return self.impersonation.impersonate(&*self.authorizer, attributes, wanted).await;
+        };
+        let started = Instant::now();
+        let counted = Counted { authorizer: &*self.authorizer, metrics };
+        let decided = self.impersonation.impersonate(&counted, attributes, wanted).await;
+        let took = started.elapsed();
+        track(request, Part::Impersonation, took);
+        match &decided {
+            Ok(impersonated) => metrics.attempted(mode(impersonated.constraint), Outcome::Allowed, took),
+            Err(_) => metrics.attempted("", Outcome::Denied, took),
+        }
+        decided
+    }
+}
+
+/// Counts what the authorizer is asked.
+struct Counted<'a> {
+    authorizer: &'a dyn Authorizer,
+    metrics: &'a ImpersonationMetrics,
+}
+
+impl Authorizer for Counted<'_> {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes) -> Answer<'a, Decision> {
+        Answer::pending(async move {
+            let started = Instant::now();
+            let decision = self.authorizer.authorize(attributes).await;
+            let outcome = if decision.allowed() { Outcome::Allowed } else { Outcome::Denied };
+            self.metrics.asked(mode(&attributes.verb), outcome, started.elapsed());
+            decision
+        })
+    }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> UserRules {
+        self.authorizer.rules_for(user, namespace)
+    }
+}
+
+/// The mode that a verb is for: that of `impersonate:user-info` and `impersonate-on:user-info:list` is `user-info`.
+fn mode(verb: &str) -> &str {
+    let mut parts = verb.split(':').skip(1);
+    parts.next().unwrap_or("legacy")
 }
 
 fn refused(request: &Request, status: &Status) -> Response {

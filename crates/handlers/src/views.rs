@@ -26,13 +26,13 @@ pub async fn json_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Statu
     if is_native(cx, cached) {
         return Ok(json);
     }
-    let kind = &cx.endpoint.kind;
-    if let Some(bytes) = cached.form(Form::Json, kind) {
+    let (kind, generation) = (&cx.endpoint.kind, cx.endpoint.resource.conversion.generation());
+    if let Some(bytes) = cached.form(Form::Json, kind, generation) {
         return Ok(bytes);
     }
     let object = json::parse_stored(&json).map_err(Status::internal_error)?;
     let object = cx.endpoint.resource.convert(object, kind).await?;
-    Ok(cached.keep_form(Form::Json, kind, object_json(&object).into()))
+    Ok(cached.keep_form(Form::Json, kind, generation, object_json(&object).into()))
 }
 
 /// The object as a value in the endpoint's version.
@@ -49,11 +49,12 @@ pub async fn view_of(cx: &Context, cached: &CachedObject, view: &dyn Subresource
 
 /// The object as enveloped protobuf.
 pub async fn protobuf_of(cx: &Context, cached: &CachedObject) -> Result<Bytes, Status> {
-    if let Some(bytes) = cached.form(Form::Protobuf, &cx.endpoint.kind) {
+    let (kind, generation) = (&cx.endpoint.kind, cx.endpoint.resource.conversion.generation());
+    if let Some(bytes) = cached.form(Form::Protobuf, kind, generation) {
         return Ok(bytes);
     }
     let object = value_of(cx, cached).await?;
-    Ok(cached.keep_form(Form::Protobuf, &cx.endpoint.kind, protobuf_value(cx, &object)?))
+    Ok(cached.keep_form(Form::Protobuf, kind, generation, protobuf_value(cx, &object)?))
 }
 
 pub fn protobuf_value(cx: &Context, object: &Value) -> Result<Bytes, Status> {

@@ -415,7 +415,7 @@ impl WatchState {
         object.broken.is_none()
             && endpoint.resource.conversion.rewrites()
             && !views::is_native(&self.cx, object)
-            && object.form(Form::Json, &endpoint.kind).is_none()
+            && object.form(Form::Json, &endpoint.kind, endpoint.resource.conversion.generation()).is_none()
     }
 
     /// Waits until the webhook that converts an object has done so: as in the reference, a watch goes on when it can, and

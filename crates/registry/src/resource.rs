@@ -30,6 +30,11 @@ pub trait Conversion: Send + Sync + 'static {
     fn rewrites(&self) -> bool {
         false
     }
+
+    /// Of the definition that it follows, where there is one: what an earlier one converted is not what this one would.
+    fn generation(&self) -> i64 {
+        0
+    }
 }
 
 /// Turns objects into stored bytes; the other direction is the cache's `Renderer`.

@@ -11,6 +11,10 @@ use std::sync::Arc;
 pub struct Renaming(pub Arc<Schemas>);
 
 impl Conversion for Renaming {
+    fn generation(&self) -> i64 {
+        self.0.generation
+    }
+
     fn convert<'a>(&'a self, mut object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
         // A client may have made it something else altogether, which validation will say.
         if object.gvk().group != to.group {

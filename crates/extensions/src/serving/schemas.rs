@@ -20,6 +20,8 @@ static METADATA: LazyLock<TypedSchema> =
 pub struct Schemas {
     pub group: Str,
     pub kind: Str,
+    /// Of the definition.
+    pub generation: i64,
     by_version: HashMap<Str, Arc<Structural>>,
     prunes: bool,
     /// Some schema has resources within.
@@ -49,6 +51,7 @@ impl Schemas {
         Schemas {
             group: definition.group().into(),
             kind: definition.accepted_names().kind,
+            generation: definition.generation(),
             embeds: by_version.values().any(|schema| schema.any(&|s| s.embedded)),
             by_version,
             prunes: !definition.preserves_unknown(),

@@ -109,6 +109,10 @@ impl Conversion for Webhook {
         true
     }
 
+    fn generation(&self) -> i64 {
+        self.schemas.generation
+    }
+
     fn convert<'a>(&'a self, object: Value, to: &'a GroupVersionKind) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let mut object = self.ask(object, to).await.map_err(Status::unknown)?;

@@ -180,33 +180,34 @@ pub enum Form {
 }
 
 /// Other encodings of an object, made on first use and kept. The whole kind is part of what they are found by: objects
-/// that two groups serve, as events are, have versions of the same name.
+/// that two groups serve, as events are, have versions of the same name. So is the generation of the conversion: whoever began
+/// to read before a definition changed may keep what its old conversion made after it did.
 #[derive(Debug, Default)]
 struct Forms(OnceLock<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    forms: Vec<(Form, GroupVersionKind, Bytes)>,
+    forms: Vec<(Form, GroupVersionKind, i64, Bytes)>,
     /// Read or made since the last [`Forms::drop_unused`].
     used: bool,
 }
 
 impl Forms {
-    fn get(&self, form: Form, kind: &GroupVersionKind) -> Option<Bytes> {
+    fn get(&self, form: Form, kind: &GroupVersionKind, generation: i64) -> Option<Bytes> {
         let mut kept = self.0.get()?.lock().expect("no panic under this lock");
-        let found = kept.find(form, kind).cloned();
+        let found = kept.find(form, kind, generation).cloned();
         kept.used |= found.is_some();
         found
     }
 
     /// Keeps a form; if another reader was first, theirs stays and is answered.
-    fn keep(&self, form: Form, kind: &GroupVersionKind, bytes: Bytes) -> Bytes {
+    fn keep(&self, form: Form, kind: &GroupVersionKind, generation: i64, bytes: Bytes) -> Bytes {
         let mut kept = self.0.get_or_init(Mutex::default).lock().expect("no panic under this lock");
         kept.used = true;
-        if let Some(known) = kept.find(form, kind) {
+        if let Some(known) = kept.find(form, kind, generation) {
             return known.clone();
         }
-        kept.forms.push((form, kind.clone(), bytes.clone()));
+        kept.forms.push((form, kind.clone(), generation, bytes.clone()));
         bytes
     }
 
@@ -220,8 +221,9 @@ impl Forms {
 }
 
 impl Kept {
-    fn find(&self, form: Form, kind: &GroupVersionKind) -> Option<&Bytes> {
-        self.forms.iter().find(|(f, k, _)| *f == form && k == kind).map(|(_, _, bytes)| bytes)
+    fn find(&self, form: Form, kind: &GroupVersionKind, generation: i64) -> Option<&Bytes> {
+        let mut forms = self.forms.iter();
+        forms.find(|(f, k, g, _)| *f == form && k == kind && *g == generation).map(|(_, _, _, bytes)| bytes)
     }
 }
 
@@ -327,13 +329,13 @@ impl CachedObject {
     }
 
     /// Another encoding of this object, if a reader made it before.
-    pub fn form(&self, form: Form, kind: &GroupVersionKind) -> Option<Bytes> {
-        self.forms.get(form, kind)
+    pub fn form(&self, form: Form, kind: &GroupVersionKind, generation: i64) -> Option<Bytes> {
+        self.forms.get(form, kind, generation)
     }
 
     /// Keeps an encoding for later readers. Two may make the same one at once; nobody waits for an encoder.
-    pub fn keep_form(&self, form: Form, kind: &GroupVersionKind, bytes: Bytes) -> Bytes {
-        self.forms.keep(form, kind, bytes)
+    pub fn keep_form(&self, form: Form, kind: &GroupVersionKind, generation: i64, bytes: Bytes) -> Bytes {
+        self.forms.keep(form, kind, generation, bytes)
     }
 
     /// Drops the other encodings if nobody asked for one since the last call.
@@ -509,15 +511,16 @@ mod tests {
         let o = object(EventKind::Added);
         let kind = |group| GroupVersionKind::new(group, "v1", "Event");
         let (core, events) = (kind(""), kind("events.k8s.io"));
-        assert_eq!(o.form(Form::Json, &core), None);
-        assert_eq!(o.keep_form(Form::Json, &core, Bytes::from_static(b"x")), "x");
-        assert_eq!(o.keep_form(Form::Json, &core, Bytes::from_static(b"y")), "x");
-        assert_eq!(o.form(Form::Json, &core).as_deref(), Some(&b"x"[..]));
-        assert_eq!((o.form(Form::Json, &events), o.form(Form::Protobuf, &core)), (None, None));
+        assert_eq!(o.form(Form::Json, &core, 1), None);
+        assert_eq!(o.keep_form(Form::Json, &core, 1, Bytes::from_static(b"x")), "x");
+        assert_eq!(o.keep_form(Form::Json, &core, 1, Bytes::from_static(b"y")), "x");
+        assert_eq!(o.form(Form::Json, &core, 1).as_deref(), Some(&b"x"[..]));
+        assert_eq!((o.form(Form::Json, &events, 1), o.form(Form::Protobuf, &core, 1)), (None, None));
+        assert_eq!(o.form(Form::Json, &core, 2), None, "it was made by another conversion");
         o.drop_unused_forms();
-        assert!(o.form(Form::Json, &core).is_some(), "it was used");
+        assert!(o.form(Form::Json, &core, 1).is_some(), "it was used");
         o.drop_unused_forms();
         o.drop_unused_forms();
-        assert_eq!(o.form(Form::Json, &core), None);
+        assert_eq!(o.form(Form::Json, &core, 1), None);
     }
 }

@@ -1,23 +1,23 @@
 //! What the aggregator counts.
 
 use crate::api_service::Condition;
-use kubelith_observe::metrics::prometheus::{IntCounter, Opts, Registry};
-use kubelith_observe::metrics::{Counters, Gauges, counters, gauges, register};
+use kubelith_observe::metrics::prometheus::IntCounter;
+use kubelith_observe::metrics::{Counters, Family, Gauges, Registry, counters, gauges};
 
 pub struct AggregatorMetrics {
     unavailable: Gauges,
     became_unavailable: Counters,
-    pub discovery_aggregations: IntCounter,
+    pub discovery_aggregations: Family<IntCounter>,
 }
 
 impl AggregatorMetrics {
     pub fn new(registry: &Registry) -> AggregatorMetrics {
-        let aggregations = Opts::new(
-            "aggregator_discovery_aggregation_count_total",
-            "How often the aggregated discovery document was made anew.",
-        );
-        let aggregations = IntCounter::with_opts(aggregations).expect("the name is well-formed");
-        register(registry, aggregations.clone());
+        let aggregations = || {
+            IntCounter::new(
+                "aggregator_discovery_aggregation_count_total",
+                "How often the aggregated discovery document was made anew.",
+            )
+        };
         AggregatorMetrics {
             unavailable: gauges(
                 registry,
@@ -31,7 +31,7 @@ impl AggregatorMetrics {
                 "How often an APIService became unavailable, and why.",
                 &["name", "reason"],
             ),
-            discovery_aggregations: aggregations,
+            discovery_aggregations: Family::single(registry, aggregations).shown(registry, |_| ()),
         }
     }
 

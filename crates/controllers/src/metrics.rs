@@ -1,6 +1,7 @@
 //! Figures of single controllers, beside those of their queues. Made once: a second term of leadership counts on.
 
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use kubelith_observe::metrics::Registry;
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
 
 pub struct ControllerMetrics {
     pub garbage_sync_errors: IntCounter,

@@ -1,8 +1,9 @@
 //! What is counted of custom resources.
 
 use kubelith_meta::GroupVersion;
-use kubelith_observe::metrics::prometheus::{Histogram, HistogramOpts, Registry};
-use kubelith_observe::metrics::{Counters, Histograms, counters, histograms, register};
+use kubelith_observe::metrics::Registry;
+use kubelith_observe::metrics::prometheus::{Histogram, HistogramOpts};
+use kubelith_observe::metrics::{Counters, Family, Histograms, counters, histograms};
 use std::time::{Duration, Instant};
 
 /// Seconds, from a millisecond to sixteen seconds.
@@ -20,9 +21,9 @@ pub struct ExtensionsMetrics {
     call_durations: Histograms,
     regenerated_v2: Counters,
     regenerated_v3: Counters,
-    ratcheting: Histogram,
-    compilation: Histogram,
-    evaluation: Histogram,
+    ratcheting: Family<Histogram>,
+    compilation: Family<Histogram>,
+    evaluation: Family<Histogram>,
 }
 
 /// What a webhook did wrong.
@@ -65,17 +66,17 @@ impl Reason {
 
 impl ExtensionsMetrics {
     pub fn new(registry: &Registry) -> ExtensionsMetrics {
-        let cel = |name: &str, help: &str| {
-            let histogram = Histogram::with_opts(HistogramOpts::new(name, help)).expect("well-formed");
-            register(registry, histogram.clone());
-            histogram
+        let cel = |name: &'static str, help: &'static str| {
+            Family::single(registry, move || Histogram::with_opts(HistogramOpts::new(name, help)))
+                .shown(registry, |_| ())
         };
-        let ratcheting = HistogramOpts::new(
-            "apiextensions_apiserver_validation_ratcheting_seconds",
-            "Time it took to compare an object with what it replaces, so that old errors are not new ones.",
-        );
-        let ratcheting = Histogram::with_opts(ratcheting.buckets(RATCHETING.to_vec())).expect("well-formed");
-        register(registry, ratcheting.clone());
+        let ratcheting = || {
+            let ratcheting = HistogramOpts::new(
+                "apiextensions_apiserver_validation_ratcheting_seconds",
+                "Time it took to compare an object with what it replaces, so that old errors are not new ones.",
+            );
+            Histogram::with_opts(ratcheting.buckets(RATCHETING.to_vec()))
+        };
         ExtensionsMetrics {
             conversions: histograms(
                 registry,
@@ -109,7 +110,7 @@ impl ExtensionsMetrics {
                 "How often a definition changed the OpenAPI document of version 3 of a group version.",
                 &["group", "version", "crd", "reason"],
             ),
-            ratcheting,
+            ratcheting: Family::single(registry, ratcheting).shown(registry, |_| ()),
             compilation: cel("apiserver_cel_compilation_duration_seconds", "Time of compiling rules in CEL."),
             evaluation: cel("apiserver_cel_evaluation_duration_seconds", "Time of evaluating rules in CEL."),
         }

@@ -11,7 +11,7 @@ use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Part, Strategy, Working};
 use kubelith_schema::{Descriptor, Encoding, Form, TypedSchema};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 impl Context {
     /// Notes what changed between `live`, if there is one, and `object`, both at the request's version.
@@ -69,8 +69,8 @@ pub struct ResourceFields {
     strategy: Arc<dyn Strategy>,
     /// The versions that clients can use: who wrote in another one owns nothing any more.
     served: Arc<[Str]>,
-    /// What writes of the resource itself cannot set, at every version.
-    reset: Vec<(Str, Filter)>,
+    /// What writes of the resource itself cannot set, at every version; found when the first comes.
+    reset: OnceLock<Vec<(Str, Filter)>>,
 }
 
 impl ResourceFields {
@@ -81,9 +81,7 @@ impl ResourceFields {
         served: Arc<[Str]>,
         convert: ConvertNow,
     ) -> ResourceFields {
-        let mut fields = ResourceFields { descriptor, kind, convert, strategy, served, reset: Vec::new() };
-        fields.reset = fields.reset_in(Part::Main);
-        fields
+        ResourceFields { descriptor, kind, convert, strategy, served, reset: OnceLock::new() }
     }
 
     /// The fields that a write cannot set, at every version.
@@ -115,7 +113,7 @@ impl ResourceFields {
 
     fn with_manager<T>(&self, subresource: &str, run: impl FnOnce(&FieldManager<'_>) -> T) -> T {
         let reset = match Part::of(subresource) {
-            Part::Main => Cow::Borrowed(&self.reset[..]),
+            part @ Part::Main => Cow::Borrowed(&self.reset.get_or_init(|| self.reset_in(part))[..]),
             part => Cow::Owned(self.reset_in(part)),
         };
         run(&FieldManager { versions: self, kind: self.kind.clone(), subresource, reset: &reset })

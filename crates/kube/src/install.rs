@@ -1,7 +1,10 @@
 //! Makes servable resources of the catalogue's descriptors.
 
+mod plan;
+
+pub use plan::Plan;
+
 use crate::actions::Access;
-use crate::cells::KindCells;
 use crate::emulation::Emulation;
 use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
@@ -13,23 +16,21 @@ use kubelith_catalog::{Catalog, RuntimeConfig};
 use kubelith_codec::negotiate::BUILT_IN;
 use kubelith_features::FeatureGates;
 use kubelith_handlers::api::{Routes, Served};
-use kubelith_handlers::cells::Cells;
 use kubelith_handlers::fields::ResourceFields;
-use kubelith_handlers::scale::{Parent, Scale, ScaleFields, scale_kind};
-use kubelith_handlers::typed::TypedDecoder;
 use kubelith_handlers::{Endpoint, Limits, ListItems};
-use kubelith_kinds::{Defaults, Kinds};
+use kubelith_kinds::Kinds;
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, Str, Value};
-use kubelith_observe::metrics::prometheus::Registry;
-use kubelith_openapi::discovery::{Entry, GroupVersion as DiscoveredVersion, Resource as Discovered};
+use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use kubelith_observe::metrics::Registry;
+use kubelith_openapi::discovery::Entry;
 use kubelith_registry::admission::{Admission, AdmitAll};
 use kubelith_registry::{Conversion, Objects, Resource, Resources, Strategy, Turns, TypedCodec, WorkingVersion};
 use kubelith_rules::Env;
 use kubelith_schema::{Descriptor, Encoding};
 use kubelith_store::StoreError;
 use kubelith_store::cache::Hub;
+use plan::{Planned, PlannedVersion, Stored};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -67,6 +68,8 @@ pub struct Install {
     pub env: Arc<Env>,
     /// Whether a feature gate is on.
     pub gates: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Of a server with the same options; made of what is above if there is none.
+    pub plan: Option<Arc<Plan>>,
 }
 
 /// The built-in groups, served.
@@ -76,6 +79,8 @@ pub struct Installed {
     pub resources: Resources,
     /// What gives services their addresses and ports.
     pub services: Arc<Services>,
+    /// For servers with the same options.
+    pub plan: Arc<Plan>,
 }
 
 impl Install {
@@ -109,28 +114,8 @@ impl Install {
             strategies: HashMap::new(),
             env: Arc::new(Env::default()),
             gates: Arc::new(|gate| FeatureGates::default().enabled(gate)),
+            plan: None,
         }
-    }
-
-    /// The descriptor with the form in which its objects are stored here.
-    fn stored(&self, descriptor: &Arc<Descriptor>) -> Arc<Descriptor> {
-        let mut stored = descriptor.clone();
-        if descriptor.storage.encoding != self.stored_as && self.stored_as == Encoding::Json {
-            Arc::make_mut(&mut stored).storage.encoding = Encoding::Json;
-        }
-        if let Some(version) = self.emulation.storage_version(descriptor) {
-            Arc::make_mut(&mut stored).storage.kind.version = version.into();
-        }
-        stored
-    }
-
-    fn serves(&self, descriptor: &Descriptor, index: usize) -> bool {
-        let resource = |index: usize| {
-            let version = descriptor.versions[index].name.clone();
-            GroupVersionResource::new(descriptor.group.clone(), version, descriptor.plural.clone())
-        };
-        let is_on = |index: usize| self.catalog.serves(&self.runtime_config, &*self.gates, &resource(index));
-        is_on(index) && self.emulation.has(&resource(index), descriptor, is_on)
     }
 }
 
@@ -143,35 +128,22 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
         &config.registry,
     );
     let issued = Arc::new(IssuedMetrics::new(&config.registry));
-    let defaults = crate::strategies::defaults(config.kinds, config.catalog, &*config.gates);
-    let cells: Arc<dyn Cells> = Arc::new(KindCells::new(config.kinds));
+    let plan = config.plan.clone().unwrap_or_else(|| Arc::new(Plan::new(&config)));
     let mut routes = Routes::default();
+    routes.versions.reserve(plan.discovery.len());
     let mut resources = Resources::default();
-    let mut discovered: HashMap<GroupVersion, Vec<Discovered>> = HashMap::new();
-    for descriptor in &config.catalog.descriptors {
-        let usual = &descriptor.storage.kind;
-        let descriptor = &config.stored(descriptor);
-        let on: Vec<usize> = (0..descriptor.versions.len()).filter(|i| config.serves(descriptor, *i)).collect();
-        if on.is_empty() {
-            continue;
-        }
-        let resource = match descriptor.storage.keeps_objects() {
-            true => Some(resource(&config, &defaults, (&services, &issued), (descriptor, usual), &on).await?),
-            false => None,
+    resources.reserve(plan.resources.len());
+    for planned in &plan.resources {
+        let descriptor = &planned.descriptor;
+        let resource = match &planned.stored {
+            Some(stored) => Some(resource(&config, (&services, &issued), planned, stored).await?),
+            None => None,
         };
-        for index in on {
-            let version = descriptor.versions[index].name.clone();
-            let gv = GroupVersion::new(descriptor.group.clone(), version);
-            let endpoint = resource.as_ref().map(|r| Arc::new(endpoint(&config, &cells, r, index)));
-            let mut entry = Discovered::of(descriptor, index);
-            if !(config.gates)("StorageVersionHash") {
-                entry.stored_as = None;
-            }
-            discovered.entry(gv.clone()).or_default().push(entry);
+        for version in &planned.versions {
             let served = Served {
                 descriptor: descriptor.clone(),
-                version_index: index,
-                endpoint,
+                version_index: version.index,
+                endpoint: resource.as_ref().map(|r| Arc::new(endpoint(&config, &plan, r, version))),
                 action: crate::actions::of(
                     &config.access,
                     &config.admission,
@@ -180,47 +152,30 @@ pub async fn install(config: Install) -> Result<Installed, StoreError> {
                     &descriptor.plural,
                 ),
                 actions: crate::actions::of_subresources(&config.access, &descriptor.group, &descriptor.plural),
-                subresources: resource.iter().filter_map(|r| scale(&config, &cells, r, index)).collect(),
+                subresources: resource.iter().filter_map(|r| scale(&config, &plan, r, version)).collect(),
             };
-            routes.versions.entry(gv).or_default().insert(descriptor.plural.clone(), served);
+            routes.versions.entry(version.gv.clone()).or_default().insert(descriptor.plural.clone(), served);
         }
         if let Some(resource) = resource {
             resources.insert((descriptor.group.clone(), descriptor.plural.clone()), resource);
         }
     }
     crate::actions::install(&mut routes, &config.env);
-    let discovery = config.catalog.apis().iter().filter_map(|api| {
-        let found = discovered.remove(&api.gv)?;
-        Some(Entry {
-            group: api.gv.group.clone(),
-            version: DiscoveredVersion { name: api.gv.version.clone(), resources: found.into(), ..Default::default() },
-            group_priority: api.group_priority,
-            version_priority: api.version_priority,
-        })
-    });
     config.objects.fill(&resources);
-    Ok(Installed { discovery: discovery.collect(), routes, resources, services })
+    Ok(Installed { discovery: plan.discovery.clone(), routes, resources, services, plan })
 }
 
 async fn resource(
     config: &Install,
-    defaults: &Defaults,
     (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
-    (descriptor, usual): (&Arc<Descriptor>, &GroupVersionKind),
-    on: &[usize],
+    planned: &Planned,
+    stored: &Stored,
 ) -> Result<Arc<Resource>, StoreError> {
-    let strategy = strategy(config, defaults, (services, issued), descriptor);
-    let working = match strategy.working_version() {
-        Some(version) => GroupVersionKind { version: version.into(), ..descriptor.storage.kind.clone() },
-        // Strategies know the version that objects are usually stored in.
-        None => usual.clone(),
-    };
-    let codec = TypedCodec::new(config.catalog, descriptor, &working, strategy.clone());
-    let codec = codec.unwrap_or_else(|| panic!("the catalogue has no type for {}", descriptor.storage.kind));
-    let codec = Arc::new(codec.as_served(config.served_by));
-    let indexed = INDEXED_FIELDS.iter().find_map(|field| codec.selectable_index(field));
+    let descriptor = &planned.descriptor;
+    let strategy = strategy(config, (services, issued), planned);
+    let codec = Arc::new(TypedCodec::new(stored.shape.clone(), strategy.clone()).as_served(config.served_by));
     let hub = config.hub.of(&descriptor.storage.prefix);
-    let cache = hub.register(&descriptor.storage.prefix, indexed, codec.clone()).await?;
+    let cache = hub.register(&descriptor.storage.prefix, stored.indexed, codec.clone()).await?;
     Ok(Arc::new(Resource {
         descriptor: descriptor.clone(),
         strategy,
@@ -232,8 +187,8 @@ async fn resource(
         cache,
         clock: config.clock.clone(),
         made_up: config.made_up.clone(),
-        working: WorkingVersion::One(working),
-        served: on.iter().map(|index| descriptor.versions[*index].name.clone()).collect(),
+        working: WorkingVersion::One(stored.working.clone()),
+        served: planned.served.clone(),
         garbage_collection: config.garbage_collection,
         turns: Turns::default(),
     }))
@@ -241,19 +196,19 @@ async fn resource(
 
 fn strategy(
     config: &Install,
-    defaults: &Defaults,
     (services, issued): (&Arc<Services>, &Arc<IssuedMetrics>),
-    descriptor: &Descriptor,
+    planned: &Planned,
 ) -> Arc<dyn Strategy> {
-    let host = Host { kinds: config.kinds, env: config.env.clone(), defaults, gates: &*config.gates };
+    let Planned { descriptor, kind, .. } = planned;
+    let (host, kind) = (Host { env: config.env.clone() }, kind.clone());
     let own = config.strategies.get(&(descriptor.group.clone(), descriptor.plural.clone())).cloned();
     own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
-        ("", "services") => host.strategy_of_services(services),
-        ("resource.k8s.io", plural @ ("resourceclaims" | "resourceclaimtemplates")) => {
-            host.strategy_of_claims(plural, &config.objects)
+        ("", "services") => host.strategy_of_services(kind, services),
+        ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
+            host.strategy_of_claims(kind, &config.objects)
         }
-        SIGNING_REQUESTS => host.strategy_of_signing_requests(issued),
-        (group, plural) => host.strategy(group, plural),
+        SIGNING_REQUESTS => host.strategy_of_signing_requests(kind, issued),
+        _ => host.strategy(kind),
     })
 }
 
@@ -266,26 +221,24 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
-fn endpoint(config: &Install, cells: &Arc<dyn Cells>, resource: &Arc<Resource>, index: usize) -> Endpoint {
-    let version = &resource.descriptor.versions[index];
-    let kind = resource.descriptor.gvk(&version.name);
+fn endpoint(config: &Install, plan: &Plan, resource: &Arc<Resource>, version: &PlannedVersion) -> Endpoint {
     Endpoint {
         resource: resource.clone(),
         view: None,
-        version_index: index,
-        kind: kind.clone(),
+        version_index: version.index,
+        kind: version.kind.clone(),
         formats: BUILT_IN,
         items: ListItems::WithoutType,
-        decoder: Arc::new(TypedDecoder { kind: kind.clone(), schema: version.schema.clone() }),
+        decoder: version.decoder.clone(),
         fields: Some(Arc::new(ResourceFields::new(
             resource.descriptor.clone(),
-            kind.clone(),
+            version.kind.clone(),
             resource.strategy.clone(),
             resource.served.clone(),
-            Arc::new(|object, to| convert(object, to).map_err(|e| e.to_string())),
+            plan.convert.clone(),
         ))),
         strategic: true,
-        cells: cells.clone(),
+        cells: plan.cells.clone(),
         limits: config.limits,
     }
 }
@@ -293,19 +246,17 @@ fn endpoint(config: &Install, cells: &Arc<dyn Cells>, resource: &Arc<Resource>, 
 /// The scale subresource of a resource that has one.
 fn scale(
     config: &Install,
-    cells: &Arc<dyn Cells>,
+    plan: &Plan,
     resource: &Arc<Resource>,
-    index: usize,
+    version: &PlannedVersion,
 ) -> Option<(Str, Arc<Endpoint>)> {
-    let kind = scale_kind();
-    let schema = config.catalog.kind_schema(&kind)?;
-    let scale = Scale::of(&resource.descriptor, index, schema.clone())?;
+    let scale = version.scale.as_ref()?;
     let endpoint = Endpoint {
-        view: Some(Arc::new(scale)),
-        kind: kind.clone(),
-        decoder: Arc::new(TypedDecoder { kind, schema: schema.clone() }),
-        fields: Some(Arc::new(ScaleFields { schema, parent: Parent::BuiltIn })),
-        ..endpoint(config, cells, resource, index)
+        view: Some(scale.view.clone()),
+        kind: scale.kind.clone(),
+        decoder: scale.decoder.clone(),
+        fields: Some(scale.fields.clone()),
+        ..endpoint(config, plan, resource, version)
     };
     Some(("scale".into(), Arc::new(endpoint)))
 }

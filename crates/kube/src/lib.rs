@@ -15,5 +15,5 @@ mod signers;
 pub mod strategies;
 
 pub use emulation::Emulation;
-pub use install::{Install, Installed, install};
+pub use install::{Install, Installed, Plan, install};
 pub use kubelith_registry::Resources;

@@ -7,7 +7,7 @@ use kubelith_admission::{
     Timer,
 };
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms};
 use kubelith_observe::recent::{Recent, Speaker};
 use kubelith_registry::admission::Operation;
@@ -206,20 +206,33 @@ const MAX_CODE: u16 = 600;
 impl AdmissionMetrics {
     /// `server_id` tells servers apart that share a store.
     pub fn new(registry: &Registry, server_id: &str, recent: Arc<Recent>) -> AdmissionMetrics {
-        let metrics = AdmissionMetrics {
+        // The usual ones show from the start.
+        const USUAL: [&str; 2] = ["create", "update"];
+        AdmissionMetrics {
             times: Times::new(registry),
             evaluations: counters(
                 registry,
                 "pod_security_evaluations_total",
                 "Looks of Pod Security at pods and at what makes them, without those that are exempt.",
                 &["decision", "policy_level", "policy_version", "mode", "request_operation", "resource", "subresource"],
-            ),
+            )
+            .shown(registry, |evaluations| {
+                for operation in USUAL {
+                    let usual = ["allow", "privileged", "latest", "enforce", operation, "pod", ""];
+                    evaluations.with_label_values(&usual);
+                }
+            }),
             exemptions: counters(
                 registry,
                 "pod_security_exemptions_total",
                 "Requests that are exempt from Pod Security.",
                 &["request_operation", "resource", "subresource"],
-            ),
+            )
+            .shown(registry, |exemptions| {
+                for (operation, resource) in USUAL.iter().flat_map(|o| ["pod", "controller"].map(|r| (o, r))) {
+                    exemptions.with_label_values(&[operation, resource, ""]);
+                }
+            }),
             security_errors: counters(
                 registry,
                 "pod_security_errors_total",
@@ -230,16 +243,7 @@ impl AdmissionMetrics {
             policies: PolicyMetrics::new(registry),
             manifests: ManifestMetrics::new(registry, server_id),
             recent,
-        };
-        // The usual ones are there from the start.
-        for operation in ["create", "update"] {
-            let usual = ["allow", "privileged", "latest", "enforce", operation, "pod", ""];
-            metrics.evaluations.with_label_values(&usual);
-            for resource in ["pod", "controller"] {
-                metrics.exemptions.with_label_values(&[operation, resource, ""]);
-            }
         }
-        metrics
     }
 }
 

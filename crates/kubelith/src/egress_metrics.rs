@@ -1,6 +1,6 @@
 //! Connections that are made through the proxies of `--egress-selector-config-file`.
 
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, Histograms, counters, histograms};
 use kubelith_outbound::egress::{DialObserver, Egress, Stage, Way};
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 mod access;
 mod admission_metrics;
 mod audit;
+mod blueprint;
 mod cel_command;
 mod certificates;
 mod chain;

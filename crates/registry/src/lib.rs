@@ -29,6 +29,6 @@ pub use options::ReadAt;
 pub use resource::{Conversion, Current, Encoder, Resource, WorkingVersion, resource_version_of, set_resource_version};
 pub use strategy::{Begun, Plain, Reservation, Strategy};
 pub use turns::Turns;
-pub use typed::{TypedCodec, render, select};
+pub use typed::{TypedCodec, TypedShape, render, select};
 pub use update::{Change, IfAbsent, Judged, OPTIMISTIC_LOCK, Outcome, Updated};
 pub use working::Working;

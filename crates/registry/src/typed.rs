@@ -15,8 +15,8 @@ use kubelith_store::cache::{Rendered, Renderer};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Encodes and renders the objects of one built-in resource.
-pub struct TypedCodec {
+/// What encoding and rendering the objects of one built-in resource follow: the same for all servers that store it in the same way.
+pub struct TypedShape {
     catalog: &'static Catalog,
     /// In which objects are stored.
     kind: GroupVersionKind,
@@ -25,96 +25,102 @@ pub struct TypedCodec {
     working: GroupVersionKind,
     working_schema: TypedSchema,
     encoding: Encoding,
-    /// Set where objects are stored as readers get them: the number of the rules by which they are completed.
-    rules: Option<u64>,
     selectable: Vec<SelectableField>,
-    strategy: Arc<dyn Strategy>,
 }
 
-impl TypedCodec {
+impl TypedShape {
     /// `None` if the versions in which objects are stored and cached have no type in the catalogue.
-    pub fn new(
-        catalog: &'static Catalog,
-        descriptor: &Descriptor,
-        working: &GroupVersionKind,
-        strategy: Arc<dyn Strategy>,
-    ) -> Option<TypedCodec> {
+    pub fn new(catalog: &'static Catalog, descriptor: &Descriptor, working: &GroupVersionKind) -> Option<TypedShape> {
         let kind = descriptor.storage.kind.clone();
         // The fields of the stored version; a group that stores as another's kind selects by that one's.
         let stored = catalog.descriptor(&descriptor.storage.resource.group, &descriptor.storage.resource.resource);
         let selectable =
             stored.and_then(|d| d.version(&kind.version)).map(|v| v.selectable.clone()).unwrap_or_default();
-        Some(TypedCodec {
+        Some(TypedShape {
             catalog,
             schema: catalog.kind_schema(&kind)?,
             working_schema: catalog.kind_schema(working)?,
             working: working.clone(),
             kind,
             encoding: descriptor.storage.encoding,
-            rules: None,
             selectable,
-            strategy,
         })
-    }
-
-    /// Stores objects as readers get them, which only this program understands, completed by the rules of this number. Where
-    /// JSON was asked for, that is stored.
-    #[must_use]
-    pub fn as_served(self, rules: Option<u64>) -> TypedCodec {
-        TypedCodec { rules: rules.filter(|_| self.encoding == Encoding::Protobuf), ..self }
     }
 
     /// Where a selectable field stands among the fields that the cache keeps.
     pub fn selectable_index(&self, name: &str) -> Option<usize> {
         self.selectable.iter().position(|f| f.name == name)
     }
+}
+
+/// Encodes and renders the objects of one built-in resource.
+pub struct TypedCodec {
+    shape: Arc<TypedShape>,
+    /// Set where objects are stored as readers get them: the number of the rules by which they are completed.
+    rules: Option<u64>,
+    strategy: Arc<dyn Strategy>,
+}
+
+impl TypedCodec {
+    pub fn new(shape: Arc<TypedShape>, strategy: Arc<dyn Strategy>) -> TypedCodec {
+        TypedCodec { shape, rules: None, strategy }
+    }
+
+    /// Stores objects as readers get them, which only this program understands, completed by the rules of this number. Where
+    /// JSON was asked for, that is stored.
+    #[must_use]
+    pub fn as_served(self, rules: Option<u64>) -> TypedCodec {
+        TypedCodec { rules: rules.filter(|_| self.shape.encoding == Encoding::Protobuf), ..self }
+    }
 
     /// The object at the working version, as it would be written today.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let object = if stored.starts_with(proto::PREFIX) {
             let envelope = proto::Envelope::read(stored).map_err(|e| e.to_string())?;
-            let kind = envelope.type_meta.with_defaults(&self.kind).map_err(|e| e.to_string())?;
+            let kind = envelope.type_meta.with_defaults(&self.shape.kind).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
             typed_object(proto::decode(envelope.raw, &schema).map_err(|e| e.to_string())?, &kind)
         } else {
             let json = as_json(stored)?;
             let stored = json.as_ref();
-            let kind = json::type_meta(stored).and_then(|m| m.with_defaults(&self.kind)).map_err(|e| e.to_string())?;
+            let kind =
+                json::type_meta(stored).and_then(|m| m.with_defaults(&self.shape.kind)).map_err(|e| e.to_string())?;
             let schema = self.schema_of(&kind)?;
             let decoded = typed::decode(stored, &schema, Strictness::Lenient).map_err(|e| e.to_string())?;
             typed_object(decoded.value, &kind)
         };
         let mut object = self.to_working_version(object)?;
-        self.strategy.default_object(&self.working.version, &mut object);
+        self.strategy.default_object(&self.shape.working.version, &mut object);
         self.strategy.complete_read(&mut object);
-        let empties = match self.encoding {
+        let empties = match self.shape.encoding {
             Encoding::Protobuf => Empties::Absent,
             Encoding::Json => Empties::Distinct,
         };
-        canonicalize(&self.working_schema.table, &self.working_schema.root, &mut object, empties);
+        canonicalize(&self.shape.working_schema.table, &self.shape.working_schema.root, &mut object, empties);
         Ok(object)
     }
 
     fn schema_of(&self, kind: &GroupVersionKind) -> Result<TypedSchema, String> {
-        if *kind == self.kind {
-            return Ok(self.schema.clone());
+        if *kind == self.shape.kind {
+            return Ok(self.shape.schema.clone());
         }
-        self.catalog
+        self.shape
+            .catalog
             .kind_schema(kind)
             .ok_or_else(|| format!("no kind \"{}\" is registered for version \"{}\"", kind.kind, kind.group_version()))
     }
 
     fn to_working_version(&self, mut object: Value) -> Result<Value, String> {
-        if object.str_at(&["apiVersion"]) == self.working.api_version() {
+        if object.str_at(&["apiVersion"]) == self.shape.working.api_version() {
             return Ok(object);
         }
         let from =
             GroupVersion::parse(object.str_at(&["apiVersion"])).unwrap_or_default().with_kind(object.str_at(&["kind"]));
-        if from == self.kind {
+        if from == self.shape.kind {
             // The working version may mean something else by what is not there.
             self.strategy.default_object(&from.version, &mut object);
         }
-        kubelith_catalog::convert(object, &from, &self.working).map_err(|e| e.to_string())
+        kubelith_catalog::convert(object, &from, &self.shape.working).map_err(|e| e.to_string())
     }
 }
 
@@ -152,15 +158,15 @@ impl Renderer for TypedCodec {
         }
         let mut object = self.decode(value)?;
         set_resource_version(&mut object, revision);
-        Ok(render(&object, &self.selectable))
+        Ok(render(&object, &self.shape.selectable))
     }
 }
 
 impl Encoder for TypedCodec {
     fn rendered(&self, object: &Value) -> Option<Rendered> {
         // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
-        let complete = self.encoding == Encoding::Protobuf || self.working != self.kind;
-        complete.then(|| render(object, &self.selectable))
+        let complete = self.shape.encoding == Encoding::Protobuf || self.shape.working != self.shape.kind;
+        complete.then(|| render(object, &self.shape.selectable))
     }
 
     fn as_served(&self, object: &Value, rendered: &Rendered) -> Option<Bytes> {
@@ -170,10 +176,10 @@ impl Encoder for TypedCodec {
     }
 
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
-        match self.encoding {
+        match self.shape.encoding {
             // The store keeps these bytes, and so no more than these.
             Encoding::Protobuf => {
-                let message = proto::to_vec(object, &self.schema).map_err(Status::internal_error)?;
+                let message = proto::to_vec(object, &self.shape.schema).map_err(Status::internal_error)?;
                 Ok(Bytes::copy_from_slice(&message))
             }
             // Go's encoder ends a document with a line feed.

@@ -11,7 +11,7 @@ use kubelith_meta::{GroupResource, GroupVersionKind, Status, Str, Value};
 use kubelith_registry::admission::{Admission, Operation, Request};
 use kubelith_registry::{
     Begun, Call, Change, Conversion, Created, DeleteBy, DeleteOptions, Deletion, IfAbsent, Mode, Outcome, Part,
-    Reservation, Resource, Strategy, Turns, TypedCodec, Wanted, Warnings, WorkingVersion,
+    Reservation, Resource, Strategy, Turns, TypedCodec, TypedShape, Wanted, Warnings, WorkingVersion,
 };
 use kubelith_store::cache::Hub;
 
@@ -255,7 +255,8 @@ impl Site {
         let catalog = kubelith_catalog::builtin();
         let descriptor = catalog.descriptor("", "configmaps").unwrap();
         let kind = descriptor.storage.kind.clone();
-        let codec = Arc::new(TypedCodec::new(catalog, descriptor, &kind, double.clone()).unwrap());
+        let codec =
+            Arc::new(TypedCodec::new(Arc::new(TypedShape::new(catalog, descriptor, &kind).unwrap()), double.clone()));
         let cache = hub.register(&descriptor.storage.prefix, None, codec.clone()).await.unwrap();
         let resource = Resource {
             descriptor: descriptor.clone(),

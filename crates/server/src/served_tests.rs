@@ -6,7 +6,7 @@ use kubelith_http::labels::Labels;
 use kubelith_http::{Request, RequestBody, RequestInfo};
 use kubelith_meta::GroupVersionKind;
 use kubelith_observe::metrics::MAX_SERIES;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::reads::CacheRead;
 use kubelith_observe::metrics::requests::RequestMetrics;
 use kubelith_openapi::discovery::{Discovery, Entry, GroupVersion, Resource, Source, Subresource};

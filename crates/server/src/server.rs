@@ -177,9 +177,13 @@ impl ServerBuilder {
             if shutting_down.is_cancelled() { Err("process is shutting down".into()) } else { Ok(()) }
         }));
         let slis = self.metrics.health.clone();
-        for (path, handler) in health_routes(self.checks, self.lifecycle.has_been_ready.clone(), slis) {
+        let (endpoints, single) = health_routes(self.checks, self.lifecycle.has_been_ready.clone(), &slis);
+        for (path, handler) in endpoints {
             self.routes.exact(path, Listing::Listed, handler);
         }
+        let listed = single.clone();
+        self.listed.push(Arc::new(move || listed.paths()));
+        self.routes.found(move |path| single.find(path));
         let selection = Arc::new(self.config.metrics.clone());
         self.metrics.describe_selection(&selection);
         let everything = Arc::new(Selection::default());

@@ -35,9 +35,8 @@ fn the_order_of_the_filters_is_this() {
             c.chain.goaway_chance = 0.01;
             c.chain.hsts_directives = vec!["max-age=1".into()];
             c.chain.cors_allowed_origins = vec![regex::Regex::new("x").unwrap()];
-            let metrics = kubelith_observe::metrics::audit::AuditMetrics::new(
-                &kubelith_observe::metrics::prometheus::Registry::new(),
-            );
+            let metrics =
+                kubelith_observe::metrics::audit::AuditMetrics::new(&kubelith_observe::metrics::Registry::new());
             let pass = |name| Some(crate::filters::Layer::from_fn(name, |r, next| next.handle(r)));
             c.chain.audit = Some(Arc::new(crate::filters::audit::Audit {
                 policy: Default::default(),

@@ -1,7 +1,7 @@
 //! What is counted of requests to other servers of the cluster.
 
 use http::StatusCode;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, counters};
 
 pub struct PeerMetrics {

@@ -16,7 +16,7 @@ use kubelith_auth::User;
 use kubelith_codec::json::{self, Select};
 use kubelith_http::{BoxHandler, Handler, Reply, Request, Response, negotiated};
 use kubelith_meta::{GroupVersion, Status, Str, Value};
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_openapi::discovery::Discovery;
 use kubelith_outbound::egress::Route;
 use kubelith_outbound::proxy::{ClientCertificate, Forward, HostHeader, Identity, Origin, Redirects, Target, forward};

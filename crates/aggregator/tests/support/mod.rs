@@ -16,7 +16,7 @@ use kubelith_kube::{Install, Installed, install};
 use kubelith_meta::time::SystemClock;
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_observe::metrics::Metrics;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_openapi::discovery::{Discovery, Source};
 use kubelith_openapi::{Library, OpenApi};
 use kubelith_outbound::egress::Route;

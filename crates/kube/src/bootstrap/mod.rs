@@ -93,7 +93,9 @@ impl Bootstrap {
             if config.cache(group, plural).is_some() { kube.post_start_hook(hook()) } else { kube }
         };
         let kube = match &config.roles {
-            Some(gates) => when(kube, "rbac.authorization.k8s.io", "clusterroles", &|| roles::hook(gates.clone())),
+            Some(gates) => {
+                when(kube, "rbac.authorization.k8s.io", "clusterroles", &|| roles::hook(&config, gates.clone()))
+            }
             None => kube,
         };
         let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);

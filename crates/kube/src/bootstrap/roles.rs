@@ -1,6 +1,6 @@
 //! The roles and bindings of RBAC, reconciled at each start: what is missing is added, what people changed stays.
 
-use super::{ensure, find};
+use super::{Bootstrap, ensure, find};
 use futures::StreamExt;
 use kubelith_auth::authz::rbac::reconcile::{Reconciliation, reconcile_binding, reconcile_role};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacKind};
@@ -20,13 +20,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The server gives up when they could not be made for this long: without roles nothing works.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-pub fn hook(gates: Arc<FeatureGates>) -> PostStartHook {
+pub fn hook(config: &Arc<Bootstrap>, gates: Arc<FeatureGates>) -> PostStartHook {
+    let config = config.clone();
     PostStartHook::new("rbac/bootstrap-roles", move |context| async move {
         if context.begun == Begun::AsCopy {
             return Ok(());
         }
         let end = Instant::now() + START_LIMIT;
-        while let Err(why) = ensure_all(&context.client, &gates).await {
+        while let Err(why) = ensure_all(&config, &gates).await {
             if Instant::now() >= end {
                 return Err(format!("unable to initialize roles: {why}"));
             }
@@ -37,7 +38,8 @@ pub fn hook(gates: Arc<FeatureGates>) -> PostStartHook {
     })
 }
 
-async fn ensure_all(client: &LoopbackClient, gates: &FeatureGates) -> Result<(), Status> {
+async fn ensure_all(config: &Bootstrap, gates: &FeatureGates) -> Result<(), Status> {
+    let client = &config.client;
     let policy = policy(gates);
     for (old, new) in AGGREGATED_FROM {
         copy_role(client, old, new).await?;
@@ -48,7 +50,7 @@ async fn ensure_all(client: &LoopbackClient, gates: &FeatureGates) -> Result<(),
             split_binding(client, old, &template.object).await?;
         }
     }
-    let all = futures::stream::iter(policy).map(|wanted| async move { reconcile(client, &wanted).await });
+    let all = futures::stream::iter(policy).map(|wanted| async move { reconcile(config, &wanted).await });
     let mut all = all.buffer_unordered(AT_ONCE);
     while let Some(done) = all.next().await {
         done?;
@@ -83,11 +85,22 @@ fn resource(kind: RbacKind) -> GroupVersionResource {
     GroupVersionResource::new(RBAC_GROUP, "v1", kind.resource())
 }
 
-async fn reconcile(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<(), Status> {
+async fn reconcile(config: &Bootstrap, wanted: &BootstrapObject) -> Result<(), Status> {
+    let meta = wanted.object.meta();
+    let key = match meta.namespace() {
+        "" => meta.name().to_owned(),
+        namespace => format!("{namespace}/{}", meta.name()),
+    };
+    let resource = resource(wanted.kind);
+    let target = ResourceRef::new(&resource).namespace(meta.namespace()).name(meta.name());
+    // In a new store there is nothing to look at. Whoever made it meanwhile is met by the create, and looked at then.
+    let mut is_known = config.has(RBAC_GROUP, wanted.kind.resource(), &key);
     let mut attempt = 0;
     loop {
         attempt += 1;
-        match reconcile_once(client, wanted).await {
+        let existing = if is_known { find(&config.client, &target).await? } else { None };
+        is_known = true;
+        match reconcile_once(&config.client, wanted, existing.as_ref()).await {
             Err(status) if (status.is_conflict() || status.is_already_exists()) && attempt < ATTEMPTS => continue,
             // A role in a namespace that is not there (yet) is left for the next start, as in the reference.
             Err(status) if status.is_not_found() => return Ok(()),
@@ -96,15 +109,18 @@ async fn reconcile(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<
     }
 }
 
-async fn reconcile_once(client: &LoopbackClient, wanted: &BootstrapObject) -> Result<(), Status> {
+async fn reconcile_once(
+    client: &LoopbackClient,
+    wanted: &BootstrapObject,
+    existing: Option<&Value>,
+) -> Result<(), Status> {
     let resource = resource(wanted.kind);
     let meta = wanted.object.meta();
     let collection = ResourceRef::new(&resource).namespace(meta.namespace());
     let target = ResourceRef::new(&resource).namespace(meta.namespace()).name(meta.name());
-    let existing = find(client, &target).await?;
     let step = match wanted.kind {
-        RbacKind::Role | RbacKind::ClusterRole => reconcile_role(existing.as_ref(), &wanted.object),
-        RbacKind::RoleBinding | RbacKind::ClusterRoleBinding => reconcile_binding(existing.as_ref(), &wanted.object),
+        RbacKind::Role | RbacKind::ClusterRole => reconcile_role(existing, &wanted.object),
+        RbacKind::RoleBinding | RbacKind::ClusterRoleBinding => reconcile_binding(existing, &wanted.object),
     };
     match step {
         Reconciliation::UpToDate | Reconciliation::Protected => Ok(()),

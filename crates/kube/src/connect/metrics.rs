@@ -1,7 +1,7 @@
 //! What is counted of logs and of streams to kubelets.
 
 use super::ConnectKind;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, counters};
 
 const NONE: &[&str] = &[];

@@ -16,7 +16,7 @@ use kubelet::Kubelets;
 use kubelith_auth::Authorizer;
 use kubelith_handlers::api::Routes;
 use kubelith_meta::GroupVersion;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_registry::Resource;
 use kubelith_tls::Trust;

@@ -2,9 +2,10 @@
 
 use super::Services;
 use kubelith_meta::names::Cidr;
-use kubelith_observe::metrics::prometheus::{DEFAULT_BUCKETS, IntCounter, IntGauge, Registry};
+use kubelith_observe::metrics::Registry;
+use kubelith_observe::metrics::prometheus::{DEFAULT_BUCKETS, IntCounter, IntGauge};
 use kubelith_observe::metrics::pulled::{PulledFamilies, gauge_family};
-use kubelith_observe::metrics::{Counters, Histograms, counters, gauges, histograms, register};
+use kubelith_observe::metrics::{Counters, Family, Histograms, counters, histograms, register};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -35,17 +36,22 @@ pub struct PoolMetrics {
     address_seconds: Histograms,
     ports: Counters,
     port_errors: Counters,
-    taken_ports: IntGauge,
-    free_ports: IntGauge,
-    pub port_repair_errors: IntCounter,
+    taken_ports: Family<IntGauge>,
+    free_ports: Family<IntGauge>,
+    pub port_repair_errors: Family<IntCounter>,
 }
 
 impl PoolMetrics {
     pub fn new(registry: &Registry) -> PoolMetrics {
-        const NO_LABELS: &[&str] = &[];
         let count = |name: String, help: &str, labels: &[&str]| counters(registry, &name, help, labels);
-        let gauge = |name: &str, help: &str| {
-            gauges(registry, &format!("{PORTS}_{name}"), help, NO_LABELS).with_label_values(NO_LABELS)
+        let gauge = |name: &'static str, help: &'static str| {
+            Family::single(registry, move || IntGauge::new(format!("{PORTS}_{name}"), help)).shown(registry, |_| ())
+        };
+        let repair_errors = || {
+            IntCounter::new(
+                "apiserver_nodeport_repair_reconcile_errors_total",
+                "Failures to compare the node ports of services with those that are taken.",
+            )
         };
         PoolMetrics {
             addresses: count(
@@ -73,12 +79,7 @@ impl PoolMetrics {
             ),
             taken_ports: gauge("allocated_ports", "Node ports that are taken."),
             free_ports: gauge("available_ports", "Node ports that are free."),
-            port_repair_errors: count(
-                "apiserver_nodeport_repair_reconcile_errors_total".to_owned(),
-                "Failures to compare the node ports of services with those that are taken.",
-                NO_LABELS,
-            )
-            .with_label_values(NO_LABELS),
+            port_repair_errors: Family::single(registry, repair_errors).shown(registry, |_| ()),
         }
     }
 
@@ -120,5 +121,5 @@ pub fn watch_ranges(registry: &Registry, services: &Arc<Services>) {
         let free: Vec<_> = ranges.iter().map(|(cidr, _, free)| (Some(("cidr", cidr.as_str())), *free)).collect();
         vec![gauge_family(TAKEN, &taken), gauge_family(FREE, &free)]
     };
-    register(registry, PulledFamilies::new(&[TAKEN, FREE], read));
+    registry.later(|registry| register(registry, PulledFamilies::new(&[TAKEN, FREE], read)));
 }

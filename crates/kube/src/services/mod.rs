@@ -20,7 +20,7 @@ use kubelith_kinds::core::service::prepare;
 use kubelith_kinds::core::service::view::{self, list, text, texts};
 use kubelith_meta::names::{Cidr, IpRules};
 use kubelith_meta::{Status, Value};
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_registry::{Begun, Call, DeleteBy, DeleteOptions, Objects};
 use kubelith_schema::Encoding;
 use kubelith_store::cache::Hub;

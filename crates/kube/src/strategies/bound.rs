@@ -18,14 +18,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A kind with what its behaviour needs of the server.
-pub struct Bound {
+/// A kind under the gates of a server: what it and its copies share.
+pub struct Gatekept {
     pub kind: Kind,
     /// Nothing for kinds that have no defaults.
     pub default: Option<DefaultFn>,
-    pub env: Arc<Env>,
     /// What is dropped because its gate is off.
     pub gated: Gated,
+}
+
+/// A kind with what its behaviour needs of the server.
+pub struct Bound {
+    pub gatekept: Arc<Gatekept>,
+    pub env: Arc<Env>,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
     /// Of claims on devices only: where their namespaces are.
@@ -45,13 +50,13 @@ impl Deref for Bound {
     type Target = Kind;
 
     fn deref(&self) -> &Kind {
-        &self.kind
+        &self.gatekept.kind
     }
 }
 
 impl Strategy for Bound {
     fn default_object(&self, version: &str, object: &mut Value) {
-        if let Some(default) = &self.default {
+        if let Some(default) = &self.gatekept.default {
             default(version, object);
         }
     }
@@ -64,7 +69,7 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_create(&self, call: &Call, object: &mut Value) {
-        self.gated.drop_from(object, None);
+        self.gatekept.gated.drop_from(object, None);
         (self.prepare_for_create)(&self.env, call, object);
     }
 
@@ -87,7 +92,7 @@ impl Strategy for Bound {
     }
 
     fn prepare_for_update(&self, call: &Call, part: Part<'_>, object: &mut Value, old: &Value) {
-        if self.gated.drop_from(object, Some(old)) && self.counts_dropped {
+        if self.gatekept.gated.drop_from(object, Some(old)) && self.counts_dropped {
             count_change(object, old);
         }
         (self.prepare_for_update)(&self.env, call, part, object, old);

@@ -3,7 +3,7 @@
 mod bound;
 mod devices;
 
-pub use bound::Bound;
+pub use bound::{Bound, Gatekept};
 
 use crate::issued::IssuedMetrics;
 use crate::services::Services;
@@ -18,46 +18,40 @@ use std::sync::{Arc, LazyLock};
 pub const SIGNING_REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 
 /// What strategies take from the server.
-pub struct Host<'a> {
-    pub kinds: Kinds,
+pub struct Host {
     pub env: Arc<Env>,
-    pub defaults: &'a Defaults,
-    pub gates: Gates<'a>,
 }
 
-impl Host<'_> {
+impl Host {
     /// The strategy of a built-in resource.
-    pub fn strategy(&self, group: &str, plural: &str) -> Arc<dyn Strategy> {
-        Arc::new(self.bind(group, plural))
+    pub fn strategy(&self, kind: Arc<Gatekept>) -> Arc<dyn Strategy> {
+        Arc::new(self.bind(kind))
     }
 
     /// The strategy of claims on devices and their templates, which ask their namespaces.
-    pub fn strategy_of_claims(&self, plural: &str, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
-        Arc::new(Bound { namespaces: Some(objects.clone()), ..self.bind("resource.k8s.io", plural) })
+    pub fn strategy_of_claims(&self, kind: Arc<Gatekept>, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
+        Arc::new(Bound { namespaces: Some(objects.clone()), ..self.bind(kind) })
     }
 
     /// The strategy of services, which get their addresses and ports from these pools.
-    pub fn strategy_of_services(&self, services: &Arc<Services>) -> Arc<dyn Strategy> {
-        Arc::new(Bound { services: Some(services.clone()), ..self.bind("", "services") })
+    pub fn strategy_of_services(&self, kind: Arc<Gatekept>, services: &Arc<Services>) -> Arc<dyn Strategy> {
+        Arc::new(Bound { services: Some(services.clone()), ..self.bind(kind) })
     }
 
     /// The strategy of certificate signing requests, which count what signers gave.
-    pub fn strategy_of_signing_requests(&self, issued: &Arc<IssuedMetrics>) -> Arc<dyn Strategy> {
-        let (group, plural) = SIGNING_REQUESTS;
-        Arc::new(Bound { issued: Some(issued.clone()), ..self.bind(group, plural) })
+    pub fn strategy_of_signing_requests(&self, kind: Arc<Gatekept>, issued: &Arc<IssuedMetrics>) -> Arc<dyn Strategy> {
+        Arc::new(Bound { issued: Some(issued.clone()), ..self.bind(kind) })
     }
 
-    fn bind(&self, group: &str, plural: &str) -> Bound {
-        let kind = kubelith_kinds::kind(self.kinds, group, plural).under(self.gates);
-        Bound {
-            default: self.defaults.of(group, plural),
-            env: self.env.clone(),
-            gated: Gated::of(&kind, self.gates),
-            kind,
-            services: None,
-            namespaces: None,
-            issued: None,
-        }
+    fn bind(&self, kind: Arc<Gatekept>) -> Bound {
+        Bound { gatekept: kind, env: self.env.clone(), services: None, namespaces: None, issued: None }
+    }
+}
+
+impl Gatekept {
+    pub fn of((group, plural): (&str, &str), kinds: Kinds, defaults: &Defaults, gates: Gates<'_>) -> Gatekept {
+        let kind = kubelith_kinds::kind(kinds, group, plural).under(gates);
+        Gatekept { default: defaults.of(group, plural), gated: Gated::of(&kind, gates), kind }
     }
 }
 
@@ -65,8 +59,8 @@ impl Host<'_> {
 pub fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
     let features = FeatureGates::default();
     let gates = |gate: &str| features.enabled(gate);
-    let kinds = kubelith_kinds::BUILTIN;
-    Host { kinds, env: Arc::new(Env::default()), defaults: &USUAL.defaults, gates: &gates }.strategy(group, plural)
+    let kind = Gatekept::of((group, plural), kubelith_kinds::BUILTIN, &USUAL.defaults, &gates);
+    Host { env: Arc::new(Env::default()) }.strategy(Arc::new(kind))
 }
 
 /// Those of the built-in kinds with all features as they are by default. Nearly all servers of a process have them, and share them.

@@ -40,7 +40,7 @@ impl Followed {
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     for path in paths {
-        content.extend(std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?);
+        content.append(&mut std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?);
         content.push(b'\n');
     }
     Ok(content)

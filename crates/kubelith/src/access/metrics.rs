@@ -7,8 +7,9 @@ use kubelith_auth::oidc::IssuerMetrics;
 use kubelith_auth::remote::TryOutcome;
 use kubelith_auth::traits::Authentication;
 use kubelith_meta::time::unix_time;
+use kubelith_observe::metrics::Registry;
+use kubelith_observe::metrics::prometheus;
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
-use kubelith_observe::metrics::prometheus::{self, Registry};
 use kubelith_observe::metrics::pulled::{PulledFamilies, counter_family};
 use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms, register};
 use std::collections::BTreeMap;
@@ -85,7 +86,9 @@ pub fn hash(content: &[u8]) -> String {
         return String::new();
     }
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, content);
-    digest.as_ref().iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    "sha256:".chars().chain(digits.map(|digit| char::from(DIGITS[usize::from(digit)]))).collect()
 }
 
 /// Issuers of tokens, which are told apart by a hash of their address.
@@ -205,10 +208,10 @@ impl Authorizers {
         let decisions = Arc::<Mutex<BTreeMap<Name, Arc<DecisionCounts>>>>::default();
         let shown = decisions.clone();
         let family = (DECISIONS, "Decisions of authorizers that ended the search for one.");
-        register(
-            registry,
-            PulledFamilies::new(&[family], move || decision_family(family, &shown).into_iter().collect()),
-        );
+        registry.later(move |registry| {
+            let read = move || decision_family(family, &shown).into_iter().collect();
+            register(registry, PulledFamilies::new(&[family], read));
+        });
         Authorizers {
             condition_errors: count(
                 "match_condition_evaluation_errors_total",

@@ -1,7 +1,7 @@
 //! What is counted of a program that signs tokens.
 
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms};
 use std::time::Duration;
 

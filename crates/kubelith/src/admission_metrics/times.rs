@@ -3,7 +3,7 @@
 
 use super::upper;
 use kubelith_admission::{Outcome, Phase, Span, Timer};
-use kubelith_observe::metrics::prometheus::Registry;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use kubelith_observe::metrics::pulled::{PulledFamilies, histogram_family};
 use kubelith_observe::metrics::register;
@@ -84,7 +84,7 @@ impl Times {
             families.retain(|family| !family.get_metric().is_empty());
             families
         };
-        register(registry, PulledFamilies::new(&[PLUGIN, STEP, STEP_SUMMARY], read));
+        registry.later(|registry| register(registry, PulledFamilies::new(&[PLUGIN, STEP, STEP_SUMMARY], read)));
         times
     }
 

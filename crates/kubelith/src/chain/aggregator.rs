@@ -8,7 +8,7 @@
 
 use super::Shared;
 use kubelith_aggregator::{Config, Local, Routing};
-use kubelith_meta::GroupVersion;
+use kubelith_openapi::discovery::Source;
 use kubelith_outbound::proxy::{ClientCertificate, Identity, Redirects};
 use kubelith_registry::Resource;
 use kubelith_server::Delegate;
@@ -59,12 +59,8 @@ fn cache(shared: &Shared<'_>, group: &str, plural: &str) -> Option<Arc<ResourceC
 
 /// What the kube server serves, with its place in discovery.
 fn built_in(shared: &Shared<'_>) -> Vec<Local> {
-    let groups = shared.discovery.groups();
-    let is_served = |gv: &GroupVersion| {
-        groups.iter().any(|g| g.name == gv.group && g.versions.iter().any(|v| v.name == gv.version))
-    };
     let apis = kubelith_catalog::builtin().apis();
-    let served = apis.iter().filter(|api| is_served(&api.gv));
+    let served = apis.iter().filter(|api| shared.discovery.has(Source::BuiltIn, &api.gv));
     served
         .map(|api| Local {
             gv: api.gv.clone(),

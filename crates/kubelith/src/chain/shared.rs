@@ -2,6 +2,7 @@
 
 use super::services::{self, Routing};
 use crate::admission_metrics::AdmissionMetrics;
+use crate::blueprint::Blueprint;
 use crate::chain::own_requests::{OwnRequests, own_server};
 use crate::flow_control::FlowControl;
 use crate::options::Options;
@@ -54,6 +55,8 @@ pub struct Frame {
     pub clock: Arc<dyn Clock>,
     /// Where uids and generated names come from.
     pub made_up: MadeUp,
+    /// Of the options.
+    pub blueprint: Arc<Blueprint>,
 }
 
 /// Everything a server of the chain may need.
@@ -153,7 +156,7 @@ impl<'a> Shared<'a> {
             kinds: kubelith_kinds::BUILTIN,
             hub: hub.clone(),
             stored_as: options.storage.encoding,
-            served_by: options.served_by(),
+            served_by: frame.blueprint.served_by(options),
             admission: admission.clone(),
             objects,
             service_network: ServiceNetwork {
@@ -180,9 +183,11 @@ impl<'a> Shared<'a> {
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,
             emulation: options.emulation(),
             gates: Arc::new(move |gate: &str| features.enabled(gate)),
+            plan: frame.blueprint.plan(),
         });
-        let Installed { routes, discovery: entries, resources, services } =
+        let Installed { routes, discovery: entries, resources, services, plan } =
             installed.await.map_err(|e| e.to_string())?;
+        frame.blueprint.keep_plan(&plan);
         // They are completed as what is sent is, by resources that are there from here on.
         for manifest in &manifests {
             manifest.load().map_err(|why| format!("failed to apply admission: {why}"))?;

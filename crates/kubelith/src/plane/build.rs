@@ -2,6 +2,7 @@
 
 use super::seed::Seed;
 use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
+use crate::blueprint::Blueprint;
 use crate::certificates::Certificates;
 use crate::failure::Failure;
 use crate::flags::Flags;
@@ -47,6 +48,8 @@ pub struct Parts {
     pub certificates: Certificates,
     pub clock: PlaneClock,
     pub made_up: MadeUp,
+    /// Of these options.
+    pub blueprint: Arc<Blueprint>,
     /// What a fork has from the server that it was forked from.
     pub forked: Option<Forked>,
 }
@@ -147,7 +150,8 @@ impl Parts {
         let options = Arc::new(certificates.complete(options));
         let clock = PlaneClock::of(options.test_api.clock);
         let made_up = options.test_api.seed.map_or(MadeUp::Random, MadeUp::seeded);
-        Ok(Parts { options, flags: Arc::new(flags.clone()), certificates, clock, made_up, forked: None })
+        let (flags, blueprint) = (Arc::new(flags.clone()), Arc::default());
+        Ok(Parts { options, flags, certificates, clock, made_up, blueprint, forked: None })
     }
 
     pub fn tls(&self) -> Result<DynamicTls, String> {
@@ -192,14 +196,14 @@ pub struct Built {
 
 /// `None` if it was told to stop before its store came.
 pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Built>, Failure> {
-    let Parts { options, flags, certificates, clock: plane_clock, made_up, forked } = parts;
+    let Parts { options, flags, certificates, clock: plane_clock, made_up, blueprint, forked } = parts;
     let clock = plane_clock.clock();
     let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
     egress_metrics::watch(&options.egress, &metrics.registry);
     let Origin { begin, older, settled, identity } = Origin::of(forked, clock.clone(), &made_up);
-    let storage = Storage::open(&options, kubelith_catalog::builtin(), &metrics, begin);
+    let storage = Storage::open(&options, kubelith_catalog::builtin(), &blueprint, &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
     let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
@@ -223,6 +227,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         clock: plane_clock,
         made_up: made_up.clone(),
         identity: identity.clone(),
+        blueprint: blueprint.clone(),
         has_been_ready: settled.or_when(builder.lifecycle().has_been_ready),
     };
     let test_api = faults.clone().map(|faults| TestApi::new(seed.clone(), faults));
@@ -273,6 +278,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         identity,
         clock,
         made_up,
+        blueprint,
     };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));

@@ -2,6 +2,7 @@
 
 use super::Plane;
 use super::build::{Forked, Parts, PlaneClock, Settled};
+use crate::blueprint::Blueprint;
 use crate::certificates::Certificates;
 use crate::flags::Flags;
 use crate::options::{Options, StorageBackend};
@@ -33,6 +34,7 @@ pub struct Seed {
     pub(crate) clock: PlaneClock,
     pub(crate) made_up: MadeUp,
     pub(crate) identity: ServerIdentity,
+    pub(crate) blueprint: Arc<Blueprint>,
     /// Raised once it is ready.
     pub(crate) has_been_ready: CancellationToken,
 }
@@ -83,13 +85,13 @@ impl Seed {
     /// Another plane with the same objects, revisions, users and time, in memory. Neither sees anything of the other from here on.
     /// It answers from the beginning; what it does for itself at a start may take a little longer.
     pub async fn fork(&self, snapshot: &Snapshot) -> Result<Plane, String> {
-        let options = match self.options.storage.backend {
-            StorageBackend::Memory => self.options.clone(),
+        let (options, blueprint) = match self.options.storage.backend {
+            StorageBackend::Memory => (self.options.clone(), self.blueprint.clone()),
             _ => {
                 let mut options = (*self.options).clone();
                 options.storage.backend = StorageBackend::Memory;
                 options.storage.companion = None;
-                Arc::new(options)
+                (Arc::new(options), Arc::default())
             }
         };
         let clock = self.clock.fork();
@@ -107,6 +109,7 @@ impl Seed {
             certificates: self.certificates.clone(),
             clock,
             made_up: self.made_up.fork(),
+            blueprint,
             forked: Some(forked),
         };
         Plane::of(parts).await

@@ -1,11 +1,9 @@
 //! Metrics of encryption at rest with KMS plugins.
 
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::prometheus::{
-    Gauge, Histogram, HistogramOpts, IntCounter, Registry, exponential_buckets,
-};
+use kubelith_observe::metrics::prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, exponential_buckets};
 use kubelith_observe::metrics::{
-    Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms, register,
+    Counters, Family, FloatGauges, Gauges, Histograms, Registry, counters, float_gauges, gauges, histograms,
 };
 use kubelith_store::KeyLayout;
 use kubelith_store::encryption::{EncryptionObserver, KeyUse};
@@ -19,10 +17,10 @@ pub struct EncryptionMetrics {
     confirmed_at: FloatGauges,
     refused: Counters,
     seeds: Gauges,
-    made: Histogram,
-    not_made: IntCounter,
-    missed: IntCounter,
-    keys_share: Gauge,
+    made: Family<Histogram>,
+    not_made: Family<IntCounter>,
+    missed: Family<IntCounter>,
+    keys_share: Family<Gauge>,
     transformations: Counters,
     transformation_times: Histograms,
     layout: Arc<KeyLayout>,
@@ -32,22 +30,23 @@ pub struct EncryptionMetrics {
 
 impl EncryptionMetrics {
     pub fn new(registry: &Registry, layout: Arc<KeyLayout>, server: &str) -> EncryptionMetrics {
-        const NONE: &[&str] = &[];
         const USES: &[&str] = &["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
         let times = |name: &str, help: &str, labels: &[&str]| float_gauges(registry, name, help, labels);
         let name = |rest: &str| format!("apiserver_envelope_encryption_{rest}");
         let buckets = |start: f64, count: usize| exponential_buckets(start, 2.0, count).expect("a valid series");
-        let one = |name: &str, help: &str| counters(registry, name, help, NONE).with_label_values(NONE);
-        let made = HistogramOpts::new(
-            "apiserver_storage_data_key_generation_duration_seconds",
-            "Time to get random bytes for data keys.",
-        );
-        let made = Histogram::with_opts(made.buckets(buckets(5e-6, 14))).expect("a well-formed name");
-        register(registry, made.clone());
-        let share =
-            Gauge::new(name("dek_cache_fill_percent"), "How much of the memory for keys of KMS v1 is used, 0 to 1.");
-        let keys_share = share.expect("a well-formed name");
-        register(registry, keys_share.clone());
+        let one = |name: &'static str, help: &'static str| {
+            Family::single(registry, move || IntCounter::new(name, help)).shown(registry, |_| ())
+        };
+        let made = move || {
+            let made = HistogramOpts::new(
+                "apiserver_storage_data_key_generation_duration_seconds",
+                "Time to get random bytes for data keys.",
+            );
+            Histogram::with_opts(made.buckets(buckets(5e-6, 14)))
+        };
+        let keys_share = move || {
+            Gauge::new(name("dek_cache_fill_percent"), "How much of the memory for keys of KMS v1 is used, 0 to 1.")
+        };
         EncryptionMetrics {
             layout,
             transformations: counters(
@@ -63,7 +62,7 @@ impl EncryptionMetrics {
                 &buckets(5e-6, 25),
                 &["transformation_type", "transformer_prefix"],
             ),
-            keys_share,
+            keys_share: Family::single(registry, keys_share).shown(registry, |_| ()),
             server: server.to_owned(),
             calls: histograms(
                 registry,
@@ -91,7 +90,7 @@ impl EncryptionMetrics {
                 "Seeds of data keys in memory: about as many calls as a restart takes.",
                 &["provider_name"],
             ),
-            made,
+            made: Family::single(registry, made).shown(registry, |_| ()),
             not_made: one(
                 "apiserver_storage_data_key_generation_failures_total",
                 "Times that there were no random bytes for data keys.",

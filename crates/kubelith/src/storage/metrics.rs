@@ -3,9 +3,10 @@
 
 use kubelith_meta::GroupResource;
 use kubelith_meta::time::unix_time;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::prometheus::core::{Collector, Desc};
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
-use kubelith_observe::metrics::prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use kubelith_observe::metrics::prometheus::{IntCounterVec, IntGaugeVec, Opts};
 use kubelith_observe::metrics::{
     Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms, register,
 };
@@ -113,7 +114,8 @@ impl StorageMetrics {
     /// Serves what the caches of these hubs know of themselves.
     pub fn follow(&self, hubs: &[Arc<Hub>], count: CountObjects) {
         let hubs = hubs.iter().map(Arc::downgrade).collect();
-        register(&self.registry, CacheMetrics::new(hubs, self.layout.clone(), count));
+        let layout = self.layout.clone();
+        self.registry.later(move |registry| register(registry, CacheMetrics::new(hubs, layout, count)));
     }
 }
 

@@ -7,6 +7,7 @@ mod metered;
 mod metrics;
 
 use crate::access::metrics::hash;
+use crate::blueprint::Blueprint;
 use crate::failure::Failure;
 use crate::options::{Options, StorageBackend, StorageOptions};
 use kubelith_catalog::Catalog;
@@ -110,11 +111,12 @@ impl Storage {
     pub async fn open(
         options: &Options,
         catalog: &Catalog,
+        blueprint: &Blueprint,
         metrics: &Metrics,
         begin: Begin,
     ) -> Result<Storage, Failure> {
         let storage = &options.storage;
-        let layout = Arc::new(layout(catalog, &root(&storage.etcd_prefix)));
+        let layout = blueprint.layout(catalog, &root(&storage.etcd_prefix));
         let server = hash(begin.server_id.as_bytes());
         let observer = Arc::new(EncryptionMetrics::new(&metrics.registry, layout.clone(), &server));
         let metrics = Arc::new(StorageMetrics::new(&metrics.registry, layout.clone(), &server));
@@ -366,11 +368,6 @@ async fn await_etcd(options: &Options, servers: &[String]) -> Result<(), String>
 
 fn open_etcd(options: &Options, servers: &[String]) -> Result<Arc<dyn Store>, String> {
     Ok(Arc::new(EtcdStore::new(by_route::etcd_options(options, servers)).map_err(|e| e.to_string())?))
-}
-
-fn layout(catalog: &Catalog, root: &str) -> KeyLayout {
-    let stored = catalog.descriptors.iter().filter(|d| d.storage.keeps_objects());
-    KeyLayout::new(root, stored.map(|d| (d.storage.prefix.as_str(), d.storage.resource.clone())))
 }
 
 fn prefix_of<'a>(catalog: &'a Catalog, resource: &GroupResource) -> Option<&'a str> {

@@ -172,7 +172,7 @@ impl Backend for Memory {
 }
 
 fn metrics() -> AuditMetrics {
-    AuditMetrics::new(&crate::metrics::prometheus::Registry::new())
+    AuditMetrics::new(&crate::metrics::Registry::new())
 }
 
 #[tokio::test]

@@ -1,21 +1,19 @@
 //! Counts of the audit log.
 
-use super::{Counters, counters, register};
-use prometheus::{IntCounter, Registry};
+use super::{Counters, Family, Registry, counters};
+use prometheus::IntCounter;
 
 pub struct AuditMetrics {
-    pub events: IntCounter,
+    pub events: Family<IntCounter>,
     pub errors: Counters,
     pub levels: Counters,
-    pub rejected: IntCounter,
+    pub rejected: Family<IntCounter>,
 }
 
 impl AuditMetrics {
     pub fn new(registry: &Registry) -> AuditMetrics {
-        let one = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help).expect("a well-formed name");
-            register(registry, counter.clone());
-            counter
+        let one = |name: &'static str, help: &'static str| {
+            Family::single(registry, move || IntCounter::new(name, help)).shown(registry, |_| ())
         };
         AuditMetrics {
             events: one("apiserver_audit_event_total", "Audit events made and handed to the backends."),

@@ -1,11 +1,12 @@
 //! Counts of authentication and authorization, by outcome.
 
+use super::Registry;
 use super::pulled::{PulledCounter, PulledFamilies, gauge_family, histogram_family};
 use super::series::Fixed;
 use super::{counters, histograms, register};
 use kubelith_auth::stats::{CACHE_BOUNDS, CERTIFICATE_BOUNDS, Count, TokenStats};
 use kubelith_auth::{Authentication, Decision, Verdict};
-use prometheus::{Histogram, IntCounter, Opts, Registry, exponential_buckets};
+use prometheus::{Histogram, IntCounter, Opts, exponential_buckets};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Outcomes of health checks.
 
+use super::Registry;
 use super::{Counters, Gauges, counters, gauges};
-use prometheus::Registry;
 
 pub struct HealthMetrics {
     last: Gauges,

@@ -1,7 +1,7 @@
 //! Counts of who acts as somebody else, by the way in which that was allowed and by outcome.
 
-use super::{Counters, Histograms, counters, histograms};
-use prometheus::{Registry, exponential_buckets};
+use super::{Counters, Histograms, Registry, counters, histograms};
+use prometheus::exponential_buckets;
 use std::time::Duration;
 
 const LABELS: [&str; 2] = ["mode", "decision"];

@@ -10,6 +10,7 @@ pub mod impersonation;
 pub mod process;
 pub mod pulled;
 pub mod reads;
+mod registry;
 pub mod requests;
 pub mod rest_client;
 pub mod route;
@@ -18,13 +19,15 @@ pub mod series;
 pub mod workqueue;
 
 pub use prometheus;
+pub use registry::Registry;
 pub use route::metrics_route;
 pub use selection::Selection;
 
 use kubelith_auth::stats::TokenStats;
 use kubelith_features::{FeatureGates, Stage, VersionInfo};
+use kubelith_meta::time::unix_time;
 use prometheus::core::Collector;
-use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts};
 use pulled::{PulledCounter, PulledFamilies};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
@@ -55,7 +58,8 @@ impl Default for Metrics {
 impl Metrics {
     pub fn new() -> Metrics {
         let registry = Registry::new();
-        register(&registry, process::ProcessMetrics::new());
+        let started = unix_time();
+        registry.later(move |registry| register(registry, process::ProcessMetrics::new(started)));
         let slis = Registry::new();
         Metrics {
             health: Arc::new(health::HealthMetrics::new(&slis)),
@@ -72,49 +76,28 @@ impl Metrics {
 
     /// Says which build this is and which features it has on.
     pub fn describe(&self, version: &VersionInfo, features: &FeatureGates) {
-        let labels = version.metric_labels();
-        let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
-        let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
-        gauges(&self.registry, "kubernetes_build_info", "The build, as labels.", &names)
-            .with_label_values(&values)
-            .set(1);
-        let release = format!("{}.{}", version.major, version.minor);
-        gauges(
-            &self.registry,
-            "version_info",
-            "The version, the one that is emulated and the oldest one to be compatible with.",
-            &["component", "binary", "emulation", "min_compat"],
-        )
-        .with_label_values(&[
-            "kube",
-            &release,
-            &format!("{}.{}", version.emulation_major, version.emulation_minor),
-            &format!("{}.{}", version.major, version.min_compatibility_minor),
-        ])
-        .set(1);
-        let (told, features) = (("kubernetes_feature_enabled", "Feature gates: 1 if on."), features.clone());
-        let families = PulledFamilies::new(&[told], move || {
-            let gate = |(gate, stage, on): (&'static str, Stage, bool)| {
-                (vec![("name", gate), ("stage", stage.name())], f64::from(u8::from(on)))
-            };
-            vec![pulled::labelled_gauges(told, &features.all().map(gate).collect::<Vec<_>>())]
-        });
-        register(&self.registry, families);
+        let (version, features) = (version.clone(), features.clone());
+        self.registry.later(move |registry| describe(registry, &version, features));
     }
 
     /// Says how much of it is not shown.
     pub fn describe_selection(&self, selection: &Selection) {
-        let count =
-            |name: &str, help: &str| counters(&self.registry, name, help, &[]).with_label_values(&[] as &[&str]);
-        count("disabled_metrics_total", "Metrics that --disabled-metrics leaves out.")
-            .inc_by(selection.disabled.len() as u64);
-        count("hidden_metrics_total", "Metrics that are hidden because they are deprecated.");
-        count(selection::CATEGORIZATIONS, "How often a label had a value that --allow-metric-labels does not list.");
+        let disabled = selection.disabled.len() as u64;
+        self.registry.later(move |registry| {
+            let count = |name: &str, help: &str| counters(registry, name, help, &[]).with_label_values(&[] as &[&str]);
+            count("disabled_metrics_total", "Metrics that --disabled-metrics leaves out.").inc_by(disabled);
+            count("hidden_metrics_total", "Metrics that are hidden because they are deprecated.");
+            count(
+                selection::CATEGORIZATIONS,
+                "How often a label had a value that --allow-metric-labels does not list.",
+            );
+        });
     }
 
     /// Shows the counts of tokens.
     pub fn watch_tokens(&self, stats: &Arc<TokenStats>) {
-        auth::watch_tokens(&self.registry, stats);
+        let stats = stats.clone();
+        self.registry.later(move |registry| auth::watch_tokens(registry, &stats));
     }
 
     /// Shows the count of handshakes that failed: what happens before there is a request.
@@ -124,6 +107,35 @@ impl Metrics {
         // A second listener of one process is counted with the first.
         let _ = self.registry.register(Box::new(counter));
     }
+}
+
+fn describe(registry: &Registry, version: &VersionInfo, features: FeatureGates) {
+    let labels = version.metric_labels();
+    let names: Vec<&str> = labels.iter().map(|(name, _)| *name).collect();
+    let values: Vec<&str> = labels.iter().map(|(_, value)| value.as_str()).collect();
+    gauges(registry, "kubernetes_build_info", "The build, as labels.", &names).with_label_values(&values).set(1);
+    let release = format!("{}.{}", version.major, version.minor);
+    gauges(
+        registry,
+        "version_info",
+        "The version, the one that is emulated and the oldest one to be compatible with.",
+        &["component", "binary", "emulation", "min_compat"],
+    )
+    .with_label_values(&[
+        "kube",
+        &release,
+        &format!("{}.{}", version.emulation_major, version.emulation_minor),
+        &format!("{}.{}", version.major, version.min_compatibility_minor),
+    ])
+    .set(1);
+    let told = ("kubernetes_feature_enabled", "Feature gates: 1 if on.");
+    let families = PulledFamilies::new(&[told], move || {
+        let gate = |(gate, stage, on): (&'static str, Stage, bool)| {
+            (vec![("name", gate), ("stage", stage.name())], f64::from(u8::from(on)))
+        };
+        vec![pulled::labelled_gauges(told, &features.all().map(gate).collect::<Vec<_>>())]
+    });
+    register(registry, families);
 }
 
 /// Registers a metric. Two of one name are a mistake in the program.
@@ -154,13 +166,35 @@ impl<V: Collector + Clone + 'static> Family<V> {
         labels: &[&str],
         make: impl FnOnce(&[&str]) -> prometheus::Result<V> + Send + 'static,
     ) -> Family<V> {
-        let (registry, labels) = (registry.clone(), labels.iter().map(|l| (*l).to_owned()).collect::<Vec<String>>());
-        Family(Arc::new(LazyLock::new(Box::new(move || {
+        let labels = labels.iter().map(|l| (*l).to_owned()).collect::<Vec<String>>();
+        Family::single(registry, move || {
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-            let vec = make(&labels).expect("names and labels are well-formed");
-            register(&registry, vec.clone());
-            vec
+            make(&labels)
+        })
+    }
+
+    /// One without labels shows from the start; see [`Family::shown`].
+    pub fn single(registry: &Registry, make: impl FnOnce() -> prometheus::Result<V> + Send + 'static) -> Family<V> {
+        // A registry may keep a family that nobody has used.
+        let registry = registry.downgrade();
+        Family(Arc::new(LazyLock::new(Box::new(move || {
+            let made = make().expect("names and labels are well-formed");
+            if let Some(registry) = registry.upgrade() {
+                register(&registry, made.clone());
+            }
+            made
         }))))
+    }
+
+    /// Shows from the start: it is made at the first look at the registry, if nobody has used it by then. `begin` makes its first series.
+    #[must_use]
+    pub fn shown(self, registry: &Registry, begin: impl FnOnce(&V) + Send + 'static) -> Family<V>
+    where
+        V: Sync + Send,
+    {
+        let family = self.clone();
+        registry.later(move |_| begin(&family));
+        self
     }
 }
 

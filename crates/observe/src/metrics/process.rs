@@ -4,6 +4,7 @@ use kubelith_meta::time::unix_time;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, IntGauge};
+use std::time::Duration;
 
 /// Kernel ticks per second, fixed by the kernel's interface to programs.
 const TICKS: f64 = 100.0;
@@ -22,12 +23,12 @@ pub struct ProcessMetrics {
 }
 
 impl ProcessMetrics {
-    pub fn new() -> ProcessMetrics {
+    pub fn new(started: Duration) -> ProcessMetrics {
         let gauge = |name, help| IntGauge::new(name, help).expect("a well-formed name");
         let counter = |name, help| Counter::new(name, help).expect("a well-formed name");
         let start = Gauge::new("process_start_time_seconds", "Start of the process, in seconds since 1970.");
         let start = start.expect("a well-formed name");
-        start.set(unix_time().as_secs_f64());
+        start.set(started.as_secs_f64());
         ProcessMetrics {
             cpu: counter("process_cpu_seconds_total", "Processor time used, in seconds."),
             virtual_memory_max: Gauge::new("process_virtual_memory_max_bytes", "Limit of virtual memory, in bytes.")
@@ -83,7 +84,7 @@ impl ProcessMetrics {
 
 impl Default for ProcessMetrics {
     fn default() -> ProcessMetrics {
-        ProcessMetrics::new()
+        ProcessMetrics::new(unix_time())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Reads of the watch caches: how long they waited, what they looked at and what they gave.
 
+use super::Registry;
 use super::{Counters, Histograms, counters, histograms};
 use kubelith_http::RequestInfo;
-use prometheus::{Registry, exponential_buckets};
+use prometheus::exponential_buckets;
 use std::time::Duration;
 
 const RESOURCE: [&str; 2] = ["group", "resource"];

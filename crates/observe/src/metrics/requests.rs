@@ -1,5 +1,6 @@
 //! Counts, durations and sizes of requests, by verb and resource.
 
+use super::Registry;
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
 use super::{Counters, Gauges, Histograms, MAX_SERIES, counters, gauges, histograms};
@@ -9,7 +10,7 @@ use kubelith_http::latency::Latency;
 use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
-use prometheus::{Histogram, IntCounter, IntGauge, Registry, exponential_buckets};
+use prometheus::{Histogram, IntCounter, IntGauge, IntGaugeVec, exponential_buckets};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -29,6 +30,13 @@ const FILTERS: [&str; 2] = ["authentication", "authorization"];
 
 const GVR: [&str; 3] = ["group", "version", "resource"];
 const ROUTE: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+
+/// Both kinds are shown before there is any of them.
+fn both_kinds(gauges: &IntGaugeVec) {
+    for kind in ["readOnly", "mutating"] {
+        gauges.with_label_values(&[kind]);
+    }
+}
 
 pub struct RequestMetrics {
     total: Counters,
@@ -155,7 +163,7 @@ impl RequestMetrics {
         let terminations = [ROUTE.as_slice(), &["code"]].concat();
         let sizes = exponential_buckets(1000.0, 10.0, 7).expect("a valid series");
         let body_sizes = prometheus::linear_buckets(50_000.0, 100_000.0, 31).expect("a valid series");
-        let made = RequestMetrics {
+        RequestMetrics {
             total: counters(
                 registry,
                 "apiserver_request_total",
@@ -229,13 +237,15 @@ impl RequestMetrics {
                 "apiserver_current_inflight_requests",
                 "Short requests being executed.",
                 &["request_kind"],
-            ),
+            )
+            .shown(registry, both_kinds),
             in_queue: gauges(
                 registry,
                 "apiserver_current_inqueue_requests",
                 "Short requests waiting.",
                 &["request_kind"],
-            ),
+            )
+            .shown(registry, both_kinds),
             field_validation: histograms(
                 registry,
                 "field_validation_request_duration_seconds",
@@ -262,13 +272,7 @@ impl RequestMetrics {
             known: RwLock::default(),
             served: OnceLock::new(),
             routes: RwLock::default(),
-        };
-        // Both kinds are shown before there is any of them.
-        for kind in ["readOnly", "mutating"] {
-            made.in_flight(kind);
-            made.in_queue(kind);
         }
-        made
     }
 
     /// Counts only what is served, from now on.

@@ -1,7 +1,7 @@
 //! Requests that this server sends: to itself, over the loopback client.
 
+use super::Registry;
 use super::{Counters, Histograms, counters, histograms};
-use prometheus::Registry;
 use std::time::Duration;
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];

@@ -1,9 +1,10 @@
 //! `/metrics`: a registry as text.
 
+use super::Registry;
 use super::Selection;
 use http::{HeaderValue, Method, StatusCode};
 use kubelith_http::{BoxHandler, Reply, Request, respond};
-use prometheus::{Encoder, Registry, TextEncoder};
+use prometheus::{Encoder, TextEncoder};
 use std::sync::Arc;
 
 const CONTENT_TYPE: HeaderValue =

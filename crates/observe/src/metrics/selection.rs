@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn unexpected_values_are_counted_together() {
-        let registry = prometheus::Registry::new();
+        let registry = crate::metrics::Registry::new();
         let counter = super::super::counters(&registry, "a_total", "A.", &["code"]);
         for (code, times) in [("200", 1), ("404", 2), ("500", 4)] {
             counter.with_label_values(&[code]).inc_by(times);

@@ -89,8 +89,8 @@ impl ByCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Registry;
     use crate::metrics::{counters, histograms};
-    use prometheus::Registry;
 
     #[test]
     fn series_exist_once_they_are_used() {

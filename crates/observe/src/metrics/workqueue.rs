@@ -1,8 +1,9 @@
 //! Queues of controllers.
 
+use super::Registry;
 use super::{Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms};
 use prometheus::exponential_buckets;
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
 pub struct WorkqueueMetrics {
     depth: Gauges,

@@ -3,12 +3,12 @@
 use super::Fairness;
 use super::in_flight::{InFlightKind, Phase};
 use kubelith_fairness::timing::Observed;
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::register as register_collector;
-use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 const LEVEL: &[&str] = &["priority_level"];
 const LEVEL_PHASE: &[&str] = &["priority_level", "phase"];
@@ -53,13 +53,13 @@ struct LevelCollector {
     descriptions: Vec<Desc>,
 }
 
-pub fn register(fairness: &Arc<Fairness>, registry: &Registry) {
+pub fn register(fairness: Weak<Fairness>, registry: &Registry) {
     let describe = |(name, help, labels, _): &(&str, &str, &[&str], MetricType)| {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         Desc::new(full(name), (*help).to_owned(), labels, HashMap::new()).expect("names and labels are well-formed")
     };
     let descriptions = FAMILIES.iter().map(describe).collect();
-    register_collector(registry, LevelCollector { fairness: Arc::downgrade(fairness), descriptions });
+    register_collector(registry, LevelCollector { fairness, descriptions });
 }
 
 fn full(name: &str) -> String {

@@ -29,10 +29,10 @@ use kubelith_fairness::work::Work;
 use kubelith_fairness::{Digest, FlowSchema, PriorityLevel};
 use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::when_asked::WhenAsked;
+use kubelith_observe::metrics::Registry;
 pub use level::{Clock, Permit, Started, Turn};
 pub use look::{LevelNow, RequestNow};
 use metrics::FlowMetrics;
-use prometheus::Registry;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
@@ -85,7 +85,8 @@ impl Fairness {
             followed: watch::Sender::default(),
         });
         fairness.configure(Objects::default());
-        collect::register(&fairness, registry);
+        let shown = Arc::downgrade(&fairness);
+        registry.later(move |registry| collect::register(shown, registry));
         fairness
     }
 

@@ -40,7 +40,7 @@ struct Probe {
 
 fn probe(rule: &str, fails: bool) -> Probe {
     let policy = Policy::parse(format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{rule}]").as_bytes());
-    let metrics = Arc::new(AuditMetrics::new(&kubelith_observe::metrics::prometheus::Registry::new()));
+    let metrics = Arc::new(AuditMetrics::new(&kubelith_observe::metrics::Registry::new()));
     let lines = Arc::new(Lines { fails, ..Lines::default() });
     let mut backends = Backends::new(&metrics);
     let mode = if fails { Mode::BlockingStrict } else { Mode::Blocking };

@@ -4,7 +4,7 @@ mod check;
 mod routes;
 
 pub use check::{Check, Outcome};
-pub use routes::health_routes;
+pub use routes::{SingleChecks, health_routes};
 
 use std::time::Duration;
 use tokio::time::Instant;

@@ -10,22 +10,41 @@ use std::fmt::Write;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Paths and handlers. `ready` is raised when /readyz is green for the first time.
+/// Each endpoint with its handler, and what is below them. `ready` is raised when /readyz is green for the first time.
 pub fn health_routes(
     checks: HealthChecks,
     ready: CancellationToken,
-    metrics: Arc<HealthMetrics>,
-) -> Vec<(String, BoxHandler)> {
+    metrics: &Arc<HealthMetrics>,
+) -> ([(&'static str, BoxHandler); 3], SingleChecks) {
     let HealthChecks { healthz, livez, readyz } = checks;
-    let endpoints = [("healthz", healthz, None), ("livez", livez, None), ("readyz", readyz, Some(ready))];
-    let mut routes = Vec::new();
-    for (name, checks, ready) in endpoints {
-        for check in &checks {
-            routes.push((format!("/{name}/{}", check.name), single(check.clone())));
-        }
-        routes.push((format!("/{name}"), together(name, checks.into(), ready, metrics.clone())));
+    let single = SingleChecks([("/healthz", healthz.into()), ("/livez", livez.into()), ("/readyz", readyz.into())]);
+    let endpoints = single.0.clone().map(|(path, checks)| {
+        let ready = (path == "/readyz").then(|| ready.clone());
+        (path, together(&path[1..], checks, ready, metrics.clone()))
+    });
+    (endpoints, single)
+}
+
+/// Each check under its own path, by endpoint. They are a hundred, of which hardly any is ever asked for.
+#[derive(Clone)]
+pub struct SingleChecks([(&'static str, Arc<[Check]>); 3]);
+
+impl SingleChecks {
+    pub fn find(&self, path: &str) -> Option<BoxHandler> {
+        let (checks, name) = self
+            .0
+            .iter()
+            .find_map(|(endpoint, checks)| Some((checks, path.strip_prefix(endpoint)?.strip_prefix('/')?)))?;
+        // Of two checks with the same name the last one counts.
+        checks.iter().rfind(|check| check.name == name).map(|check| single(check.clone()))
     }
-    routes
+
+    pub fn paths(&self) -> Vec<String> {
+        let of = |(endpoint, checks): &(&str, Arc<[Check]>)| {
+            checks.iter().map(|check| format!("{endpoint}/{}", check.name)).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of).collect()
+    }
 }
 
 fn single(check: Check) -> BoxHandler {
@@ -127,13 +146,15 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
     use kubelith_http::RequestBody;
-    use std::collections::HashMap;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    async fn get(routes: &HashMap<String, BoxHandler>, url: &str) -> (u16, String) {
+    type HealthRoutes = ([(&'static str, BoxHandler); 3], SingleChecks);
+
+    async fn get((endpoints, single): &HealthRoutes, url: &str) -> (u16, String) {
         let uri: http::Uri = url.parse().unwrap();
-        let Some(route) = routes.get(uri.path()) else { return (404, String::new()) };
+        let together = endpoints.iter().find(|(path, _)| *path == uri.path()).map(|(_, handler)| handler.clone());
+        let Some(route) = together.or_else(|| single.find(uri.path())) else { return (404, String::new()) };
         let response = route.handle(http::Request::get(uri).body(RequestBody::Full(None)).unwrap().into()).await;
         let status = response.status().as_u16();
         let Ok(body) = response.into_body().collect().await else { panic!("body") };
@@ -151,8 +172,10 @@ mod tests {
         checks.add_boot(hook, Duration::from_secs(10));
         checks.add_readyz(Check::passing("shutdown").in_group("exits"));
         let ready = CancellationToken::new();
-        let metrics = Arc::new(HealthMetrics::new(&prometheus::Registry::new()));
-        let routes: HashMap<_, _> = health_routes(checks, ready.clone(), metrics).into_iter().collect();
+        let metrics = Arc::new(HealthMetrics::new(&kubelith_observe::metrics::Registry::new()));
+        let routes = health_routes(checks, ready.clone(), &metrics);
+        let below = ["ping", "log", "poststarthook/x"].map(|check| format!("/healthz/{check}"));
+        assert_eq!(routes.1.paths()[..3], below);
 
         assert_eq!(get(&routes, "/livez").await, (200, "ok".into()), "grace period");
         let failed =

@@ -1,8 +1,9 @@
 //! What is counted per class. Classes are few and chosen by administrators, so each has series of its own.
 
 use kubelith_fairness::quality::{Asks, Refusal};
+use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::{Counters, Gauges, counters, gauges};
-use prometheus::{IntCounter, IntGauge, Registry};
+use prometheus::{IntCounter, IntGauge};
 
 pub struct QualityMetrics {
     requests: Counters,

@@ -14,8 +14,8 @@ use kubelith_auth::user::GROUP_MASTERS;
 use kubelith_fairness::quality::{Accounts, Asks, Class, Refusal};
 use kubelith_http::Request;
 use kubelith_meta::Str;
+use kubelith_observe::metrics::Registry;
 use metrics::{ClassMetrics, QualityMetrics};
-use prometheus::Registry;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The classes in force.

@@ -27,15 +27,25 @@ pub enum Listing {
     Unlisted,
 }
 
-/// Exact paths, then prefixes (which end in `/`), longest first, then the rest of the chain.
+/// Exact paths, then those that are found when they are asked for, then prefixes (which end in `/`), longest first, then the rest of the
+/// chain.
 #[derive(Default)]
 pub struct Routes {
     exact: HashMap<String, BoxHandler>,
+    found: Vec<Find>,
     prefixes: Vec<(String, BoxHandler)>,
     listed: BTreeSet<String>,
 }
 
+/// The handler of a path, if it has one.
+type Find = Box<dyn Fn(&str) -> Option<BoxHandler> + Send + Sync>;
+
 impl Routes {
+    /// Serves the paths that `find` has a handler for: many, of which few are ever asked for. They are not listed.
+    pub fn found(&mut self, find: impl Fn(&str) -> Option<BoxHandler> + Send + Sync + 'static) {
+        self.found.push(Box::new(find));
+    }
+
     /// Serves one path. A second handler for the same path replaces the first.
     pub fn exact(&mut self, path: impl Into<String>, listing: Listing, handler: BoxHandler) {
         let path = path.into();
@@ -63,12 +73,13 @@ impl Routes {
     pub fn before(mut self, next: BoxHandler) -> BoxHandler {
         let slashes = |p: &str| p.bytes().filter(|b| *b == b'/').count();
         self.prefixes.sort_by_key(|(p, _)| std::cmp::Reverse((slashes(p), p.len())));
-        Arc::new(Router { exact: self.exact, prefixes: self.prefixes, next })
+        Arc::new(Router { exact: self.exact, found: self.found, prefixes: self.prefixes, next })
     }
 }
 
 struct Router {
     exact: HashMap<String, BoxHandler>,
+    found: Vec<Find>,
     prefixes: Vec<(String, BoxHandler)>,
     next: BoxHandler,
 }
@@ -81,11 +92,13 @@ impl Handler for Router {
             return self.next.handle(request);
         }
         let path = info.path.as_str();
-        let found = self
-            .exact
-            .get(path)
-            .or_else(|| self.prefixes.iter().find(|(p, _)| path.starts_with(p.as_str())).map(|(_, h)| h))
-            .unwrap_or(&self.next);
-        found.handle(request)
+        if let Some(handler) = self.exact.get(path) {
+            return handler.handle(request);
+        }
+        if let Some(handler) = self.found.iter().find_map(|find| find(path)) {
+            return handler.handle(request);
+        }
+        let prefix = self.prefixes.iter().find(|(p, _)| path.starts_with(p.as_str())).map(|(_, h)| h);
+        prefix.unwrap_or(&self.next).handle(request)
     }
 }

@@ -26,7 +26,7 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
             if context.begun == Begun::AsCopy {
                 return;
             }
-            while let Err(why) = ensure_all(&config.client).await {
+            while let Err(why) = ensure_all(&config).await {
                 tracing::error!(err = %why, "flow control defaults not made, will be tried again");
                 tokio::time::sleep(RETRY).await;
             }
@@ -37,7 +37,7 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
         context.tasks.spawn_until_stopped("flow-control-defaults", async move {
             loop {
                 tokio::time::sleep(AGAIN).await;
-                if let Err(why) = ensure_all(&config.client).await {
+                if let Err(why) = ensure_all(&config).await {
                     tracing::error!(err = %why, "flow control defaults not kept");
                 }
             }
@@ -50,20 +50,26 @@ fn resource(plural: &str) -> GroupVersionResource {
     GroupVersionResource::new(GROUP, "v1", plural)
 }
 
-async fn ensure_all(client: &LoopbackClient) -> Result<(), Status> {
-    let all = objects::all();
-    futures::future::try_join_all(all.iter().map(|wanted| ensure(client, wanted))).await?;
+async fn ensure_all(config: &Bootstrap) -> Result<(), Status> {
+    let (client, all) = (&config.client, objects::all());
+    futures::future::try_join_all(all.iter().map(|wanted| ensure(config, wanted))).await?;
     for plural in [objects::FLOW_SCHEMAS, objects::PRIORITY_LEVELS] {
         remove_former(client, plural, &all).await?;
     }
     Ok(())
 }
 
-async fn ensure(client: &LoopbackClient, wanted: &Ensured) -> Result<(), Status> {
+async fn ensure(config: &Bootstrap, wanted: &Ensured) -> Result<(), Status> {
+    let client = &config.client;
     let resource = resource(wanted.plural);
     let name = wanted.object.meta().name();
     let target = ResourceRef::new(&resource).name(name);
-    let existing = match find(client, &target).await? {
+    // In a new store there is nothing to look at. Whoever made it meanwhile is met by the create, and looked at then.
+    let found = match config.has(GROUP, wanted.plural, name) {
+        true => find(client, &target).await?,
+        false => None,
+    };
+    let existing = match found {
         Some(existing) => existing,
         None => {
             let collection = ResourceRef::new(&resource).with("fieldManager", FIELD_MANAGER);

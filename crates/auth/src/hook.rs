@@ -2,6 +2,7 @@
 //! reached is injected; what their answers mean, before anybody looks at the review inside, is here.
 
 use crate::remote::{FetchError, FetchResponse};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use kubelith_codec::negotiate::read_media_type;
 use kubelith_codec::{json, yaml};
@@ -18,7 +19,7 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 /// One webhook.
 pub trait Hook: Send + Sync {
     /// Sends a review and takes the whole answer, both within `timeout`. Dropping the future gives the request up.
-    fn post(&self, review: String, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
+    fn post(&self, review: Bytes, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 }
 
 /// Whoever knows the way to webhooks: services, certificates, credentials, kept connections.

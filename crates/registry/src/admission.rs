@@ -1,10 +1,13 @@
 //! Where admission enters the life of a write. The plugins are a layer above; this is their seam.
 
 use crate::resource::Resource;
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_codec::object::ObjectText;
 use kubelith_meta::Value;
 use kubelith_meta::call::Call;
 use kubelith_meta::status::Status;
+use std::sync::OnceLock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -25,6 +28,44 @@ pub struct Request<'a> {
     pub options: Option<&'a Value>,
     /// What the request is about, or about a part of; `None` if nothing of it is stored.
     pub resource: Option<&'a Resource>,
+    /// What is known of the objects' JSON.
+    pub texts: Option<&'a ObjectTexts>,
+}
+
+/// JSON of the objects of a write, which validating admission may need before the store does: it is written once.
+#[derive(Debug, Default)]
+pub struct ObjectTexts {
+    /// Of the object that is about to be stored, made by the first who needs it.
+    object: OnceLock<ObjectText>,
+    /// Of the stored one, as readers get it.
+    old: Option<Bytes>,
+}
+
+impl ObjectTexts {
+    pub(crate) fn new(old: Option<Bytes>) -> ObjectTexts {
+        ObjectTexts { object: OnceLock::new(), old }
+    }
+
+    /// The JSON of `object`, which is the one that is about to be stored.
+    pub fn object(&self, object: &Value) -> &[u8] {
+        let text = self.object.get_or_init(|| ObjectText::new(object));
+        debug_assert_eq!(text.json(), ObjectText::new(object).json(), "the text is of another object");
+        text.json()
+    }
+
+    pub fn old(&self) -> Option<&[u8]> {
+        self.old.as_deref()
+    }
+
+    pub(crate) fn into_object(self) -> Option<ObjectText> {
+        self.object.into_inner()
+    }
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn with_texts(self, texts: &'a ObjectTexts) -> Request<'a> {
+        Request { texts: Some(texts), ..self }
+    }
 }
 
 impl Request<'_> {

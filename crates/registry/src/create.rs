@@ -1,7 +1,7 @@
 //! The life of a create, in order:
 //! system metadata and name → reservations → strategy prepares → validation → validating admission → store.
 
-use crate::admission::Operation;
+use crate::admission::{ObjectTexts, Operation};
 use crate::error;
 use crate::resource::{Current, Resource, WorkingVersion, resource_version_of, set_resource_version};
 use crate::strategy::Begun;
@@ -115,7 +115,8 @@ impl Resource {
         // Who judges what is about to be stored knows its name, also if it was made here.
         let named = call.name.is_empty().then(|| Call { name: name.clone(), ..call.clone() });
         let request = self.asks(named.as_ref().unwrap_or(call), Operation::Create, None, options);
-        self.admission.validate(request, &object).await?;
+        let texts = ObjectTexts::default();
+        self.admission.validate(request.with_texts(&texts), &object).await?;
         let key = self.key(&call.namespace, &name)?;
         if resource_version_of(&object).unwrap_or(0) != 0 {
             match origin {
@@ -127,7 +128,7 @@ impl Resource {
                 Origin::Update(_) => drop(object.remove_at(&["metadata", "resourceVersion"])),
             }
         }
-        let encoded = self.encode(&mut object, EventKind::Added).await?;
+        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Added).await?;
         if call.dry_run() {
             return Ok(match self.current(call, &key).await? {
                 Some(found) => Inserted::Conflict { name, current: Ok(Some(found)) },

@@ -143,7 +143,7 @@ impl Resource {
         object: &mut Value,
         revision: Revision,
     ) -> Result<Result<Revision, StoreError>, Status> {
-        let bytes = self.encode(object, EventKind::Modified).await?;
+        let bytes = self.encode(object, None, EventKind::Modified).await?;
         let ttl = self.time_to_live(object);
         let put = self.put_for(call, key, bytes, Expect::At(revision), ttl).await;
         if let Ok(written) = &put {

@@ -7,6 +7,7 @@ use crate::strategy::Strategy;
 use crate::turns::Turns;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use kubelith_codec::object::ObjectText;
 use kubelith_meta::call::{Call, Wait};
 use kubelith_meta::names::{self, NameUse};
 use kubelith_meta::random::MadeUp;
@@ -42,12 +43,13 @@ pub trait Encoder: Send + Sync + 'static {
     /// `object` is at the storage version and has no resourceVersion.
     fn encode(&self, object: &Value) -> Result<Bytes, Status>;
 
-    /// What the renderer would make of the encoded object, whatever its resourceVersion is; `None` if it takes as much work.
-    fn rendered(&self, _object: &Value) -> Option<Rendered> {
+    /// What the renderer would make of the encoded object, with an empty resourceVersion; `None` if it takes as much work.
+    /// `text` is the object's JSON, if it was needed before.
+    fn rendered(&self, _object: &Value, _text: Option<ObjectText>) -> Option<Rendered> {
         None
     }
 
-    /// The bytes to store, where objects are stored as readers get them; the object's resourceVersion is empty.
+    /// The bytes to store, where objects are stored as readers get them.
     fn as_served(&self, _object: &Value, _rendered: &Rendered) -> Option<Bytes> {
         None
     }
@@ -135,7 +137,7 @@ impl Resource {
         old: Option<&'a Value>,
         options: Option<&'a Value>,
     ) -> Request<'a> {
-        Request { call, operation, old, options, resource: Some(self) }
+        Request { call, operation, old, options, resource: Some(self), texts: None }
     }
 
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {
@@ -234,9 +236,16 @@ impl Resource {
         self.strategy.time_to_live(object).or_else(|| self.hub.lifetime(&self.descriptor.storage.prefix))
     }
 
-    /// Stored bytes of an object at the working version, whose write is going to be seen as `kind`.
-    pub(crate) async fn encode(&self, object: &mut Value, kind: EventKind) -> Result<Encoded, Status> {
-        object.remove_at(&["metadata", "selfLink"]);
+    /// Stored bytes of an object at the working version, whose write is going to be seen as `kind`. `text` is its JSON, where
+    /// admission had use for it.
+    pub(crate) async fn encode(
+        &self,
+        object: &mut Value,
+        text: Option<ObjectText>,
+        kind: EventKind,
+    ) -> Result<Encoded, Status> {
+        let link = object.remove_at(&["metadata", "selfLink"]);
+        let mut text = text.filter(|_| link.is_none());
         let stored = &self.descriptor.storage.kind;
         if self.working == WorkingVersion::Request && !object.is_of(stored) {
             let mut object = self.convert(object.clone(), stored).await?;
@@ -249,16 +258,15 @@ impl Resource {
             && working != stored
         {
             // There and back: what the stored version cannot say, no reader will see.
+            text = None;
             let there = self.convert(std::mem::take(object), stored).await?;
             bytes = Some(self.encoder.encode(&there));
             *object = self.convert(there, working).await?;
         }
-        object.set_at(&["metadata", "resourceVersion"], Value::from(""));
-        let rendered = self.encoder.rendered(object);
+        let rendered = self.encoder.rendered(object, text);
         if bytes.is_none() {
             bytes = rendered.as_ref().and_then(|rendered| self.encoder.as_served(object, rendered)).map(Ok);
         }
-        object.remove_at(&["metadata", "resourceVersion"]);
         let bytes = bytes.unwrap_or_else(|| self.encoder.encode(object))?;
         if let Some(version) = version {
             object.set_at(&["metadata", "resourceVersion"], version);

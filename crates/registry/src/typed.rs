@@ -6,13 +6,14 @@ use crate::strategy::Strategy;
 use bytes::Bytes;
 use kubelith_catalog::Catalog;
 use kubelith_codec::json::{self, Strictness};
-use kubelith_codec::object::{object_json, versioned_json};
+use kubelith_codec::object::{ObjectText, object_json, versioned_json};
 use kubelith_codec::{proto, typed, yaml};
 use kubelith_meta::{GroupVersion, GroupVersionKind, Status, Str, Value};
 use kubelith_schema::canonical::{Empties, canonicalize};
 use kubelith_schema::{Descriptor, Encoding, SelectableField, TypedSchema};
 use kubelith_store::cache::{Rendered, Renderer};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What encoding and rendering the objects of one built-in resource follow: the same for all servers that store it in the same way.
@@ -163,10 +164,17 @@ impl Renderer for TypedCodec {
 }
 
 impl Encoder for TypedCodec {
-    fn rendered(&self, object: &Value) -> Option<Rendered> {
+    fn rendered(&self, object: &Value, text: Option<ObjectText>) -> Option<Rendered> {
         // What is read from JSON has the empty fields of Go's structs. A conversion gives them to the object, too.
         let complete = self.shape.encoding == Encoding::Protobuf || self.shape.working != self.shape.kind;
-        complete.then(|| render(object, &self.shape.selectable))
+        let is_known = text.is_some();
+        let text = complete.then(|| text.unwrap_or_else(|| ObjectText::new(object)))?;
+        let (json, version) = text.unversioned()?;
+        debug_assert!(
+            !is_known || ObjectText::new(object).unversioned().is_some_and(|(made, _)| made == json),
+            "admission had the JSON of another object"
+        );
+        Some(rendered(object, json, Some(version), &self.shape.selectable))
     }
 
     fn as_served(&self, object: &Value, rendered: &Rendered) -> Option<Bytes> {
@@ -194,9 +202,13 @@ impl Encoder for TypedCodec {
 
 /// What the cache keeps of an object.
 pub fn render(object: &Value, selectable: &[SelectableField]) -> Rendered {
+    let (json, version) = versioned_json(object);
+    rendered(object, json, version, selectable)
+}
+
+fn rendered(object: &Value, json: Vec<u8>, version: Option<Range<usize>>, selectable: &[SelectableField]) -> Rendered {
     let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
     let labels = labels.into_iter().flat_map(|m| m.iter());
-    let (json, version) = versioned_json(object);
     Rendered {
         json,
         version,

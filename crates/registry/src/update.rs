@@ -3,7 +3,7 @@
 //! A write that finds the object changed starts again with the fresh one; only a resourceVersion given by the client
 //! turns that into a conflict.
 
-use crate::admission::Operation;
+use crate::admission::{ObjectTexts, Operation};
 use crate::create::{Created, Generated, Inserted, Origin, Reserved};
 use crate::error;
 use crate::resource::{Current, Resource, resource_version_of, set_resource_version};
@@ -159,7 +159,8 @@ impl Resource {
         let mut object = self.before_update(call, object, &found.object)?;
         keep_managed_times(&mut object, &found.object);
         let judged = change.judged(&object, &found.object)?;
-        self.judge(call, judged, &object, &found.object, options).await?;
+        let texts = ObjectTexts::new(found.json.clone());
+        self.judge(call, judged, &object, &found.object, options, &texts).await?;
 
         if self.vanishes(&object, &found.object) {
             return self.delete_emptied(call, key, object, &found).await;
@@ -167,7 +168,7 @@ impl Resource {
         if object == found.object && !found.stale && !self.is_stale(call, key).await? {
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: found.json }));
         }
-        let encoded = self.encode(&mut object, EventKind::Modified).await?;
+        let encoded = self.encode(&mut object, texts.into_object(), EventKind::Modified).await?;
         if call.dry_run() {
             let object = self.as_stored(call, object).await?;
             return Ok(Attempt::Done(Updated { object, outcome: Outcome::Updated, json: None }));
@@ -196,6 +197,7 @@ impl Resource {
         object: &Value,
         old: &Value,
         options: Option<&Value>,
+        texts: &ObjectTexts,
     ) -> Result<(), Status> {
         let operation = Operation::Update;
         match judged {
@@ -204,7 +206,10 @@ impl Resource {
                 let call = Call { kind: view.gvk(), ..call.clone() };
                 self.admission.validate(self.asks(&call, operation, Some(&old), options), &view).await
             }
-            Judged::Object => self.admission.validate(self.asks(call, operation, Some(old), options), object).await,
+            Judged::Object => {
+                let request = self.asks(call, operation, Some(old), options).with_texts(texts);
+                self.admission.validate(request, object).await
+            }
             Judged::Nothing => Ok(()),
         }
     }

@@ -46,7 +46,14 @@ mod tests {
             deadline: None,
             warnings: Warnings::default(),
         };
-        let request = Request { call: &call, operation: Operation::Create, old: None, options: None, resource: None };
+        let request = Request {
+            call: &call,
+            operation: Operation::Create,
+            old: None,
+            options: None,
+            resource: None,
+            texts: None,
+        };
         let object = Value::object();
         let Verdict::Ready(Err(status)) = AlwaysDeny.validate(request, &object) else { panic!("not denied") };
         let want = "configmaps \"m\" is forbidden: admission control is denying all modifications";

@@ -3,6 +3,7 @@
 use super::list;
 use crate::config::Reviewer;
 use crate::plugin::{Plugin, Verdict};
+use bytes::Bytes;
 use kubelith_auth::expiring::ExpiringMap;
 use kubelith_auth::hook::{self, Failed, Hook};
 use kubelith_auth::remote::{Backoff, FetchError};
@@ -107,9 +108,9 @@ impl ImagePolicyWebhook {
     /// Asks, and asks again where that may help.
     async fn ask(&self, spec: &[u8]) -> Result<Answer, String> {
         let spec = String::from_utf8_lossy(spec);
-        let review = format!(
+        let review = Bytes::from(format!(
             r#"{{"kind":"{KIND}","apiVersion":"{API_VERSION}","metadata":{{}},"spec":{spec},"status":{{"allowed":false}}}}"#
-        );
+        ));
         let backoff = Backoff { first: self.settings.backoff, tries: TRIES };
         for tried in 1..=TRIES {
             let (why, is_passing) = match self.server.post(review.clone(), TIMEOUT).await {

@@ -60,7 +60,7 @@ impl Caller<'_> {
         &self,
         request: Request<'_>,
         invocation: &Invocation<'_>,
-        texts: &Texts,
+        texts: &Texts<'_>,
     ) -> Result<Response, Failure> {
         let hook = invocation.hook;
         if request.call.dry_run() {

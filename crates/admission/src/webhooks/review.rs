@@ -6,11 +6,14 @@ use crate::attributes::{Seen, name_of, namespace_of};
 use crate::expression::{options_of, user_info};
 use crate::observe::Power;
 use crate::versioned;
+use bytes::Bytes;
+use kubelith_codec::object::object_json;
 use kubelith_codec::{base64, json};
 use kubelith_meta::status::Outcome;
 use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Value};
-use kubelith_registry::admission::Request;
+use kubelith_registry::admission::{ObjectTexts, Request};
+use std::borrow::Cow;
 
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
@@ -18,37 +21,63 @@ const KIND: &str = "AdmissionReview";
 const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 
 /// The objects of a review as JSON: several webhooks may get the same.
-pub struct Texts {
-    object: Vec<u8>,
-    old: Vec<u8>,
+pub struct Texts<'a> {
+    object: Cow<'a, [u8]>,
+    old: Cow<'a, [u8]>,
 }
 
-impl Texts {
-    pub fn new(object: Option<&Value>, old: Option<&Value>) -> Texts {
+const NULL: Cow<'_, [u8]> = Cow::Borrowed(b"null");
+
+impl<'a> Texts<'a> {
+    pub fn new(object: Option<&Value>, old: Option<&Value>) -> Texts<'a> {
         // Rules still see empty lists that are not printed.
         let text = |object: Option<&Value>| match object {
             Some(object) if !object.is_null() => {
                 let mut printed = object.clone();
                 versioned::canonical(&mut printed);
-                kubelith_codec::object::object_json(&printed)
+                Cow::Owned(object_json(&printed))
             }
-            _ => b"null".to_vec(),
+            _ => NULL,
         };
         Texts { object: text(object), old: text(old) }
     }
 
-    /// As `new`, in validating admission, which mostly sees objects as they are printed.
-    pub fn of_written(request: Request<'_>, object: &Value, old: Option<&Value>) -> Texts {
-        let text = |object: Option<&Value>| match object.and_then(|object| versioned::shown(request, object)) {
-            Some(shown) => kubelith_codec::object::object_json(&shown),
-            None => b"null".to_vec(),
-        };
-        Texts { object: text(Some(object)), old: text(old) }
+    /// As `new`, in validating admission, which mostly sees objects as they are printed. `converted` stands in place of the new and the
+    /// old object of the request.
+    pub fn of_written(request: Request<'a>, object: &Value, converted: [Option<&Value>; 2]) -> Texts<'a> {
+        let [new, old] = converted;
+        let known = request.texts.filter(|_| new.is_none() && versioned::is_settled(request, object));
+        let known_old = request.texts.and_then(ObjectTexts::old);
+        let known_old = known_old.filter(|_| old.is_none() && is_old_settled(request));
+        Texts {
+            object: match known {
+                Some(texts) => Cow::Borrowed(texts.object(object)),
+                None => text_of(request, Some(new.unwrap_or(object))),
+            },
+            old: match known_old {
+                Some(text) => {
+                    debug_assert_eq!(text, &*text_of(request, request.old), "the stored object has another text");
+                    Cow::Borrowed(text)
+                }
+                None => text_of(request, old.or(request.old)),
+            },
+        }
+    }
+}
+
+fn is_old_settled(request: Request<'_>) -> bool {
+    request.old.is_some_and(|old| versioned::is_settled(request, old))
+}
+
+fn text_of<'a>(request: Request<'_>, object: Option<&Value>) -> Cow<'a, [u8]> {
+    match object.and_then(|object| versioned::shown(request, object)) {
+        Some(shown) => Cow::Owned(object_json(&shown)),
+        None => NULL,
     }
 }
 
 /// The review to send, with the fields in the order of the type.
-pub fn write(request: Request<'_>, seen: &Seen, version: ReviewVersion, uid: &str, texts: &Texts) -> String {
+pub fn write(request: Request<'_>, seen: &Seen, version: ReviewVersion, uid: &str, texts: &Texts<'_>) -> Bytes {
     let call = request.call;
     let mut out = Vec::with_capacity(1024 + texts.object.len() + texts.old.len());
     let push = |out: &mut Vec<u8>, text: &str| out.extend_from_slice(text.as_bytes());
@@ -80,8 +109,7 @@ pub fn write(request: Request<'_>, seen: &Seen, version: ReviewVersion, uid: &st
     push(&mut out, ",\"options\":");
     json::write(&mut out, &options_of(request));
     push(&mut out, "}}");
-    // JSON that we write is text.
-    String::from_utf8(out).unwrap_or_default()
+    out.into()
 }
 
 fn write_members<const N: usize>(out: &mut Vec<u8>, members: [(&str, &str); N]) {

@@ -30,7 +30,7 @@ fn call(resource: &str, subresource: &str, namespace: &str) -> Call {
 }
 
 fn request(call: &Call, operation: Operation) -> Request<'_> {
-    Request { call, operation, old: None, options: None, resource: None }
+    Request { call, operation, old: None, options: None, resource: None, texts: None }
 }
 
 #[test]

@@ -79,11 +79,11 @@ impl Webhooks {
         if let Some(status) = out_of_time(request).await {
             return Err(status);
         }
-        let texts: Vec<(&GroupVersionKind, Texts)> = pairs
+        let texts: Vec<(&GroupVersionKind, Texts<'_>)> = pairs
             .iter()
             .map(|pair| {
-                let new = pair.object.as_ref().unwrap_or(object);
-                (&pair.kind, Texts::of_written(request, new, pair.old.as_ref().or(request.old)))
+                let converted = [pair.object.as_ref(), pair.old.as_ref()];
+                (&pair.kind, Texts::of_written(request, object, converted))
             })
             .collect();
         let mut calls: FuturesUnordered<_> = asked
@@ -103,7 +103,7 @@ impl Webhooks {
         first
     }
 
-    async fn judge(&self, request: Request<'_>, invocation: Invocation<'_>, texts: &Texts) -> Result<(), Status> {
+    async fn judge(&self, request: Request<'_>, invocation: Invocation<'_>, texts: &Texts<'_>) -> Result<(), Status> {
         let hook = invocation.hook;
         let (caller, began) = (self.caller(), Instant::now());
         let asked = caller.ask(request, &invocation, texts).await;

@@ -99,7 +99,7 @@ impl Webhook {
 
     async fn post(&self, review: &Value) -> Result<Value, String> {
         let hook = self.hook.as_ref().map_err(Clone::clone)?;
-        let response = hook.post(json::to_string(review), self.timeout).await.map_err(|e| e.to_string())?;
+        let response = hook.post(json::to_vec(review).into(), self.timeout).await.map_err(|e| e.to_string())?;
         hook::answer(&response).map_err(|e| e.to_string())
     }
 }

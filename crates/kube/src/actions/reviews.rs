@@ -99,7 +99,8 @@ async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> 
     }
     let about = asked.call(&call, &object, options.mode);
     let options = Some(&options.object);
-    let request = Request { call: &about, operation: Operation::Create, old: None, options, resource: None };
+    let request =
+        Request { call: &about, operation: Operation::Create, old: None, options, resource: None, texts: None };
     asked.admission.admit(request, &mut object).await?;
     match review {
         Review::Access(which) => {

@@ -96,8 +96,14 @@ impl Parts {
             deadline: call.request.deadline().map(Into::into),
             warnings: call.warnings.clone(),
         };
-        let request =
-            AdmissionRequest { call: &about, operation: Operation::Connect, old: None, options: None, resource: None };
+        let request = AdmissionRequest {
+            call: &about,
+            operation: Operation::Connect,
+            old: None,
+            options: None,
+            resource: None,
+            texts: None,
+        };
         let path = match kind {
             ConnectKind::ServiceProxy | ConnectKind::PodProxy | ConnectKind::NodeProxy => below(call),
             _ => String::new(),

@@ -180,10 +180,10 @@ struct OwnPath {
 }
 
 impl Hook for OwnPath {
-    fn post(&self, review: String, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+    fn post(&self, review: Bytes, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let shown = with_timeout(&self.path, timeout);
-            match tokio::time::timeout(timeout, (self.server)(shown.clone(), review.into())).await {
+            match tokio::time::timeout(timeout, (self.server)(shown.clone(), review)).await {
                 Ok(answer) => answer,
                 Err(_) => {
                     let url = quote(&format!("{}{}", OWN_HOSTS[1], shown));
@@ -457,8 +457,8 @@ async fn read(mut body: hyper::body::Incoming) -> Result<Bytes, String> {
 }
 
 impl Hook for Client {
-    fn post(&self, review: String, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        Box::pin(self.exchange(review.into(), timeout))
+    fn post(&self, review: Bytes, timeout: Duration) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        Box::pin(self.exchange(review, timeout))
     }
 }
 

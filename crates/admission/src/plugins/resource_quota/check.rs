@@ -21,7 +21,14 @@ pub struct Demand {
 
 impl Demand {
     fn forbidden(&self, why: impl std::fmt::Display) -> Status {
-        let request = Request { call: &self.call, operation: self.operation, old: None, options: None, resource: None };
+        let request = Request {
+            call: &self.call,
+            operation: self.operation,
+            old: None,
+            options: None,
+            resource: None,
+            texts: None,
+        };
         request.forbidden(&self.object, why)
     }
 }

@@ -21,8 +21,8 @@ use kubelith_schema::{Encoding, TypedSchema};
 use kubelith_store::cache::EventKind;
 use kubelith_store::{Expect, StoreError};
 
-/// Names are random below a generateName: this many tries to find a free one. With a million names taken, eight tries
-/// fail once in a thousand creates.
+/// Names are random below a generateName: this many are looked up to find a free one. With a million names taken, eight of them
+/// are taken once in a billion creates.
 const NAME_ATTEMPTS: usize = 8;
 
 /// What the caller of a create does with what was created.
@@ -48,27 +48,6 @@ impl Resource {
     ///
     /// Dropping the future may or may not undo the create; spawn it if it must not depend on the client.
     pub async fn create(
-        &self,
-        call: &Call,
-        object: Value,
-        options: Option<&Value>,
-        wanted: Wanted,
-    ) -> Result<Created, Status> {
-        let meta = object.get("metadata");
-        let member = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("");
-        if !member("name").is_empty() || member("generateName").is_empty() {
-            return self.create_once(call, object, options, wanted).await;
-        }
-        for _ in 1..NAME_ATTEMPTS {
-            match self.create_once(call, object.clone(), options, wanted).await {
-                Err(status) if status.is_already_exists() => continue,
-                done => return done,
-            }
-        }
-        self.create_once(call, object, options, wanted).await
-    }
-
-    async fn create_once(
         &self,
         call: &Call,
         mut object: Value,
@@ -194,12 +173,27 @@ impl Resource {
         if !empty("generateName", meta) {
             if empty("name", meta) {
                 let prefix = meta.get("generateName").and_then(Value::as_str).unwrap_or("");
-                let name = self.made_up.generate_name(prefix, &[&self.descriptor.plural, prefix]);
+                let name = self.free_name(call, prefix);
                 meta.insert("name", name);
             }
             return Generated::Yes;
         }
         Generated::No
+    }
+
+    /// A name below a generateName that nothing has, as far as the cache knows. That it is taken until the object is stored is left to
+    /// chance, which is as small as the time between: whoever tried again would have to keep a copy of each object.
+    fn free_name(&self, call: &Call, prefix: &str) -> Str {
+        let generate = || self.made_up.generate_name(prefix, &[&self.descriptor.plural, prefix]);
+        let is_taken = |name: &Str| self.key(&call.namespace, name).is_ok_and(|key| self.cache.get(&key).is_some());
+        let mut name = generate();
+        for _ in 1..NAME_ATTEMPTS {
+            if !is_taken(&name) {
+                break;
+            }
+            name = generate();
+        }
+        name
     }
 
     /// What errors call the kind: events are those of the core group, whichever way they came.

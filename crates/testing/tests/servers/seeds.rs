@@ -88,3 +88,18 @@ async fn two_runs_have_the_same_objects() {
     let (ports, others) = (port(&first.0), port(&other.0));
     assert!(ports.0 != others.0 && ports.1 != others.1 && ports.2 != others.2 && first.1 != other.1);
 }
+
+#[tokio::test]
+async fn a_generated_name_is_one_that_nothing_has() {
+    let maps = format!("{NAMESPACE}/configmaps");
+    let make = async |server: &Kubelith, metadata: Value| {
+        let made = server.post(&maps, &json!({"metadata": metadata})).await.unwrap();
+        assert_eq!(made.code, 201, "{}", made.text);
+        made.body["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    let generated = json!({"generateName": "map-"});
+    let (one, two) = (start(5).await, start(5).await);
+    let (first, second) = (make(&one, generated.clone()).await, make(&one, generated.clone()).await);
+    make(&two, json!({"name": first})).await;
+    assert_eq!(make(&two, generated).await, second, "the first name of this seed is taken");
+}

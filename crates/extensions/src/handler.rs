@@ -23,7 +23,8 @@ pub struct Link {
 impl Handler for Link {
     fn handle(&self, request: Request) -> Reply {
         let info = request.context().info.clone();
-        let Some(info) = info.filter(|i| i.is_resource_request && !i.group.is_empty()) else {
+        let is_ours = |i: &RequestInfo| i.is_resource_request && !i.group.is_empty() && !i.path.starts_with("//");
+        let Some(info) = info.filter(|i| is_ours(i)) else {
             return self.next.handle(request);
         };
         let (config, table, next) = (self.config.clone(), self.table.clone(), self.next.clone());

@@ -45,6 +45,10 @@ pub struct ActionCall {
     pub endpoint: Option<Arc<Endpoint>>,
 }
 
+/// What is answered and not stored has metadata to show, but no table.
+const ANSWERED: negotiate::ResourceEndpoint<'_> =
+    negotiate::ResourceEndpoint { own: negotiate::BUILT_IN, has_table: false };
+
 impl ActionCall {
     /// The request's body as an object of a built-in kind.
     pub async fn decode(&mut self, kind: &GroupVersionKind) -> Result<Value, Status> {
@@ -53,6 +57,8 @@ impl ActionCall {
 
     /// The body of a create, which may be of any of `kinds` (the first is the usual one), and its options.
     pub async fn decode_create(&mut self, kinds: &[GroupVersionKind]) -> Result<(Value, WriteOptions), Status> {
+        // Who cannot take the answer is told before anything is read or done.
+        self.negotiate(&ANSWERED)?;
         let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let format = negotiate::input(content_type, negotiate::BUILT_IN).map_err(negotiation_error)?;
@@ -106,7 +112,15 @@ impl ActionCall {
 
     /// An answer of a built-in kind in the representation that the client asks for.
     pub fn answer(&self, code: StatusCode, object: Value) -> Result<Response, Status> {
-        let negotiated = self.negotiate(&negotiate::PlainEndpoint)?;
+        let negotiated = self.negotiate(&ANSWERED)?;
+        let object = match &negotiated.convert {
+            None => object,
+            Some(target) if target.kind == "PartialObjectMetadata" => {
+                let metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
+                crate::views::as_partial(metadata, &target.version)
+            }
+            Some(target) => return Err(crate::output::no_list_of(&object.gvk(), &target.kind)),
+        };
         self.answer_as(&negotiated, code, object)
     }
 
@@ -315,6 +329,13 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
     if info.parts.len() > 2 {
         return subresource_route(served, info, method);
     }
+    // Of what is only answered, as reviews are, there is nothing by a name.
+    if named
+        && served.action.is_some()
+        && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v))
+    {
+        return Err(no_such_resource());
+    }
     let verb = match (method, named, watch_prefix) {
         (&Method::GET, _, true) => "watch",
         (_, _, true) => return Err(no_such_method()),
@@ -332,9 +353,6 @@ fn route(served: &Served, info: &RequestInfo, method: &Method) -> Result<Route, 
         return Err(no_such_method());
     }
     if let Some(action) = &served.action {
-        if named && !["get", "update", "patch", "delete"].iter().any(|v| served.version().allows(v)) {
-            return Err(no_such_resource());
-        }
         if !served.version().allows(verb) {
             return Err(no_such_method());
         }
@@ -388,12 +406,10 @@ fn check_media_types(route: &Route, headers: &HeaderMap, method: &Method) -> Res
     if matches!(*verb, "list" | "watch") {
         produces.extend(endpoint.formats.iter().filter_map(|f| f.stream_media_type()));
     }
-    let accept = accept_of(headers);
-    negotiate::route_accepts(&accept, &produces).map_err(route_error)?;
     if *verb == "patch" {
         let types = crate::patch_types(endpoint);
         let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         negotiate::route_consumes(content_type, method.as_str(), &types).map_err(route_error)?;
     }
-    Ok(())
+    negotiate::route_accepts(&accept_of(headers), &produces).map_err(route_error)
 }

@@ -76,13 +76,18 @@ pub async fn read(mut body: RequestBody, limit: usize) -> Result<Bytes, Status> 
 impl Context {
     /// The format of the request's body.
     pub fn input_format(&self) -> Result<Format, Status> {
-        negotiate::input(self.header(CONTENT_TYPE), self.endpoint.formats)
-            .map_err(kubelith_http::negotiated::negotiation_error)
+        let (content_type, own) = (self.header(CONTENT_TYPE), self.endpoint.formats);
+        let format = negotiate::input(content_type, own).map_err(|refused| {
+            // Errors name what built-in kinds take, also to those who send custom resources something else.
+            let is_less = own.len() < negotiate::BUILT_IN.len();
+            let all = if is_less { negotiate::input(content_type, negotiate::BUILT_IN).err() } else { None };
+            all.unwrap_or(refused)
+        });
+        format.map_err(kubelith_http::negotiated::negotiation_error)
     }
 
     /// Decodes a body of the endpoint's own kind and reports unknown fields as the client wishes.
-    pub fn decode(&self, body: &[u8], validation: FieldValidation) -> Result<Working, Status> {
-        let format = self.input_format()?;
+    pub fn decode(&self, body: &[u8], format: Format, validation: FieldValidation) -> Result<Working, Status> {
         let strictness = match validation {
             FieldValidation::Ignore => Strictness::Lenient,
             _ => Strictness::Report,

@@ -57,6 +57,14 @@ impl Context {
         }
     }
 
+    /// Updates and patches of custom resources may come to a path without a name.
+    pub fn ensure_named(&self) -> Result<(), Status> {
+        if self.info.name.is_empty() {
+            return Err(Status::bad_request("name must be provided"));
+        }
+        Ok(())
+    }
+
     /// How the client wants objects of this endpoint.
     pub fn negotiate(&self) -> Result<Output, Status> {
         let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };

@@ -18,9 +18,10 @@ const LARGE: usize = 256 << 10;
 
 pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
+    let format = cx.input_format()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Create)?;
-    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let mut object = cx.decode(&bytes, format, options.field_validation)?;
     let is_large = bytes.len() > LARGE;
     drop(bytes);
     let mut call = cx.call(options.mode);

@@ -54,7 +54,8 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
 
 pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
     let negotiated = cx.negotiate()?;
-    let list_options = ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events)?;
+    let mut list_options = ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events)?;
+    list_options.read_in_pages();
     let (options, mode, object) = read_options(&cx, request).await?;
     if options.ignore_read_error {
         return Err(options::not_for_collections());

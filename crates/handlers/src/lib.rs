@@ -50,21 +50,7 @@ pub type Answering = Answer<'static, Result<Response, Status>>;
 pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
     match verb {
         "get" => read_one(cx),
-        "list" | "watch" => {
-            let mut options = match options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events) {
-                Ok(options) => options,
-                Err(status) => return Answer::Ready(Err(status)),
-            };
-            if let Some(StaleBy(revisions)) = request.extensions().get() {
-                options.read_stale(cx.endpoint.resource.hub.applied(), *revisions);
-            }
-            let forced = cx.info.verb == "watch" && verb == "watch";
-            if options.watch || forced {
-                Answer::pending(watch::watch(cx, options, request))
-            } else {
-                Answer::pending(list::list(cx, options))
-            }
-        }
+        "list" | "watch" => read_many(cx, verb, request).unwrap_or_else(|status| Answer::Ready(Err(status))),
         "create" => Answer::pending(create::create(cx, request.into_body())),
         "update" => Answer::pending(update::update(cx, request.into_body())),
         "patch" => Answer::pending(patch::patch(cx, request.into_body())),
@@ -75,6 +61,21 @@ pub fn serve(cx: Arc<Context>, verb: &str, request: Request) -> Answering {
             Answer::Ready(Err(Status::method_not_supported(&resource, verb)))
         }
     }
+}
+
+/// A list or a watch. What the client takes is looked at before what it asks for.
+fn read_many(cx: Arc<Context>, verb: &str, request: Request) -> Result<Answering, Status> {
+    let negotiated = cx.negotiate()?;
+    let mut options = options::ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events)?;
+    if let Some(StaleBy(revisions)) = request.extensions().get() {
+        options.read_stale(cx.endpoint.resource.hub.applied(), *revisions);
+    }
+    let forced = cx.info.verb == "watch" && verb == "watch";
+    Ok(if options.watch || forced {
+        Answer::pending(watch::watch(cx, options, request))
+    } else {
+        Answer::pending(list::list(cx, options, negotiated))
+    })
 }
 
 /// GET of one object, which mostly is in memory.

@@ -51,9 +51,8 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-pub async fn list(cx: Arc<Context>, options: ListOptions) -> Result<Response, Status> {
+pub async fn list(cx: Arc<Context>, options: ListOptions, negotiated: Output) -> Result<Response, Status> {
     let cx = &*cx;
-    let negotiated = cx.negotiate()?;
     let page = find(cx, &options).await?;
     let plain = negotiated.convert.is_none() && !cx.pretty() && !negotiated.pretty;
     let read = page.read();
@@ -120,7 +119,8 @@ fn resolve(options: &ListOptions) -> Result<(ReadAt, Option<String>), Status> {
             match options.version_match {
                 VersionMatch::Exact => ReadAt::Exact(revision),
                 VersionMatch::NotOlderThan => ReadAt::NotOlderThan(revision),
-                VersionMatch::Unset if options.limit > 0 => ReadAt::Exact(revision),
+                // A name is no page.
+                VersionMatch::Unset if options.limit > 0 && !options.is_named() => ReadAt::Exact(revision),
                 VersionMatch::Unset => ReadAt::NotOlderThan(revision),
             }
         }

@@ -79,6 +79,24 @@ pub enum VersionMatch {
 }
 
 impl ListOptions {
+    /// Whether one object is asked for, by its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.fields.exact_value("metadata.name").is_some()
+    }
+
+    /// Deletions of collections read in pages, and a revision without a word on how to match it is met exactly by those, unless a name
+    /// is asked for: that is no page.
+    pub(crate) fn read_in_pages(&mut self) {
+        let has_revision = !matches!(self.resource_version.as_str(), "" | "0");
+        if self.version_match == VersionMatch::Unset
+            && self.continue_token.is_empty()
+            && has_revision
+            && !self.is_named()
+        {
+            self.version_match = VersionMatch::Exact;
+        }
+    }
+
     /// Reads what was there some revisions before `now`, unless a page of another list is to be gone on with.
     pub(crate) fn read_stale(&mut self, now: i64, revisions: u64) {
         if self.continue_token.is_empty() {

@@ -10,7 +10,7 @@ use kubelith_codec::gzip;
 use kubelith_codec::negotiate::{Format, Output};
 use kubelith_http::negotiated::encode;
 use kubelith_http::{Body, Response};
-use kubelith_meta::{Status, Value};
+use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_store::cache::CachedObject;
 
 /// A cached object: its bytes as they are, if that is what the client wants.
@@ -77,7 +77,12 @@ fn not_a_list(cx: &Context, target: &str) -> Status {
         let go_type = format!("{}.{}", cx.endpoint.kind.version, cx.endpoint.kind.kind);
         return wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"));
     }
-    let go_type = format!("{}.{}", super::typed::internal_package(&cx.endpoint.kind), cx.endpoint.kind.kind);
+    no_list_of(&cx.endpoint.kind, target)
+}
+
+/// The refusal to show an object of a built-in kind as a list.
+pub fn no_list_of(kind: &GroupVersionKind, target: &str) -> Status {
+    let go_type = format!("{}.{}", super::typed::internal_package(kind), kind.kind);
     wrong_shape(format!("you requested {target}, but the requested object is not a list (*{go_type})"))
 }
 

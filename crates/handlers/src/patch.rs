@@ -41,6 +41,7 @@ enum PatchKind {
 
 pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, Status> {
     let kind = kind_of(&cx)?;
+    cx.ensure_named()?;
     let negotiated = cx.negotiate()?;
     let bytes = body::read(request, cx.endpoint.limits.body_bytes).await?;
     let write = if kind == PatchKind::Apply { Write::Apply } else { Write::Patch };

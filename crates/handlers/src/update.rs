@@ -14,10 +14,11 @@ use kubelith_registry::{Call, Change, IfAbsent, Judged, Outcome, Preconditions, 
 use std::sync::Arc;
 
 pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Status> {
+    cx.ensure_named()?;
     let negotiated = cx.negotiate()?;
     let bytes = body::read(body, cx.endpoint.limits.body_bytes).await?;
     let options = WriteOptions::parse(&cx.query, Write::Update)?;
-    let mut object = cx.decode(&bytes, options.field_validation)?;
+    let mut object = cx.decode(&bytes, cx.input_format()?, options.field_validation)?;
     let call = cx.call(options.mode);
     cx.endpoint.resource.ensure_namespace(&call, &mut object.value)?;
     check_name(&call, &object.value)?;

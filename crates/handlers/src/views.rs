@@ -69,9 +69,6 @@ pub fn partial_metadata(cx: &Context, object: &Value, version: &str) -> Value {
 
 /// The same, of an object that no endpoint has.
 pub fn metadata_of(cells: &dyn Cells, object: &Value, version: &str) -> Value {
-    let mut partial = Map::new();
-    partial.insert("apiVersion", format!("meta.k8s.io/{version}"));
-    partial.insert("kind", "PartialObjectMetadata");
     let mut metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
     for name in cells.field_annotations(object) {
         metadata.remove_at(&["annotations", name]);
@@ -79,6 +76,14 @@ pub fn metadata_of(cells: &dyn Cells, object: &Value, version: &str) -> Value {
     if metadata.get("annotations").is_some_and(Value::is_empty) {
         metadata.remove_at(&["annotations"]);
     }
+    as_partial(metadata, version)
+}
+
+/// An object of which there is metadata alone.
+pub fn as_partial(metadata: Value, version: &str) -> Value {
+    let mut partial = Map::new();
+    partial.insert("apiVersion", format!("meta.k8s.io/{version}"));
+    partial.insert("kind", "PartialObjectMetadata");
     partial.insert("metadata", metadata);
     Value::Object(partial)
 }

@@ -46,8 +46,6 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
     let start = Start::of(&options)?;
     let timeout = timeout(&cx, &options);
     let resource = cx.endpoint.resource.clone();
-    // What is asked for must suit a list before it can suit a stream.
-    cx.negotiate()?;
     let negotiated = cx.negotiate_stream()?;
     if negotiated.convert.as_ref().is_some_and(|target| target.kind == "Table") {
         table::check_options(&cx)?;

@@ -407,13 +407,22 @@ impl Resource {
         match at {
             ReadAt::Latest => self.hub.fresh().await.map_err(error::from_read),
             ReadAt::AnyAge => Ok(self.hub.applied()),
-            ReadAt::NotOlderThan(revision) | ReadAt::Exact(revision) => {
+            ReadAt::NotOlderThan(revision) => {
                 // No store gets as far as the largest number, so what is beyond it is waited for the same way.
                 if self.hub.wait_for(i64::try_from(revision).unwrap_or(i64::MAX)).await {
                     Ok(self.hub.applied())
                 } else {
                     Err(error::too_large(revision, self.hub.applied()))
                 }
+            }
+            // What the store does not have yet is not waited for.
+            ReadAt::Exact(revision) => {
+                let is_there = |now: i64| i64::try_from(revision).is_ok_and(|revision| revision <= now);
+                let mut now = self.hub.applied();
+                if !is_there(now) {
+                    now = self.hub.fresh().await.map_err(error::from_read)?;
+                }
+                if is_there(now) { Ok(now) } else { Err(Status::too_large_resource_version(revision, now as u64, 0)) }
             }
         }
     }

@@ -44,15 +44,16 @@ impl Action for ComponentsAction {
     fn run(&self, call: ActionCall) -> BoxFuture<'static, Result<Response, Status>> {
         let probes = self.probes.clone();
         Box::pin(async move {
-            if call.info.verb == "watch" {
-                let resource = GroupResource::new("", "componentstatuses");
-                return Err(Status::method_not_supported(&resource, "watch"));
-            }
             let negotiated = call.negotiate(&ResourceEndpoint { own: BUILT_IN, has_table: true })?;
             // A list of one name is still a list.
             let answer = match call.info.parts.len() < 2 {
                 true => {
-                    let chosen = chosen(&ListOptions::parse(&call.query, InitialEvents::Served)?)?;
+                    let options = ListOptions::parse(&call.query, InitialEvents::Served)?;
+                    if call.info.verb == "watch" {
+                        let resource = GroupResource::new("", "componentstatuses");
+                        return Err(Status::method_not_supported(&resource, "watch"));
+                    }
+                    let chosen = chosen(&options)?;
                     let items = chosen.into_iter().map(|(name, port)| probes.status(name, port));
                     list(&call, &negotiated, futures::future::join_all(items).await)?
                 }

@@ -17,6 +17,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Parts of resources that kube-apiserver does not show as a table.
+const WITHOUT_TABLE: [(&str, &str, &str); 7] = [
+    ("", "namespaces", "finalize"),
+    ("", "pods", "ephemeralcontainers"),
+    ("", "pods", "resize"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "status"),
+    ("apiregistration.k8s.io", "apiservices", "status"),
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"),
+    ("resource.k8s.io", "resourceclaims", "status"),
+];
+
 pub struct Context {
     pub endpoint: Arc<Endpoint>,
     pub info: Arc<RequestInfo>,
@@ -65,14 +76,20 @@ impl Context {
         Ok(())
     }
 
+    fn has_table(&self) -> bool {
+        let info = &self.info;
+        let place = (info.group.as_str(), info.resource.as_str(), info.subresource.as_str());
+        info.subresource.is_empty() || !WITHOUT_TABLE.contains(&place)
+    }
+
     /// How the client wants objects of this endpoint.
     pub fn negotiate(&self) -> Result<Output, Status> {
-        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };
+        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: self.has_table() };
         negotiate::output(&self.accept(), negotiate::BUILT_IN, &endpoint).map_err(negotiation_error)
     }
 
     pub fn negotiate_stream(&self) -> Result<Output, Status> {
-        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: true };
+        let endpoint = ResourceEndpoint { own: self.endpoint.formats, has_table: self.has_table() };
         negotiate::output_stream(&self.accept(), negotiate::BUILT_IN, &endpoint).map_err(negotiation_error)
     }
 

@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// Its document is a route like those of versions; those of other groups are what is left of a path.
+const AGGREGATOR: &str = "apiregistration.k8s.io";
+
 /// Who adds groups. Of those that have the same group version, the first one here is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
@@ -256,9 +259,10 @@ impl Handler for Link {
             Parts::Version(name, number) => version(name, number),
         };
         let Some(document) = found else { return self.next.handle(request) };
-        // Only `/api` and the documents of built-in versions mind the method.
+        // Only `/api`, the aggregator's own group and the documents of built-in versions mind the method.
         let minds = match parts {
-            Parts::Groups | Parts::Group(_) => false,
+            Parts::Groups => false,
+            Parts::Group(name) => name == AGGREGATOR,
             Parts::Legacy => true,
             Parts::Version(group, number) => {
                 let gv = GroupVersion::new(group, number);

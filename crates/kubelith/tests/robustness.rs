@@ -36,6 +36,7 @@ fn grown_requests_do_no_harm() {
         duration: DURATION,
         requests: usize::MAX,
         feedback: fuzz::Feedback::Followed,
+        against: None,
     });
     let found = found.unwrap();
     println!("{}", found.text());

@@ -1,5 +1,6 @@
 //! `robustness`: runs clients and faults against servers that it starts, and says whether all that is promised held.
 
+use kubelith_conformance::http::Address;
 use kubelith_robustness::faults::FaultKind;
 use kubelith_robustness::plan::{Plan, Store};
 use kubelith_robustness::run::run;
@@ -32,6 +33,8 @@ robustness soak [options]
   --requests N       ends before that time
   --clients N        (4)
   --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
+  --against URL      sends all of them to this server, too, as the user of the token robust-token, and tells which answers
+                     have another code there; with --clients 1 both servers see the requests in the same order
 
   overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above
@@ -52,6 +55,7 @@ struct Options {
     faults: Option<Vec<FaultKind>>,
     requests: usize,
     feedback: fuzz::Feedback,
+    against: Option<Address>,
     clients: Option<usize>,
     objects: usize,
     bytes: usize,
@@ -94,6 +98,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         faults: None,
         requests: usize::MAX,
         feedback: fuzz::Feedback::Followed,
+        against: None,
         clients: None,
         objects: 300,
         bytes: 4000,
@@ -131,6 +136,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
                     other => return Err(format!("--feedback is on or off, not {other:?}")),
                 }
             }
+            "--against" => options.against = Some(Address::parse(&value()?)?),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
             "--objects" => options.objects = number(value()?)? as usize,
@@ -170,6 +176,7 @@ fn throw(options: &Options) -> Result<bool, String> {
         duration: plan.duration,
         requests: options.requests,
         feedback: options.feedback,
+        against: options.against.clone(),
     })?;
     print!("{}", found.text());
     Ok(found.problems.is_empty() && found.errors.is_empty())

@@ -1,6 +1,7 @@
 //! Requests grown from the recorded exchanges, thrown at a server: none may panic, hang, end it or make it grow without
 //! bound, and errors of its own (5xx) are shown one by one.
 
+mod compare;
 mod corpus;
 mod guide;
 mod mutate;
@@ -10,9 +11,10 @@ pub use guide::Feedback;
 use crate::plan::{Plan, Store};
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
+use compare::{Differences, Other};
 use corpus::Seed;
 use guide::Guide;
-use kubelith_conformance::http::{Client, Request};
+use kubelith_conformance::http::{Address, Client, Request, Response};
 use kubelith_store::random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,6 +65,8 @@ pub struct Options {
     pub duration: Duration,
     pub requests: usize,
     pub feedback: Feedback,
+    /// Another server that gets the same requests; the administrator's token must be known there.
+    pub against: Option<Address>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +83,7 @@ pub struct Found {
     /// Kinds of answers, and requests that led to a new one.
     pub kinds: usize,
     pub grown: usize,
+    pub differences: Differences,
     /// Panics, hangs, ends, growth.
     pub problems: Vec<String>,
 }
@@ -94,6 +99,7 @@ impl Found {
         for (said, example) in &self.errors {
             text.push_str(&format!("ERROR {said}\n      {example}\n"));
         }
+        text.push_str(&self.differences.text());
         for problem in &self.problems {
             text.push_str(&format!("PROBLEM {problem}\n"));
         }
@@ -108,6 +114,7 @@ impl Found {
 struct Shared<'a> {
     seeds: &'a [Seed],
     guide: &'a Guide,
+    against: Option<&'a Address>,
     port: u16,
     stop: AtomicBool,
     left: AtomicUsize,
@@ -132,6 +139,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
         let shared = Shared {
             seeds: &seeds,
             guide: &guide,
+            against: options.against.as_ref(),
             port: site.servers[0].port,
             stop: AtomicBool::new(false),
             left: AtomicUsize::new(left),
@@ -184,6 +192,7 @@ pub fn resident(pid: u32) -> Option<u64> {
 
 fn one_client(shared: &Shared<'_>, mut random: Random) {
     let mut client = Client::new(address(shared.port)).with_timeout(HANG);
+    let mut other = shared.against.map(|address| Other::new(address, HANG));
     while !shared.stop.load(Ordering::Relaxed) {
         let took = shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if took.is_err() {
@@ -200,23 +209,24 @@ fn one_client(shared: &Shared<'_>, mut random: Random) {
         let answer = client.send_once(&request);
         if let Ok(answer) = &answer {
             shared.guide.learn(&request, answer, base.as_deref());
+            if let Some(Ok(theirs)) = other.as_mut().map(|other| other.ask(&request))
+                && let Ok(mut found) = shared.found.lock()
+            {
+                found.differences.note(&request.method, answer, &theirs, || shown(&request));
+            }
         }
         note(shared, &request, begin.elapsed(), answer);
     }
 }
 
-fn note(
-    shared: &Shared<'_>,
-    request: &Request,
-    took: Duration,
-    answer: std::io::Result<kubelith_conformance::http::Response>,
-) {
-    let shown = || {
-        let body = request.body.as_deref().unwrap_or_default();
-        let body: String = String::from_utf8_lossy(body).chars().take(600).collect();
-        let headers: Vec<_> = request.headers.iter().filter(|(name, _)| name != "Authorization").collect();
-        format!("{} {} {headers:?} {body}", request.method, request.path)
-    };
+fn shown(request: &Request) -> String {
+    let body = request.body.as_deref().unwrap_or_default();
+    let body: String = String::from_utf8_lossy(body).chars().take(600).collect();
+    let headers: Vec<_> = request.headers.iter().filter(|(name, _)| name != "Authorization").collect();
+    format!("{} {} {headers:?} {body}", request.method, request.path)
+}
+
+fn note(shared: &Shared<'_>, request: &Request, took: Duration, answer: std::io::Result<Response>) {
     let Ok(mut found) = shared.found.lock() else { return };
     found.requests += 1;
     match answer {
@@ -230,7 +240,7 @@ fn note(
                     found.expected_errors += 1;
                 } else {
                     let key = normalised(&format!("{} {} {said}", answer.status, request.method));
-                    found.errors.entry(key).or_insert_with(shown);
+                    found.errors.entry(key).or_insert_with(|| shown(request));
                 }
             }
             drop(found);
@@ -251,7 +261,7 @@ fn note(
     if took > HANG / 2
         && let Ok(mut found) = shared.found.lock()
     {
-        found.problems.push(format!("{took:?} for {}", shown()));
+        found.problems.push(format!("{took:?} for {}", shown(request)));
     }
 }
 

@@ -5,6 +5,7 @@ mod plan;
 pub use plan::Plan;
 
 use crate::actions::Access;
+use crate::claims::Claims;
 use crate::emulation::Emulation;
 use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
@@ -205,7 +206,7 @@ fn strategy(
     own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
         ("", "services") => host.strategy_of_services(kind, services),
         ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
-            host.strategy_of_claims(kind, &config.objects)
+            host.strategy_of_claims(kind, Claims::new(&config.objects, &config.access.authorizer, &*config.gates))
         }
         SIGNING_REQUESTS => host.strategy_of_signing_requests(kind, issued),
         _ => host.strategy(kind),
@@ -217,7 +218,6 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let (group, plural) = (&descriptor.group, &descriptor.plural);
     let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
     let inner = crate::params::guard(group, plural, &access.authorizer, &config.objects, inner);
-    let inner = crate::claims::guard((group, plural), &*config.gates, &access.authorizer, inner);
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 

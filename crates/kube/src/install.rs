@@ -22,7 +22,7 @@ use kubelith_handlers::{Endpoint, Limits, ListItems};
 use kubelith_kinds::Kinds;
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupResource, GroupVersionKind, Status, Str, Value};
 use kubelith_observe::metrics::Registry;
 use kubelith_openapi::discovery::Entry;
 use kubelith_registry::admission::{Admission, AdmitAll};
@@ -58,6 +58,8 @@ pub struct Install {
     /// Of metrics.
     pub registry: Registry,
     pub limits: Limits,
+    /// Those that have no watch cache in the reference: their lists of any age have pages.
+    pub uncached: Vec<GroupResource>,
     pub garbage_collection: bool,
     pub access: Access,
     /// `--runtime-config`.
@@ -100,6 +102,7 @@ impl Install {
             made_up: MadeUp::Random,
             registry: Registry::new(),
             limits: Limits::default(),
+            uncached: Vec::new(),
             garbage_collection: true,
             access: Access {
                 roles: Arc::default(),
@@ -239,8 +242,17 @@ fn endpoint(config: &Install, plan: &Plan, resource: &Arc<Resource>, version: &P
         ))),
         strategic: true,
         cells: plan.cells.clone(),
-        limits: config.limits,
+        limits: Limits {
+            pages_any_age: config.limits.pages_any_age || is_uncached(config, &resource.descriptor),
+            ..config.limits
+        },
     }
+}
+
+fn is_uncached(config: &Install, descriptor: &Descriptor) -> bool {
+    // Events of both groups are those of the core group where they are stored.
+    let group = if descriptor.plural == "events" { "" } else { descriptor.group.as_str() };
+    config.uncached.iter().any(|one| one.group == group && one.resource == descriptor.plural)
 }
 
 /// The scale subresource of a resource that has one.

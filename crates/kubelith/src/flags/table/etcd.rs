@@ -1,7 +1,7 @@
 //! Flags of storage.
 
 use super::super::{Flag, FlagKind::*};
-use super::{flag, no_use};
+use super::flag;
 
 pub const FLAGS: &[Flag] = &[
     flag(

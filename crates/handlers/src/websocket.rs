@@ -113,8 +113,7 @@ async fn pump(
             },
         }
     }
-    // The client may be gone already; then there is nobody to tell.
-    let _ = sender.close().await;
+    websocket::close(&mut sender).await;
 }
 
 /// One event as a message. Messages have their own lengths, so protobuf goes without the one in front.
@@ -171,6 +170,25 @@ mod tests {
                 assert_eq!(granted, protocol);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_watch_ends_normally() {
+        let (near, far) = tokio::io::duplex(1 << 10);
+        let slot = kubelith_http::upgrade::UpgradeSlot::default();
+        let mut request: Request = http::Request::builder()
+            .extension(slot.clone())
+            .body(kubelith_http::RequestBody::Full(None))
+            .unwrap()
+            .into();
+        let connection = upgrade::on(&mut request).unwrap();
+        assert!(slot.fulfil(far).is_ok());
+        let events = futures::stream::iter([Ok(Bytes::from_static(b"{}"))]);
+        tokio::spawn(send_events(connection, Format::Json, events));
+        let mut client = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
+        assert_eq!(client.next().await.unwrap().unwrap(), Message::text("{}"));
+        let Message::Close(Some(last)) = client.next().await.unwrap().unwrap() else { panic!("an end without a word") };
+        assert_eq!(u16::from(last.code), 1000);
     }
 
     #[test]

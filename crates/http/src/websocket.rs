@@ -1,9 +1,12 @@
-//! The answer by which a connection becomes a WebSocket. What of a request is looked at before differs by who takes it.
+//! The answer by which a connection becomes a WebSocket, and its end. What of a request is looked at before differs by who takes it.
 
 use crate::{Body, Response};
+use futures::{Sink, SinkExt};
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message};
 
 /// `key` is the client's, `protocol` the one that is granted.
 pub fn accepted(key: &[u8], protocol: Option<&str>) -> Response {
@@ -19,4 +22,11 @@ pub fn accepted(key: &[u8], protocol: Option<&str>) -> Response {
         answer.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     response
+}
+
+/// Ends a WebSocket in order: kubectl takes an end without a code for a failure, whatever came before. Who is gone need not be told.
+pub async fn close(to_client: &mut (impl Sink<Message> + Unpin)) {
+    let last = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
+    let _ = to_client.send(Message::Close(Some(last))).await;
+    let _ = to_client.close().await;
 }

@@ -5,6 +5,7 @@ mod plan;
 pub use plan::Plan;
 
 use crate::actions::Access;
+use crate::claims::Claims;
 use crate::emulation::Emulation;
 use crate::issued::IssuedMetrics;
 use crate::services::{ServiceNetwork, Services};
@@ -21,7 +22,7 @@ use kubelith_handlers::{Endpoint, Limits, ListItems};
 use kubelith_kinds::Kinds;
 use kubelith_meta::random::MadeUp;
 use kubelith_meta::time::{Clock, SystemClock};
-use kubelith_meta::{GroupVersionKind, Status, Str, Value};
+use kubelith_meta::{GroupResource, GroupVersionKind, Status, Str, Value};
 use kubelith_observe::metrics::Registry;
 use kubelith_openapi::discovery::Entry;
 use kubelith_registry::admission::{Admission, AdmitAll};
@@ -57,6 +58,8 @@ pub struct Install {
     /// Of metrics.
     pub registry: Registry,
     pub limits: Limits,
+    /// Those that have no watch cache in the reference: their lists of any age have pages.
+    pub uncached: Vec<GroupResource>,
     pub garbage_collection: bool,
     pub access: Access,
     /// `--runtime-config`.
@@ -99,6 +102,7 @@ impl Install {
             made_up: MadeUp::Random,
             registry: Registry::new(),
             limits: Limits::default(),
+            uncached: Vec::new(),
             garbage_collection: true,
             access: Access {
                 roles: Arc::default(),
@@ -205,7 +209,7 @@ fn strategy(
     own.unwrap_or_else(|| match (descriptor.group.as_str(), descriptor.plural.as_str()) {
         ("", "services") => host.strategy_of_services(kind, services),
         ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
-            host.strategy_of_claims(kind, &config.objects)
+            host.strategy_of_claims(kind, Claims::new(&config.objects, &config.access.authorizer, &*config.gates))
         }
         SIGNING_REQUESTS => host.strategy_of_signing_requests(kind, issued),
         _ => host.strategy(kind),
@@ -217,7 +221,6 @@ fn admission(config: &Install, descriptor: &Descriptor) -> Arc<dyn Admission> {
     let (group, plural) = (&descriptor.group, &descriptor.plural);
     let inner = crate::escalation::guard(group, plural, &access.roles, &access.authorizer, &config.admission);
     let inner = crate::params::guard(group, plural, &access.authorizer, &config.objects, inner);
-    let inner = crate::claims::guard((group, plural), &*config.gates, &access.authorizer, inner);
     crate::signers::guard(group, plural, &access.authorizer, inner)
 }
 
@@ -239,8 +242,17 @@ fn endpoint(config: &Install, plan: &Plan, resource: &Arc<Resource>, version: &P
         ))),
         strategic: true,
         cells: plan.cells.clone(),
-        limits: config.limits,
+        limits: Limits {
+            pages_any_age: config.limits.pages_any_age || is_uncached(config, &resource.descriptor),
+            ..config.limits
+        },
     }
+}
+
+fn is_uncached(config: &Install, descriptor: &Descriptor) -> bool {
+    // Events of both groups are those of the core group where they are stored.
+    let group = if descriptor.plural == "events" { "" } else { descriptor.group.as_str() };
+    config.uncached.iter().any(|one| one.group == group && one.resource == descriptor.plural)
 }
 
 /// The scale subresource of a resource that has one.

@@ -65,6 +65,18 @@ pub trait Strategy: Send + Sync + 'static {
         ErrorList::default()
     }
 
+    /// What others have to say to an update, whom only an await reaches. Their errors stand before those of `validate_update`,
+    /// and hold whether it has some or not.
+    fn consult_on_update<'a>(
+        &'a self,
+        _call: &'a Call,
+        _part: Part<'a>,
+        _object: &'a Value,
+        _old: &'a Value,
+    ) -> Option<BoxFuture<'a, ErrorList>> {
+        None
+    }
+
     fn warnings_on_update(&self, _call: &Call, _part: Part<'_>, _object: &Value, _old: &Value) -> Vec<String> {
         Vec::new()
     }

@@ -156,7 +156,7 @@ impl Resource {
         found: Current,
         options: Option<&Value>,
     ) -> Result<Attempt, Status> {
-        let mut object = self.before_update(call, object, &found.object)?;
+        let mut object = self.before_update(call, object, &found.object).await?;
         keep_managed_times(&mut object, &found.object);
         let judged = change.judged(&object, &found.object)?;
         let texts = ObjectTexts::new(found.json.clone());
@@ -314,7 +314,7 @@ impl Resource {
     }
 
     /// What every update goes through before validating admission.
-    fn before_update(&self, call: &Call, mut object: Value, old: &Value) -> Result<Value, Status> {
+    async fn before_update(&self, call: &Call, mut object: Value, old: &Value) -> Result<Value, Status> {
         self.ensure_namespace(call, &mut object)?;
         let part = self.part(call);
         copy_meta(&mut object, old, "generation");
@@ -327,8 +327,13 @@ impl Resource {
         keep_system_metadata(object, old);
         object.remove_at(&["metadata", "selfLink"]);
 
+        let consulted = match self.strategy.consult_on_update(call, part, object, old) {
+            Some(others) => others.await,
+            None => ErrorList::default(),
+        };
         let mut errors = self.validate_metadata(object);
         errors.extend(validate_object_meta_update(object.meta(), old.meta(), &Path::new("metadata")));
+        errors.extend(consulted);
         errors.extend(self.strategy.validate_update(call, part, object, old));
         if !errors.is_empty() {
             let name = Str::from(object.str_at(&["metadata", "name"]));

@@ -1,6 +1,6 @@
 //! A kind with what its behaviour needs of the server.
 
-use super::devices;
+use crate::claims::Claims;
 use crate::issued::IssuedMetrics;
 use crate::services::Services;
 use futures::future::BoxFuture;
@@ -9,8 +9,7 @@ use kubelith_meta::field::ErrorList;
 use kubelith_meta::time::Time;
 use kubelith_meta::{Status, Str, Value};
 use kubelith_registry::{
-    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Objects, Part, Strategy,
-    count_change,
+    Begun, Call, DeleteOptions, DeleteStep, Deletion, GarbageCollection, Generation, Part, Strategy, count_change,
 };
 use kubelith_rules::gated::Gated;
 use kubelith_rules::{Env, Kind, Request};
@@ -33,8 +32,8 @@ pub struct Bound {
     pub env: Arc<Env>,
     /// Of services only: where their addresses and ports come from.
     pub services: Option<Arc<Services>>,
-    /// Of claims on devices only: where their namespaces are.
-    pub namespaces: Option<Arc<Objects>>,
+    /// Of claims on devices and their templates only: whom they ask.
+    pub claims: Option<Claims>,
     /// Of certificate signing requests only: what counts the certificates that were issued.
     pub issued: Option<Arc<IssuedMetrics>>,
 }
@@ -74,8 +73,8 @@ impl Strategy for Bound {
     }
 
     fn validate(&self, call: &Call, object: &Value) -> ErrorList {
-        let mut errors = match &self.namespaces {
-            Some(objects) => devices::check_requested(objects, object),
+        let mut errors = match &self.claims {
+            Some(claims) => claims.check_requested(object),
             None => ErrorList::default(),
         };
         errors.extend((self.rules.create)(self.request(call), object));
@@ -99,13 +98,20 @@ impl Strategy for Bound {
     }
 
     fn validate_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = match &self.namespaces {
-            Some(objects) if part == Part::Status => devices::check_given(objects, object, old),
-            _ => ErrorList::default(),
-        };
-        errors.extend((self.rules.update)(self.request(call), object, old));
+        let mut errors = (self.rules.update)(self.request(call), object, old);
         errors.extend((self.validate_update)(call, part, object, old));
         errors
+    }
+
+    fn consult_on_update<'a>(
+        &'a self,
+        call: &'a Call,
+        part: Part<'a>,
+        object: &'a Value,
+        old: &'a Value,
+    ) -> Option<BoxFuture<'a, ErrorList>> {
+        let claims = self.claims.as_ref().filter(|_| part == Part::Status)?;
+        Some(Box::pin(claims.check_status(call, object, old)))
     }
 
     fn warnings_on_update(&self, call: &Call, part: Part<'_>, object: &Value, old: &Value) -> Vec<String> {

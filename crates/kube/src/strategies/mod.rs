@@ -1,16 +1,16 @@
 //! Strategies of built-in resources: their kinds, bound to the server.
 
 mod bound;
-mod devices;
 
 pub use bound::{Bound, Gatekept};
 
+use crate::claims::Claims;
 use crate::issued::IssuedMetrics;
 use crate::services::Services;
 use kubelith_catalog::Catalog;
 use kubelith_features::FeatureGates;
 use kubelith_kinds::{Defaults, Kinds};
-use kubelith_registry::{Objects, Strategy};
+use kubelith_registry::Strategy;
 use kubelith_rules::Env;
 use kubelith_rules::gated::{Gated, Gates};
 use std::sync::{Arc, LazyLock};
@@ -28,9 +28,9 @@ impl Host {
         Arc::new(self.bind(kind))
     }
 
-    /// The strategy of claims on devices and their templates, which ask their namespaces.
-    pub fn strategy_of_claims(&self, kind: Arc<Gatekept>, objects: &Arc<Objects>) -> Arc<dyn Strategy> {
-        Arc::new(Bound { namespaces: Some(objects.clone()), ..self.bind(kind) })
+    /// The strategy of claims on devices and their templates.
+    pub fn strategy_of_claims(&self, kind: Arc<Gatekept>, claims: Claims) -> Arc<dyn Strategy> {
+        Arc::new(Bound { claims: Some(claims), ..self.bind(kind) })
     }
 
     /// The strategy of services, which get their addresses and ports from these pools.
@@ -44,7 +44,7 @@ impl Host {
     }
 
     fn bind(&self, kind: Arc<Gatekept>) -> Bound {
-        Bound { gatekept: kind, env: self.env.clone(), services: None, namespaces: None, issued: None }
+        Bound { gatekept: kind, env: self.env.clone(), services: None, claims: None, issued: None }
     }
 }
 

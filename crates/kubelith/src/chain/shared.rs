@@ -178,6 +178,7 @@ impl<'a> Shared<'a> {
             env,
             registry: frame.metrics.registry.clone(),
             limits,
+            uncached: options.storage.uncached.clone(),
             garbage_collection: options.storage.garbage_collector,
             access: access.clone(),
             runtime_config: RuntimeConfig::parse(catalog, &options.storage.runtime_config)?,

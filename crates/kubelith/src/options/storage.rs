@@ -51,6 +51,8 @@ pub struct StorageOptions {
     pub is_encoding_given: bool,
     /// `--watch-cache`: lists of any age are answered whole. Reads come from memory either way.
     pub watch_cache: bool,
+    /// `--watch-cache-sizes`: resources of which that does not hold.
+    pub uncached: Vec<GroupResource>,
     pub encryption_config: Option<PathBuf>,
     pub encryption_reload: bool,
     /// If it is given.
@@ -97,7 +99,6 @@ impl StorageOptions {
             errors.push(format!("--storage-media-type {shown} invalid, allowed values: {allowed}"));
         }
         let event_ttl = Duration::from(flags.duration("event-ttl"));
-        check_watch_cache_sizes(&flags.list("watch-cache-sizes"), errors);
         let file = |name: &str| Some(flags.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from);
         let interval = Duration::from(flags.duration("etcd-compaction-interval"));
         StorageOptions {
@@ -127,6 +128,7 @@ impl StorageOptions {
             },
             is_encoding_given: flags.is_given("storage-media-type"),
             watch_cache: flags.bool("watch-cache"),
+            uncached: uncached(&flags.list("watch-cache-sizes"), errors),
             encryption_config: file("encryption-provider-config"),
             encryption_reload: flags.bool("encryption-provider-config-automatic-reload"),
             delete_collection_workers: flags.is_given(WORKERS).then(|| flags.int(WORKERS).max(1) as usize),
@@ -197,17 +199,26 @@ fn one_override(text: &str) -> Option<(GroupResource, Vec<String>)> {
     complete.then(|| (GroupResource::new(group, resource), servers))
 }
 
-/// Caches size themselves here; what is given must make sense all the same.
-fn check_watch_cache_sizes(given: &[String], errors: &mut Vec<String>) {
+/// Caches size themselves here. What counts is who has none in the reference: whose size is 0, and events if they are given none.
+fn uncached(given: &[String], errors: &mut Vec<String>) -> Vec<GroupResource> {
+    let mut uncached = vec![GroupResource::new("", "events")];
     for one in given {
-        let Some((_, size)) = one.split_once('#').filter(|(_, size)| !size.contains('#')) else {
+        let Some((resource, size)) = one.split_once('#').filter(|(_, size)| !size.contains('#')) else {
             errors.push(format!("invalid value of watch cache size: {one}"));
-            return;
+            return uncached;
         };
         match size.parse::<i64>() {
             Err(_) => errors.push(format!("invalid size of watch cache size: {one}")),
             Ok(size) if size < 0 => errors.push(format!("watch cache size cannot be negative: {one}")),
-            Ok(_) => {}
+            Ok(size) => {
+                let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+                let resource = GroupResource::new(group, resource);
+                uncached.retain(|other| *other != resource);
+                if size == 0 {
+                    uncached.push(resource);
+                }
+            }
         }
     }
+    uncached
 }

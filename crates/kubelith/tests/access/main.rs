@@ -95,4 +95,5 @@ fn with_the_usual_flags() {
     attacks::sizes_have_limits_and_the_server_goes_on(&server);
     rbac::a_change_counts_with_the_next_request(&server);
     rbac::nodes_see_what_their_pods_need(&server);
+    rbac::claims_tell_what_is_forbidden_and_what_is_wrong(&server);
 }

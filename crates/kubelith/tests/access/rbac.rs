@@ -47,6 +47,58 @@ pub fn nodes_see_what_their_pods_need(server: &Server) {
     assert_eq!(as_node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn2"), 403);
 }
 
+/// Who may write the status of a claim, but not bind it nor speak for a driver, is told so together with all that is wrong with the claim.
+pub fn claims_tell_what_is_forbidden_and_what_is_wrong(server: &Server) {
+    let role = r#"{"metadata":{"name":"claims"},"rules":[{"verbs":["*"],"apiGroups":["resource.k8s.io"],"resources":["resourceclaims/status"]}]}"#;
+    assert_eq!(server.as_admin("POST", &format!("{RBAC}/clusterroles"), role).status, 201);
+    let binding = r#"{"metadata":{"name":"claims"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"claims"},
+        "subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"alice"}]}"#;
+    assert_eq!(server.as_admin("POST", &format!("{RBAC}/clusterrolebindings"), binding).status, 201);
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let claim =
+        r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"k"}}]}}}"#;
+    assert_eq!(server.as_admin("POST", claims, claim).status, 201);
+    let patch = |token: &str, status: &str| {
+        let headers = [bearer(token), header("content-type", "application/merge-patch+json")];
+        let body = format!(r#"{{"status":{status}}}"#);
+        raw::send(server.address(), None, "PATCH", &format!("{claims}/c/status"), &headers, &body)
+    };
+    let device = |name: &str, more: &str| format!(r#"{{"driver":"d.example.com","pool":"p","device":"{name}"{more}}}"#);
+    let allocation = |result: &str| format!(r#""allocation":{{"devices":{{"results":[{result}]}}}}"#);
+    let allocated = allocation(&device("d1", r#","request":"r""#));
+    assert_eq!(patch(TOKEN, &format!("{{{allocated}}}")).status, 200);
+
+    let causes = |status: &str| {
+        let answer = patch(ALICE, status);
+        assert_eq!(answer.status, 422, "{}", answer.body);
+        let json = answer.json();
+        let causes = json["details"]["causes"].as_array().unwrap().iter();
+        let words = |cause: &serde_json::Value| {
+            let message = cause["message"].as_str().unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");
+            format!("{} {message}", cause["field"].as_str().unwrap())
+        };
+        causes.map(words).collect::<Vec<_>>()
+    };
+    let moved = allocation(&device("d1", r#","request":"q","adminAccess":true"#));
+    let told = format!(r#""devices":[{}]"#, device("d2", ""));
+    for (status, want) in [
+        (format!("{{{told}}}"), &["status.devices Forbidden: changing", "status.devices[0] Invalid value:"][..]),
+        (
+            format!("{{{moved},{told}}}"),
+            &[
+                "status.allocation.devices.results[0].adminAccess Forbidden: admin",
+                "status.allocation Forbidden: changing",
+                "status.devices Forbidden: changing",
+                "status.devices[0] Invalid value:",
+                "status.allocation Invalid value:",
+            ],
+        ),
+        (r#"{"allocation":null}"#.to_owned(), &["status.allocation Forbidden: changing"]),
+    ] {
+        assert_eq!(causes(&status), want, "{status}");
+    }
+}
+
 /// Whoever closed discovery to strangers before the server knew the other binding has not opened that one.
 #[test]
 fn a_binding_that_was_split_off_keeps_the_subjects() {

@@ -52,18 +52,28 @@ fn storage_is_counted_and_checked() {
 
 #[test]
 fn lists_of_any_age_have_pages_without_a_watch_cache() {
-    for (flag, shown) in [("--watch-cache=true", 3), ("--watch-cache=false", 2)] {
+    let (secrets, events) = ("secrets", "events");
+    for (flag, plural, shown) in [
+        ("--watch-cache=true", secrets, 3),
+        ("--watch-cache=false", secrets, 2),
+        ("--watch-cache-sizes=pods#0,secrets#0", secrets, 2),
+        ("--watch-cache-sizes=secrets#7,secrets.example.com#0", secrets, 3),
+        // They have none in kube-apiserver, unless they are given a size.
+        ("--watch-cache=true", events, 2),
+        ("--watch-cache-sizes=events#7", events, 3),
+    ] {
         let site = Site::new(&["--storage-backend=memory", flag]);
         let server = site.start();
         let mut api = server.client();
         for name in ["a", "b", "c"] {
-            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
-            api.create("/api/v1/namespaces/default/secrets", &secret);
+            let object = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}});
+            let path = format!("/api/v1/namespaces/default/{plural}?fieldValidation=Ignore");
+            api.create(&path, &object);
         }
         // What may be of any age may be older than the last write, unless somebody has waited for it.
-        api.get("/api/v1/namespaces/default/secrets");
-        let list = api.get("/api/v1/namespaces/default/secrets?limit=2&resourceVersion=0").1;
-        assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag}");
+        api.get(&format!("/api/v1/namespaces/default/{plural}"));
+        let list = api.get(&format!("/api/v1/namespaces/default/{plural}?limit=2&resourceVersion=0")).1;
+        assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag} {plural}");
     }
 }
 

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use kubelith_codec::json;
 use kubelith_http::upgrade::{self, Upgraded};
-use kubelith_http::{Request, RequestBody, Response};
+use kubelith_http::{Request, RequestBody, Response, websocket};
 use kubelith_meta::Value;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -121,8 +121,9 @@ async fn run(socket: Socket, transport: &Transport, target: Target, streams: Str
     };
     count(verdict::code(&verdict));
     let told = async {
-        to_client.send(message(ERROR, &json::to_vec(&verdict))).await?;
-        to_client.close().await
+        if to_client.send(message(ERROR, &json::to_vec(&verdict))).await.is_ok() {
+            websocket::close(&mut to_client).await;
+        }
     };
     // A client that is gone hears nothing.
     let _ = tokio::time::timeout(LAST_WORD_WITHIN, told).await;

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 /// A kubelet that takes one connection. It answers with `answer`, and goes on as `then` says if that agrees.
 async fn kubelet<F>(answer: String, then: impl FnOnce(String, TcpStream) -> F + Send + 'static) -> Target
@@ -76,15 +77,20 @@ async fn exec(target: Target, streams: Streams) -> Client {
     client(&answer, &slot).await
 }
 
-/// All that comes until the end, joined by channel.
+/// All that comes until the end, joined by channel. kubectl takes any end but a normal one for a failure.
 async fn heard(client: &mut Client) -> BTreeMap<u8, Vec<u8>> {
     let mut heard = BTreeMap::<u8, Vec<u8>>::new();
-    while let Some(Ok(message)) = client.next().await {
-        if let Message::Binary(data) = message {
-            heard.entry(data[0]).or_default().extend_from_slice(&data[1..]);
+    loop {
+        match client.next().await {
+            Some(Ok(Message::Binary(data))) => heard.entry(data[0]).or_default().extend_from_slice(&data[1..]),
+            Some(Ok(Message::Close(last))) => {
+                assert_eq!(last.map(|last| last.code), Some(CloseCode::Normal));
+                return heard;
+            }
+            Some(Ok(_)) => {}
+            other => panic!("an end without a word: {other:?}"),
         }
     }
-    heard
 }
 
 fn verdict(heard: &BTreeMap<u8, Vec<u8>>) -> Value {
@@ -233,4 +239,6 @@ async fn ports_are_forwarded_as_they_come() {
     client.send(Message::Binary(Bytes::from_static(b"abcd"))).await.unwrap();
     let Some(Ok(Message::Binary(back))) = client.next().await else { panic!() };
     assert_eq!(back, "bcde");
+    let Some(Ok(Message::Close(Some(last)))) = client.next().await else { panic!() };
+    assert_eq!(last.code, CloseCode::Normal);
 }

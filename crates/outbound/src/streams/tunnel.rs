@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{SinkExt, StreamExt};
 use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use kubelith_http::{Request, RequestBody, Response, upgrade};
+use kubelith_http::{Request, RequestBody, Response, upgrade, websocket};
 use std::num::NonZeroU32;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
@@ -113,7 +113,7 @@ async fn join(client: Socket, kubelet: impl AsyncRead + AsyncWrite, bandwidth: O
         () = up => {}
         () = down => {}
     }
+    websocket::close(&mut to_client).await;
     // Whoever is gone need not be told.
-    let _ = to_client.close().await;
     let _ = to_kubelet.shutdown().await;
 }

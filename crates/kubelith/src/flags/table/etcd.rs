@@ -1,7 +1,7 @@
 //! Flags of storage.
 
 use super::super::{Flag, FlagKind::*};
-use super::{flag, no_use};
+use super::flag;
 
 pub const FLAGS: &[Flag] = &[
     flag(
@@ -56,5 +56,11 @@ pub const FLAGS: &[Flag] = &[
         "Answer lists of any age (resourceVersion=0) whole, whatever their limit. Reads and watches are served from \
          memory either way, and are as new as the store.",
     ),
-    no_use("watch-cache-sizes", List, "", "Sizes of watch caches: resource[.group]#size,…; they size themselves here."),
+    flag(
+        "watch-cache-sizes",
+        List,
+        "",
+        "Sizes of watch caches: resource[.group]#size,… With size 0, which is that of events by default, lists of any age of a \
+         built-in resource have pages, as with --watch-cache=false. Other sizes have no effect: caches size themselves.",
+    ),
 ];

@@ -1,4 +1,4 @@
-//! Claims on devices: who may look after devices that others use is said by their namespace.
+//! Who may look after devices that others use is said by the claim's namespace.
 
 use kubelith_kinds::resource::resource_claim::validate::admin_access;
 use kubelith_meta::Value;
@@ -10,7 +10,7 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 const RESULTS: [&str; 4] = ["status", "allocation", "devices", "results"];
 
 /// What stands against the access that a new claim or template asks for.
-pub fn check_requested(objects: &Objects, object: &Value) -> ErrorList {
+pub(super) fn check_requested(objects: &Objects, object: &Value) -> ErrorList {
     let lists: [&[&str]; 2] = [&["spec", "devices", "requests"], &["spec", "spec", "devices", "requests"]];
     let found = lists.into_iter().find_map(|list| admin_access(object, list, &["exactly"]));
     // The reference names the field so, wherever it is.
@@ -18,7 +18,7 @@ pub fn check_requested(objects: &Objects, object: &Value) -> ErrorList {
 }
 
 /// What stands against the access that a claim is given.
-pub fn check_given(objects: &Objects, claim: &Value, old: &Value) -> ErrorList {
+pub(super) fn check_given(objects: &Objects, claim: &Value, old: &Value) -> ErrorList {
     if admin_access(old, &RESULTS, &[]).is_some() {
         return ErrorList::new();
     }

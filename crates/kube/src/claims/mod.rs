@@ -1,50 +1,64 @@
 //! Who writes the status of a claim on devices needs more than the right to do that: to allocate devices, or to reserve them
 //! for somebody, the right to bind claims; to speak for a device, the right to speak for its driver, on its node or anywhere.
 
-use futures::future::BoxFuture;
+mod admin;
+
 use kubelith_auth::forbidden::forbidden_status;
 use kubelith_auth::service_account::authenticate::EXTRA_NODE_NAME;
 use kubelith_auth::{Attributes, Authorizer};
 use kubelith_meta::field::{Error, ErrorList, Path};
 use kubelith_meta::names::{NameUse, name_is_dns_subdomain};
 use kubelith_meta::user::User;
-use kubelith_meta::{Status, Str, Value};
-use kubelith_registry::admission::{Admission, Operation, Request};
+use kubelith_meta::{Str, Value};
+use kubelith_registry::{Call, Objects};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const GATE: &str = "DRAResourceClaimGranularStatusAuthorization";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Stands before everything that validates: the reference has it in its strategy.
-struct ClaimCheck {
-    authorizer: Arc<dyn Authorizer>,
-    inner: Arc<dyn Admission>,
+/// Whom claims on devices ask.
+pub struct Claims {
+    /// Where their namespaces are.
+    objects: Arc<Objects>,
+    /// Who knows the rights of those who write their status, if more than one is needed for it.
+    authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// `inner` with the check, if the resource is that of claims.
-pub fn guard(
-    (group, plural): (&str, &str),
-    gates: &dyn Fn(&str) -> bool,
-    authorizer: &Arc<dyn Authorizer>,
-    inner: Arc<dyn Admission>,
-) -> Arc<dyn Admission> {
-    match (group, plural) {
-        ("resource.k8s.io", "resourceclaims") if gates(GATE) => {
-            Arc::new(ClaimCheck { authorizer: authorizer.clone(), inner })
+impl Claims {
+    pub fn new(objects: &Arc<Objects>, authorizer: &Arc<dyn Authorizer>, gates: &dyn Fn(&str) -> bool) -> Claims {
+        Claims { objects: objects.clone(), authorizer: gates(GATE).then(|| authorizer.clone()) }
+    }
+
+    /// What stands against the access that a new claim or template asks for.
+    pub fn check_requested(&self, object: &Value) -> ErrorList {
+        admin::check_requested(&self.objects, object)
+    }
+
+    /// What stands against who writes this status, whatever is wrong with it otherwise.
+    pub async fn check_status(&self, call: &Call, claim: &Value, old: &Value) -> ErrorList {
+        let mut errors = admin::check_given(&self.objects, claim, old);
+        if let Some(authorizer) = &self.authorizer {
+            errors.extend(Rights { authorizer, call }.check(claim, old).await);
         }
-        _ => inner,
+        errors
     }
 }
 
-impl ClaimCheck {
-    async fn check(&self, request: Request<'_>, claim: &Value, old: &Value) -> ErrorList {
+/// The rights of who sends a request.
+struct Rights<'a> {
+    authorizer: &'a Arc<dyn Authorizer>,
+    call: &'a Call,
+}
+
+impl Rights<'_> {
+    async fn check(&self, claim: &Value, old: &Value) -> ErrorList {
         let mut errors = ErrorList::default();
         let status = Path::new("status");
         let changes = |key: &str| !is_same(claim.at(&["status", key]), old.at(&["status", key]));
         if changes("allocation") || changes("reservedFor") {
-            let verb = &request.call.verb;
-            let attributes = attributes(request, "binding", verb.clone(), Str::default(), Str::default());
+            let verb = &self.call.verb;
+            let attributes = self.attributes("binding", verb.clone(), Str::default(), Str::default());
             if let Err(why) = self.ask(&attributes).await {
                 let why = format!(
                     "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", \
@@ -54,9 +68,9 @@ impl ClaimCheck {
             }
         }
         if claim.at(&["status", "allocation"]).is_some_and(|allocation| !allocation.is_null()) {
-            let verbs = verbs(request, claim);
+            let verbs = verbs(self.call, claim);
             for driver in changed_drivers(claim, old) {
-                if let Err(why) = self.ask_for_driver(request, &verbs, driver).await {
+                if let Err(why) = self.ask_for_driver(&verbs, driver).await {
                     let verbs = verbs.join(" ");
                     let why = format!(
                         "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{verbs}]\" \
@@ -70,11 +84,11 @@ impl ClaimCheck {
     }
 
     /// One of the verbs is enough; the first says why it is not there.
-    async fn ask_for_driver(&self, request: Request<'_>, verbs: &[Str], driver: &str) -> Result<(), String> {
+    async fn ask_for_driver(&self, verbs: &[Str], driver: &str) -> Result<(), String> {
         let mut first = None;
         for verb in verbs {
-            let namespace = request.call.namespace.clone();
-            match self.ask(&attributes(request, "driver", verb.clone(), namespace, driver.into())).await {
+            let namespace = self.call.namespace.clone();
+            match self.ask(&self.attributes("driver", verb.clone(), namespace, driver.into())).await {
                 Ok(()) => return Ok(()),
                 Err(why) => drop(first.get_or_insert(why)),
             }
@@ -94,30 +108,30 @@ impl ClaimCheck {
         };
         Err(forbidden_status(attributes, &why).message)
     }
-}
 
-/// What the request is, but for a part of claims that nobody stores.
-fn attributes(request: Request<'_>, part: &str, verb: Str, namespace: Str, name: Str) -> Attributes {
-    let call = request.call;
-    Attributes {
-        user: call.user.clone(),
-        verb,
-        namespace,
-        group: call.resource.group.clone(),
-        version: call.version.clone(),
-        resource: call.resource.resource.clone(),
-        subresource: part.into(),
-        name,
-        resource_request: true,
-        ..Attributes::default()
+    /// What the request is, but for a part of claims that nobody stores.
+    fn attributes(&self, part: &str, verb: Str, namespace: Str, name: Str) -> Attributes {
+        let call = self.call;
+        Attributes {
+            user: call.user.clone(),
+            verb,
+            namespace,
+            group: call.resource.group.clone(),
+            version: call.version.clone(),
+            resource: call.resource.resource.clone(),
+            subresource: part.into(),
+            name,
+            resource_request: true,
+            ..Attributes::default()
+        }
     }
 }
 
 /// What a driver may do on the node that it runs on, where that is known, or anywhere.
-fn verbs(request: Request<'_>, claim: &Value) -> Vec<Str> {
-    let verb = &request.call.verb;
+fn verbs(call: &Call, claim: &Value) -> Vec<Str> {
+    let verb = &call.verb;
     let anywhere = Str::from(format!("arbitrary-node:{verb}"));
-    match is_on_node(&request.call.user, node_of(claim)) {
+    match is_on_node(&call.user, node_of(claim)) {
         true => vec![Str::from(format!("associated-node:{verb}")), anywhere],
         false => vec![anywhere],
     }
@@ -164,25 +178,6 @@ fn changed_drivers<'a>(claim: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
 fn is_same(one: Option<&Value>, other: Option<&Value>) -> bool {
     let some = |value: &&Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
     one.filter(some) == other.filter(some)
-}
-
-impl Admission for ClaimCheck {
-    fn admit<'a>(&'a self, request: Request<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
-        self.inner.admit(request, object)
-    }
-
-    fn validate<'a>(&'a self, request: Request<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            let is_status = request.operation == Operation::Update && request.call.subresource == "status";
-            if let Some(old) = request.old.filter(|_| is_status) {
-                let errors = self.check(request, object, old).await;
-                if !errors.is_empty() {
-                    return Err(Status::invalid(&request.call.group_kind(), object.meta().name(), &errors));
-                }
-            }
-            self.inner.validate(request, object).await
-        })
-    }
 }
 
 #[cfg(test)]

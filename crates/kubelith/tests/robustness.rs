@@ -8,8 +8,10 @@ use kubelith_robustness::{fuzz, soak};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Some faults on each store; the machine runs other tests meanwhile.
-const DURATION: Duration = Duration::from_secs(8);
+/// Some faults on each store, with half the quiet of the long runs between them; the machine runs other tests meanwhile.
+const DURATION: Duration = Duration::from_secs(6);
+/// Until each thing that comes and goes has come and gone.
+const SOAK: Duration = Duration::from_secs(8);
 const SEED: &str = "KUBELITH_ROBUSTNESS_SEED";
 
 fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
@@ -17,6 +19,7 @@ fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
     let now = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
     let mut plan = Plan::new(PathBuf::from(env!("CARGO_BIN_EXE_kubelith")), store, given.unwrap_or(now.into()));
     plan.duration = DURATION;
+    plan.quiet = (plan.quiet.0 / 2, plan.quiet.1 / 2);
     change(&mut plan);
     println!("{SEED}={}", plan.seed);
     let verdict = run(&plan).unwrap();
@@ -65,7 +68,7 @@ fn everything_comes_and_goes() {
     let soaked = soak::run(&soak::Options {
         program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
         seed: 7,
-        duration: DURATION,
+        duration: SOAK,
         flags: Vec::new(),
     });
     let soaked = soaked.unwrap();
@@ -83,7 +86,7 @@ fn two_servers_on_three_members_keep_their_promises_under_faults() {
 fn only_clients_of_a_killed_server_notice() {
     holds(Store::Etcd, |plan| {
         plan.servers = 3;
-        plan.every = Some(Duration::from_secs(2));
+        plan.every = Some(Duration::from_millis(1500));
         plan.faults = vec![FaultKind::KillServer];
     });
 }

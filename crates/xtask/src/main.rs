@@ -19,6 +19,8 @@ mod monitoring;
 mod profile;
 mod robustness;
 mod run;
+#[cfg(test)]
+mod targets;
 mod test;
 mod tools;
 mod zones;

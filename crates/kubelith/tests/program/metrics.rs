@@ -1,11 +1,9 @@
 //! `/metrics` of a fresh server with a little traffic has the metrics that kube-apiserver has then, with the same types
 //! and labels.
 
-mod support;
-
+use crate::support::Server;
+use crate::support::client::{Connection, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
-use support::Server;
-use support::client::{Connection, Protocol};
 
 /// What is not there, and why.
 const MISSING: &[(&str, &[&str])] = &[
@@ -120,7 +118,7 @@ fn a_fresh_server_shows_what_the_reference_shows() {
     let shown = families(&text);
     let mut missing: BTreeSet<&str> = MISSING.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     let mut wrong = String::new();
-    for line in include_str!("../../../tests/bootstrap/metrics.txt").lines() {
+    for line in include_str!("../../../../tests/bootstrap/metrics.txt").lines() {
         let (kind, rest) = line.split_once(' ').unwrap();
         let (name, labels) = rest.trim_end_matches('}').split_once('{').unwrap();
         let labels: BTreeSet<String> = labels.split(',').filter(|l| !l.is_empty()).map(str::to_owned).collect();

@@ -1,15 +1,13 @@
 //! The program as tools start it: with their own flags and certificates, and the companion where they start an etcd.
 
-mod support;
-
+use crate::support::client::{Connection, Protocol};
+use crate::support::{LIMIT, Server};
 use kubelith_conformance::harness::free_port;
 use kubelith_conformance::http::{Address, Client, Request};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::client::{Connection, Protocol};
-use support::{LIMIT, Server};
 use tempfile::TempDir;
 
 /// `{dir}` has certificates, keys and a file for egress; `{etcd}` is where the companion listens. The port, the address to

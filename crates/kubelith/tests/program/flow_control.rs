@@ -1,10 +1,8 @@
 //! Flow control of the real program: what is stored holds at once, and flow schemas say whether their level exists.
 
-mod support;
-
+use crate::support::{Server, TOKEN, client};
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use serde_json::{Value, json};
-use support::{Server, TOKEN, client};
 
 const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 

@@ -1,10 +1,8 @@
 //! The console over HTTP: who is shown what, and what a session is good for. Its page in a browser is tested by `tests/console`.
 
-mod support;
-
+use crate::support::Server;
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use serde_json::{Value, json};
-use support::Server;
 
 fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Response {
     let address = Address::parse(&format!("https://127.0.0.1:{}", server.port)).unwrap();

@@ -1,4 +1,4 @@
-//! Checks recorded pairs of JSON and protobuf against the codec: `cargo run --example facts -- <folder>`.
+//! Checks recorded pairs of JSON and protobuf against the codec: `cargo run --example pairs -- <folder>`.
 //!
 //! The folder holds `<group>.<version>.<Kind>.json` and `.pb` files of fully populated objects. Each JSON file must
 //! encode to exactly the bytes of its partner, and those must decode to the same JSON.
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let folder = std::env::args().nth(1).expect("usage: facts <folder>");
+    let folder = std::env::args().nth(1).expect("usage: pairs <folder>");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .expect("the folder can be read")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".json").map(str::to_owned))

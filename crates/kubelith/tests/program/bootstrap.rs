@@ -1,15 +1,13 @@
 //! A fresh server has the objects that a fresh kube-apiserver has, and the same health checks.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use support::Server;
 
 #[test]
 fn a_fresh_server_has_what_the_reference_has() {
     let server = Server::start(&["--service-cluster-ip-range=10.0.0.0/16"]);
-    let facts = include_str!("../../../tests/bootstrap/objects.json");
+    let facts = include_str!("../../../../tests/bootstrap/objects.json");
     let wanted: BTreeMap<String, Vec<Value>> = serde_json::from_str(facts).unwrap();
     // Some of it is made when the server is ready, by its first clients: itself.
     server.wait_for("complete", || wanted.iter().all(|(r, objects)| list(&server, r).len() >= objects.len()));
@@ -93,7 +91,7 @@ fn host_address() -> String {
 #[test]
 fn health_names_the_references_checks_in_its_order() {
     let server = Server::start(&[]);
-    let reference = include_str!("../../../tests/bootstrap/checks.txt");
+    let reference = include_str!("../../../../tests/bootstrap/checks.txt");
     for path in ["healthz", "livez", "readyz"] {
         let wanted: Vec<&str> =
             reference.lines().skip_while(|l| *l != format!("# {path}")).skip(1).take_while(|l| !l.is_empty()).collect();

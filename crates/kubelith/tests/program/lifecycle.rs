@@ -1,10 +1,8 @@
 //! The program as an operator meets it: started, signalled, watched by systemd.
 
-mod support;
-
+use crate::support::client::{Connection, Protocol};
+use crate::support::{LIMIT, Server};
 use std::os::unix::net::UnixDatagram;
-use support::client::{Connection, Protocol};
-use support::{LIMIT, Server};
 
 #[test]
 fn a_signal_ends_it_in_order() {
@@ -19,7 +17,7 @@ fn a_signal_ends_it_in_order() {
 
 #[test]
 fn it_takes_itself_out_of_the_endpoints() {
-    let etcd = support::etcd();
+    let etcd = crate::support::etcd();
     let etcd = format!("--etcd-servers={}", etcd.url);
     let addresses = |server: &Server| {
         let answer = server.get("/api/v1/namespaces/default/endpoints/kubernetes").unwrap();

@@ -1,11 +1,9 @@
 //! A restart with custom resources and another server's API: nobody hears that something is gone that is not there yet.
 
-mod support;
-
+use crate::support::{Server, TOKEN};
 use kubelith_conformance::http::{Address, Client, Request};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{Server, TOKEN};
 
 const RESTARTS: usize = 6;
 const FLAGS: [&str; 1] = ["--storage-backend=embedded"];

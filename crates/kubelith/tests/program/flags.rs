@@ -1,10 +1,8 @@
 //! Flags whose effect shows in what the API does.
 
-mod support;
-
+use crate::support::Server;
 use kubelith_meta::time::wall_time;
 use serde_json::{Value, json};
-use support::Server;
 
 fn get(server: &Server, path: &str) -> (u16, Value) {
     let answer = server.get(path).unwrap();

@@ -1,16 +1,14 @@
 //! Two servers on one etcd are restarted one after the other, or one with its own store, while clients of three kinds
 //! work on them behind a load balancer. Nothing may fail but what says that it can be tried again, and no watch may miss anything.
 
-mod support;
-
+use crate::support::client::{Connection, Failed, Protocol};
+use crate::support::{LIMIT, Server};
 use http_body_util::BodyExt;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use support::client::{Connection, Failed, Protocol};
-use support::{LIMIT, Server};
 use tokio::task::JoinHandle;
 
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
@@ -192,7 +190,7 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_notices() {
-    let etcd = support::etcd();
+    let etcd = crate::support::etcd();
     let etcd = format!("--etcd-servers={}", etcd.url);
     let flags: Vec<&str> = FLAGS.into_iter().chain([etcd.as_str()]).collect();
     let start = || async {

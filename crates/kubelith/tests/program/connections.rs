@@ -1,13 +1,11 @@
 //! What a connection and a watch cost the server in memory. Most of an API server's connections are silent, and
 //! there are many of them.
 
-mod support;
-
+use crate::support::Server;
+use crate::support::client::{Connection, Failed, Protocol};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use support::Server;
-use support::client::{Connection, Failed, Protocol};
 
 /// Of each idle connection and each watch.
 const MOST_BYTES: u64 = 20 * 1024;

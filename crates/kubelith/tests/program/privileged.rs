@@ -1,8 +1,6 @@
 //! `--allow-privileged` is the operator's word on privileged containers; without it they are refused.
 
-mod support;
-
-use support::Server;
+use crate::support::Server;
 
 const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},
     "spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},

@@ -1,0 +1,72 @@
+//! A test: a target whose tests are turned off in its `Cargo.toml`, which saves building and running it for nothing, has none.
+
+use crate::run::{capture, cargo};
+use serde_json::Value;
+use std::path::Path;
+
+/// What a fence in documentation may be marked with when nothing of it is run.
+const NOT_CODE: [&str; 4] = ["text", "json", "yaml", "console"];
+
+/// Whether these lines have an example in their documentation that would be run.
+fn has_examples(source: &str) -> bool {
+    let docs = source.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("///").or(line.strip_prefix("//!"))
+    });
+    let mut inside = false;
+    for mark in docs.filter_map(|line| line.trim_start().strip_prefix("```")) {
+        if !inside && !NOT_CODE.contains(&mark.trim()) {
+            return true;
+        }
+        inside = !inside;
+    }
+    false
+}
+
+/// Whether these lines have a test, or a module that could have one.
+fn has_tests(source: &str) -> bool {
+    let is_module = |line: &str| line.starts_with("mod ") || line.starts_with("pub mod ");
+    source.contains("#[test]") || source.contains("::test]") || source.lines().any(is_module)
+}
+
+/// The sources in this folder, and below it, that `is_wrong` is true of.
+fn sources(folder: &Path, is_wrong: fn(&str) -> bool, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, is_wrong, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            if is_wrong(&text) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_tested_has_no_tests() {
+    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let mut found = Vec::new();
+    let packages = metadata["packages"].as_array().unwrap();
+    for target in packages.iter().flat_map(|package| package["targets"].as_array().unwrap()) {
+        let path = Path::new(target["src_path"].as_str().unwrap());
+        match (target["kind"][0].as_str().unwrap(), target["test"] == true, target["doctest"] == true) {
+            ("lib", true, false) => sources(path.parent().unwrap(), has_examples, &mut found),
+            ("lib", false, _) => found.push(path.display().to_string()),
+            ("bin", false, _) if has_tests(&std::fs::read_to_string(path).unwrap()) => {
+                found.push(path.display().to_string());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(found, [""; 0], "these have tests or examples, but `test` or `doctest` is false in their Cargo.toml");
+}
+
+#[test]
+fn examples_are_told_from_figures() {
+    assert!(has_examples("/// ```\n/// assert!(true);\n/// ```"));
+    assert!(has_examples("//! ```text\n//! a\n//! ```\n//!\n//! ```no_run\n//! ```"));
+    assert!(!has_examples("    /// ```text\n    /// a → b\n    /// ```\nlet fence = \"```\";"));
+}

@@ -63,6 +63,11 @@ impl ObjectTexts {
 }
 
 impl<'a> Request<'a> {
+    /// Of what is not stored, and before anything else is known of it.
+    pub fn new(call: &'a Call, operation: Operation) -> Request<'a> {
+        Request { call, operation, old: None, options: None, resource: None, texts: None }
+    }
+
     pub(crate) fn with_texts(self, texts: &'a ObjectTexts) -> Request<'a> {
         Request { texts: Some(texts), ..self }
     }

@@ -137,7 +137,7 @@ impl Resource {
         old: Option<&'a Value>,
         options: Option<&'a Value>,
     ) -> Request<'a> {
-        Request { call, operation, old, options, resource: Some(self), texts: None }
+        Request { old, options, resource: Some(self), ..Request::new(call, operation) }
     }
 
     pub async fn convert(&self, object: Value, to: &GroupVersionKind) -> Result<Value, Status> {

@@ -46,14 +46,7 @@ mod tests {
             deadline: None,
             warnings: Warnings::default(),
         };
-        let request = Request {
-            call: &call,
-            operation: Operation::Create,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = Request::new(&call, Operation::Create);
         let object = Value::object();
         let Verdict::Ready(Err(status)) = AlwaysDeny.validate(request, &object) else { panic!("not denied") };
         let want = "configmaps \"m\" is forbidden: admission control is denying all modifications";

@@ -29,10 +29,6 @@ fn call(resource: &str, subresource: &str, namespace: &str) -> Call {
     }
 }
 
-fn request(call: &Call, operation: Operation) -> Request<'_> {
-    Request { call, operation, old: None, options: None, resource: None, texts: None }
-}
-
 #[test]
 fn rules_say_which_requests_are_meant() {
     let rule = |extra: &str, resources: &str, operations: &str| {
@@ -54,7 +50,7 @@ fn rules_say_which_requests_are_meant() {
     ];
     for (rule, resource, subresource, namespace, operation, want) in cases {
         let call = call(resource, subresource, namespace);
-        let request = request(&call, operation);
+        let request = Request::new(&call, operation);
         let read = [Rule::read(&rule)];
         let objects = Objects::new();
         let versions = Versions::of(request, &objects);

@@ -99,8 +99,7 @@ async fn run(mut call: ActionCall, asked: Asked, review: Review, to: Access) -> 
     }
     let about = asked.call(&call, &object, options.mode);
     let options = Some(&options.object);
-    let request =
-        Request { call: &about, operation: Operation::Create, old: None, options, resource: None, texts: None };
+    let request = Request { options, ..Request::new(&about, Operation::Create) };
     asked.admission.admit(request, &mut object).await?;
     match review {
         Review::Access(which) => {

@@ -96,14 +96,7 @@ impl Parts {
             deadline: call.request.deadline().map(Into::into),
             warnings: call.warnings.clone(),
         };
-        let request = AdmissionRequest {
-            call: &about,
-            operation: Operation::Connect,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = AdmissionRequest::new(&about, Operation::Connect);
         let path = match kind {
             ConnectKind::ServiceProxy | ConnectKind::PodProxy | ConnectKind::NodeProxy => below(call),
             _ => String::new(),

@@ -652,14 +652,7 @@ fn annotations() {
     ];
     for (policy, pod, (passes, want, warnings)) in cases {
         let call = call("ann", "n", "pods");
-        let request = Request {
-            call: &call,
-            operation: Operation::Create,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = Request::new(&call, Operation::Create);
         let pod = value(pod);
         assert_eq!(plugin.check_pod(request, policy.clone(), &pod).is_ok(), passes, "{pod:?}");
         let want: Vec<(String, String)> =
@@ -669,14 +662,7 @@ fn annotations() {
     }
     for (user, namespace, by) in [("bob", "n", "user"), ("ann", "free", "namespace")] {
         let call = call(user, namespace, "pods");
-        let request = Request {
-            call: &call,
-            operation: Operation::Create,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = Request::new(&call, Operation::Create);
         assert!(matches!(plugin.validate(request, &value(privileged)), Verdict::Idle));
         let want = [("pod-security.kubernetes.io/exempt".to_owned(), by.to_owned())];
         assert_eq!(call.warnings.take_annotations(), want);
@@ -725,14 +711,7 @@ fn exempt_namespaces() {
     ] {
         let namespace = namespace(labels);
         let call = call("ann", "", "namespaces");
-        let request = Request {
-            call: &call,
-            operation: Operation::Create,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = Request::new(&call, Operation::Create);
         plugin.check_namespace(request, &namespace).unwrap();
         let want = want.map(|policy| {
             format!("namespace \"free\" is exempt from Pod Security, and the policy ({policy}) will be ignored")

@@ -21,14 +21,7 @@ pub struct Demand {
 
 impl Demand {
     fn forbidden(&self, why: impl std::fmt::Display) -> Status {
-        let request = Request {
-            call: &self.call,
-            operation: self.operation,
-            old: None,
-            options: None,
-            resource: None,
-            texts: None,
-        };
+        let request = Request::new(&self.call, self.operation);
         request.forbidden(&self.object, why)
     }
 }

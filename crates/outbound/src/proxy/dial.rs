@@ -69,6 +69,12 @@ impl Dialer {
         }
     }
 
+    /// A connection for the authority of a URI.
+    pub async fn dial_uri(&self, uri: &Uri) -> Result<Stream, DialError> {
+        let default = if self.tls.is_some() { 443 } else { 80 };
+        self.dial(uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(default)).await
+    }
+
     async fn connect(&self, host: &str, port: u16) -> Result<Base, DialError> {
         if let Some(tunnel) = self.route.connect(host, port).await {
             return tunnel.map_err(DialError);
@@ -177,7 +183,7 @@ impl AsyncWrite for Heard {
     }
 }
 
-/// For the pool: a connection for the authority of a URI.
+/// For the pool.
 impl tower_service::Service<Uri> for Dialer {
     type Response = TokioIo<Stream>;
     type Error = DialError;
@@ -189,11 +195,7 @@ impl tower_service::Service<Uri> for Dialer {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let dialer = self.clone();
-        Box::pin(async move {
-            let default = if dialer.tls.is_some() { 443 } else { 80 };
-            let host = uri.host().unwrap_or_default();
-            dialer.dial(host, uri.port_u16().unwrap_or(default)).await.map(TokioIo::new)
-        })
+        Box::pin(async move { dialer.dial_uri(&uri).await.map(TokioIo::new) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Asking another server for a document, for our own use.
 
+use super::exchange::BodyError;
 use super::headers::set_user;
 use super::{Identity, Target, Transport};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use http_body_util::BodyExt;
 use kubelith_auth::User;
 use kubelith_http::RequestBody;
 use std::time::Duration;
@@ -64,18 +64,12 @@ impl Transport {
         time: Duration,
     ) -> Result<Fetched, FetchFailed> {
         let whole = async {
-            let response = self.send(request).await.map_err(|e| FetchFailed::NoAnswer(e.text))?;
-            let (parts, mut body) = response.into_parts();
-            let mut bytes = BytesMut::new();
-            while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|e| FetchFailed::NoAnswer(e.to_string()))?;
-                let Ok(data) = frame.into_data() else { continue };
-                if bytes.len() + data.len() > limit {
-                    return Err(FetchFailed::TooLarge(limit));
-                }
-                bytes.extend_from_slice(&data);
-            }
-            Ok(Fetched { status: parts.status, headers: parts.headers, body: bytes.freeze() })
+            let answer = self.ask(request).await.map_err(|e| FetchFailed::NoAnswer(e.text))?;
+            let (parts, body) = answer.read(limit).await.map_err(|e| match e {
+                BodyError::TooLong => FetchFailed::TooLarge(limit),
+                BodyError::Broken(why) => FetchFailed::NoAnswer(why.to_string()),
+            })?;
+            Ok(Fetched { status: parts.status, headers: parts.headers, body })
         };
         tokio::time::timeout(time, whole).await.unwrap_or(Err(FetchFailed::Timeout))
     }

@@ -1,18 +1,19 @@
 //! The way to webhooks that objects name: by URL or by service, trusted by the bundle in the object, with the credentials
 //! that a kubeconfig file has for them. Whoever names the same place gets the same client, and so its kept connections.
 
+use super::exchange::{Answer, BodyError};
 use super::redirect::{self, Step};
 use super::{ClientCertificate, TlsClient, Transport};
 use crate::client::{Credential, Kubeconfig, identity_of, read_file};
 use crate::egress::Route;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT,
 };
+use http::response::Parts;
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use http_body_util::BodyExt;
 use kubelith_auth::hook::{Hook, Hooks};
 use kubelith_auth::remote::{FetchError, FetchResponse};
 use kubelith_http::RequestBody;
@@ -327,22 +328,17 @@ impl Client {
     }
 
     /// Sends a request, and follows where that leads.
-    async fn send(
-        &self,
-        mut step: Step,
-        review: &Bytes,
-        deadline: Instant,
-    ) -> Result<http::Response<hyper::body::Incoming>, FetchError> {
+    async fn send(&self, mut step: Step, review: &Bytes, deadline: Instant) -> Result<Answer, FetchError> {
         for followed in 0..=MAX_REDIRECTS {
             let request = self.request(&step, review).await.map_err(FetchError::Other)?;
             let transport = self.way_to(&step).map_err(FetchError::Other)?;
-            let sent = tokio::time::timeout_at(deadline, transport.send(request)).await;
+            let sent = tokio::time::timeout_at(deadline, transport.ask(request)).await;
             let sent = sent.map_err(|_| FetchError::Timeout(step.named("context deadline exceeded")))?;
-            let response = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
-            match step.redirected(&response)? {
-                None => return Ok(response),
+            let answer = sent.map_err(|e| FetchError::ConnectionLost(step.named(&e.text)))?;
+            match step.redirected(&answer.parts)? {
+                None => return Ok(answer),
                 Some(_) if followed == MAX_REDIRECTS => {
-                    let to = quote(redirect::location(&response).unwrap_or_default());
+                    let to = quote(redirect::location(&answer.parts).unwrap_or_default());
                     return Err(FetchError::Other(format!("Post {to}: stopped after {MAX_REDIRECTS} redirects")));
                 }
                 Some(next) => step = next,
@@ -372,11 +368,12 @@ impl Client {
         let step = Step { method: Method::POST, uri, shown, is_own: true };
         let mut tried = 0;
         loop {
-            let (parts, body) = self.send(step.clone(), &review, deadline).await?.into_parts();
+            let answer = self.send(step.clone(), &review, deadline).await?;
             // A body that never ends is no other matter than a server that never answers.
-            let body = tokio::time::timeout_at(deadline, read(body)).await;
-            let body = body.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-            let body = body.and_then(|body| unpacked(&parts.headers, body)).map_err(|why| {
+            let whole = tokio::time::timeout_at(deadline, read(answer)).await;
+            let whole = whole.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+            let whole = whole.and_then(|(parts, body)| Ok((unpacked(&parts.headers, body)?, parts)));
+            let (body, parts) = whole.map_err(|why| {
                 FetchError::Other(format!(
                     "unexpected error when reading response body. Please retry. Original error: {why}"
                 ))
@@ -443,17 +440,11 @@ fn cut_off(error: &hyper::Error) -> String {
     }
 }
 
-async fn read(mut body: hyper::body::Incoming) -> Result<Bytes, String> {
-    let mut bytes = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|e| cut_off(&e))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > MAX_ANSWER {
-            return Err(too_long());
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes.freeze())
+async fn read(answer: Answer) -> Result<(Parts, Bytes), String> {
+    answer.read(MAX_ANSWER).await.map_err(|e| match e {
+        BodyError::TooLong => too_long(),
+        BodyError::Broken(why) => cut_off(&why),
+    })
 }
 
 impl Hook for Client {

@@ -7,6 +7,7 @@
 mod body;
 mod certificates;
 mod dial;
+mod exchange;
 mod fetch;
 mod forward;
 mod headers;

@@ -1,6 +1,7 @@
 //! Where webhooks send on to, as Go's client follows them.
 
 use http::header::LOCATION;
+use http::response::Parts;
 use http::{Method, Uri};
 use kubelith_auth::remote::FetchError;
 use kubelith_meta::text::quote;
@@ -24,13 +25,13 @@ impl Step {
     }
 
     /// Where an answer leads, as Go's client follows it: mostly a POST becomes a GET on the way.
-    pub fn redirected<B>(&self, response: &http::Response<B>) -> Result<Option<Step>, FetchError> {
-        let method = match response.status().as_u16() {
+    pub fn redirected(&self, answer: &Parts) -> Result<Option<Step>, FetchError> {
+        let method = match answer.status.as_u16() {
             301..=303 => Method::GET,
             307 | 308 => self.method.clone(),
             _ => return Ok(None),
         };
-        let Some(location) = location(response) else { return Ok(None) };
+        let Some(location) = location(answer) else { return Ok(None) };
         if let Err(why) = Url::parse(location) {
             let why = format!("failed to parse Location header {}: {why}", quote(location));
             return Err(FetchError::Other(self.named(&why)));
@@ -76,8 +77,8 @@ impl Step {
 }
 
 /// Where an answer says that another one is.
-pub fn location<B>(response: &http::Response<B>) -> Option<&str> {
-    response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).filter(|to| !to.is_empty())
+pub fn location(answer: &Parts) -> Option<&str> {
+    answer.headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|to| !to.is_empty())
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
             ("http://other:80/c", "http://other:80/c", "http://other:80/c", false),
         ] {
             let response = http::Response::builder().status(307).header(LOCATION, location).body(()).unwrap();
-            let next = step.redirected(&response).unwrap().unwrap();
+            let next = step.redirected(&response.into_parts().0).unwrap().unwrap();
             assert_eq!(
                 (next.shown.as_str(), next.uri.to_string().as_str(), next.is_own),
                 (want, to, is_own),
@@ -112,7 +113,7 @@ mod tests {
         let uri = "https://127.0.0.1:1/a".parse().unwrap();
         let step = Step { method: Method::POST, uri, shown: "https://127.0.0.1:1/a".into(), is_own: true };
         let response = http::Response::builder().status(302).header(LOCATION, "ht!tp://%zz").body(()).unwrap();
-        let why = step.redirected(&response).err().unwrap().to_string();
+        let why = step.redirected(&response.into_parts().0).err().unwrap().to_string();
         let want = "Post \"https://127.0.0.1:1/a\": failed to parse Location header \"ht!tp://%zz\": parse \"ht!tp://%zz\": \
                     first path segment in URL cannot contain colon";
         assert_eq!(why, want);

@@ -4,13 +4,14 @@
 //! number of streams, a slow reader holds up nobody else, and a small request costs less.
 
 use super::dial::{DialError, Dialer, Tls};
+use super::exchange::{Answer, Lines};
 use super::opening::Broken;
 use super::{ProxyError, TlsClient, TlsClientError};
 use crate::egress::Route;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, Error};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kubelith_http::RequestBody;
 use rustls::pki_types::ServerName;
@@ -19,13 +20,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Connections that wait for the next request, per server.
-const IDLE_CONNECTIONS: usize = 25;
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+pub(super) const IDLE_CONNECTIONS: usize = 25;
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Header lines of an answer; more is taken for garbage.
-const MAX_HEADERS: usize = 1000;
+pub(super) const MAX_HEADERS: usize = 1000;
 
 pub struct Transport {
+    /// For bodies that are passed on as they come.
     client: Client<Dialer, RequestBody>,
+    /// For whole answers.
+    lines: Lines,
     pub(super) dialer: Dialer,
     pub(super) bandwidth: Option<NonZeroU32>,
 }
@@ -62,7 +66,7 @@ impl Transport {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .http1_max_headers(MAX_HEADERS)
             .build(dialer.clone());
-        Ok(Transport { client, dialer, bandwidth: None })
+        Ok(Transport { client, lines: Lines::new(dialer.clone()), dialer, bandwidth: None })
     }
 
     /// Connections that clients take over carry at most so many bytes per second, each way.
@@ -87,6 +91,11 @@ impl Transport {
             .map_err(|e| ProxyError::Unreachable(e.to_string()))
     }
 
+    /// Sends a request whose URI is absolute, for an answer that is read at once.
+    pub(super) async fn ask(&self, request: http::Request<RequestBody>) -> Result<Answer, Failed> {
+        self.lines.ask(request).await
+    }
+
     /// Sends a request whose URI is absolute.
     pub(super) async fn send(&self, request: http::Request<RequestBody>) -> Result<http::Response<Incoming>, Failed> {
         self.client.request(request).await.map_err(|e| Failed::of(&e))
@@ -102,13 +111,18 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    fn of(error: &Error) -> Failed {
-        let mut cause = std::error::Error::source(error);
-        let mut text = error.to_string();
+    /// On a connection that was not used before.
+    pub fn fresh(text: String) -> Failed {
+        Failed { text, connection_was_stale: false }
+    }
+
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Failed {
+        let mut cause = Some(error);
+        let mut text = String::new();
         let mut stale = false;
         while let Some(why) = cause {
             if let Some(dial) = why.downcast_ref::<DialError>() {
-                return Failed { text: dial.0.clone(), connection_was_stale: false };
+                return Failed::fresh(dial.0.clone());
             }
             if let Some(http) = why.downcast_ref::<hyper::Error>() {
                 stale |= http.is_incomplete_message() || http.is_canceled() || http.is_closed();
@@ -126,11 +140,11 @@ impl Failed {
             if let Some(io) = why.downcast_ref::<std::io::Error>() {
                 stale |= io.kind() == std::io::ErrorKind::ConnectionReset;
                 if let Some(broken) = io.get_ref().and_then(|e| e.downcast_ref::<Broken>()) {
-                    return Failed { text: broken.0.clone(), connection_was_stale: false };
+                    return Failed::fresh(broken.0.clone());
                 }
                 // What the other side thinks of our certificate comes after the handshake.
                 if let Some(told) = super::tls_words::of_io(io) {
-                    return Failed { text: told, connection_was_stale: false };
+                    return Failed::fresh(told);
                 }
                 if io.kind() == std::io::ErrorKind::UnexpectedEof {
                     // TLS that ends without a word is an end like any other.

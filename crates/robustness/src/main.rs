@@ -34,7 +34,7 @@ robustness soak [options]
   --clients N        (4)
   --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
   --against URL      sends all of them to this server, too, as the user of the token robust-token, and tells which answers
-                     have another code there; with --clients 1 both servers see the requests in the same order
+                     have another code, or say something else, there; with --clients 1 both servers see the requests in the same order
 
   overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above

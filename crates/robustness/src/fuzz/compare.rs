@@ -1,6 +1,7 @@
-//! The same requests to another server, as a kube-apiserver: where the two answer with other codes.
+//! The same requests to another server, as a kube-apiserver: where the two answer with other codes, or in other words.
 
 use super::normalised;
+use super::words::{self, Difference};
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +29,18 @@ pub struct Differences {
     compared: usize,
     different: usize,
     /// By the codes and by what this server said: how often, and an example.
-    kinds: BTreeMap<String, (usize, String)>,
+    kinds: Kinds,
+    /// Answers of the same code that say something else: how many, and by where they do.
+    reworded: usize,
+    words: Kinds,
+}
+
+type Kinds = BTreeMap<String, (usize, String)>;
+
+fn count(kinds: &mut Kinds, key: String, example: impl FnOnce() -> String) {
+    if kinds.len() < MOST_TOLD || kinds.contains_key(&key) {
+        kinds.entry(key).or_insert_with(|| (0, example())).0 += 1;
+    }
 }
 
 impl Differences {
@@ -36,16 +48,19 @@ impl Differences {
     pub fn note(&mut self, method: &str, ours: &Response, theirs: &Response, request: impl FnOnce() -> String) {
         self.compared += 1;
         if ours.status == theirs.status {
+            if let Some(Difference { path, here, there }) = words::difference(ours, theirs) {
+                self.reworded += 1;
+                let key = normalised(&format!("{} {method} {path}: {here}", ours.status));
+                count(&mut self.words, key, || format!("{}\n      here  {here}\n      there {there}", request()));
+            }
             return;
         }
         self.different += 1;
         let said = |answer: &Response| String::from_utf8_lossy(&answer.body).chars().take(400).collect::<String>();
         let codes = format!("{} here, {} there", ours.status, theirs.status);
         let key = format!("{codes}: {}", normalised(&format!("    {method} {}", message(ours))).trim_start());
-        if self.kinds.len() < MOST_TOLD || self.kinds.contains_key(&key) {
-            let example = || format!("{}\n      here  {}\n      there {}", request(), said(ours), said(theirs));
-            self.kinds.entry(key).or_insert_with(|| (0, example())).0 += 1;
-        }
+        let example = || format!("{}\n      here  {}\n      there {}", request(), said(ours), said(theirs));
+        count(&mut self.kinds, key, example);
     }
 
     /// Errors of this server that the other one does not have, and then all others.
@@ -56,13 +71,15 @@ impl Differences {
         let is_error = |key: &str| key.starts_with('5') && !key.contains(" here, 5");
         let (errors, others): (Vec<_>, Vec<_>) = self.kinds.iter().partition(|(key, _)| is_error(key));
         let mut text = String::new();
-        for (word, kinds) in [("ONLY HERE", &errors), ("DIFFERENT", &others)] {
+        let words = self.words.iter().collect();
+        for (word, kinds) in [("ONLY HERE", &errors), ("DIFFERENT", &others), ("OTHER WORDS", &words)] {
             for (key, (count, example)) in kinds {
                 text.push_str(&format!("{word} {count} × {key}\n      {example}\n"));
             }
         }
         let (compared, different) = (self.compared, self.different);
-        text.push_str(&format!("{compared} answers compared, {different} have another code, "));
+        let reworded = self.reworded;
+        text.push_str(&format!("{compared} answers compared, {different} have another code, {reworded} other words, "));
         text.push_str(&format!("{} kinds of 5xx are only here\n", errors.len()));
         text
     }
@@ -92,7 +109,7 @@ mod tests {
         let wanted = [
             "ONLY HERE 2 × 500 here, 422 there: POST no 0",
             "DIFFERENT 1 × 400 here, 422 there: PUT x",
-            "4 answers compared, 3 have another code, 1 kinds of 5xx are only here",
+            "4 answers compared, 3 have another code, 0 other words, 1 kinds of 5xx are only here",
         ];
         assert_eq!(lines, wanted);
     }

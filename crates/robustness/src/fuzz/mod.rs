@@ -5,6 +5,7 @@ mod compare;
 mod corpus;
 mod guide;
 mod mutate;
+mod words;
 
 pub use guide::Feedback;
 

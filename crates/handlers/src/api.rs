@@ -58,6 +58,8 @@ impl ActionCall {
     /// The body of a create, which may be of any of `kinds` (the first is the usual one), and its options.
     pub async fn decode_create(&mut self, kinds: &[GroupVersionKind]) -> Result<(Value, WriteOptions), Status> {
         // Who cannot take the answer is told before anything is read or done.
+        let produces: Vec<&str> = negotiate::BUILT_IN.iter().map(|format| format.media_type()).collect();
+        negotiate::route_accepts(&accept_of(&self.headers), &produces).map_err(route_error)?;
         self.negotiate(&ANSWERED)?;
         let body = std::mem::replace(self.request.body_mut(), RequestBody::Full(None));
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");

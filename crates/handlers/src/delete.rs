@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::options::{self, ListOptions};
+use super::selection::Selection;
 use super::{body, list, output, views};
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
@@ -10,6 +11,7 @@ use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::{self, Format};
 use kubelith_codec::{proto, typed, yaml};
 use kubelith_http::{RequestBody, Response, negotiated};
+use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Str, Value};
 use kubelith_registry::{Call, DeleteBy, DeleteOptions, DeleteOutcome, Mode};
 use kubelith_store::cache::CachedObject;
@@ -56,6 +58,8 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
     let negotiated = cx.negotiate()?;
     let mut list_options = ListOptions::parse(&cx.query, cx.endpoint.limits.initial_events)?;
     list_options.read_in_pages();
+    // A selector of fields that the kind does not have is told before anything about the body.
+    Selection::new(&cx, &list_options)?;
     let (options, mode, object) = read_options(&cx, request).await?;
     if options.ignore_read_error {
         return Err(options::not_for_collections());
@@ -151,11 +155,9 @@ fn decode_options(bytes: &[u8], format: negotiate::Format) -> Result<Value, Stat
         if given.kind == kind.kind {
             return Ok(());
         }
-        let (name, version) = (&given.kind, given.group_version());
+        let (name, version) = (quote(&given.kind), quote(&given.group_version().to_string()));
         let scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
-        Err(Status::bad_request(format!(
-            "no kind \"{name}\" is registered for version \"{version}\" in scheme \"{scheme}\""
-        )))
+        Err(Status::bad_request(format!("no kind {name} is registered for version {version} in scheme \"{scheme}\"")))
     };
     let json_text;
     let text = match format {

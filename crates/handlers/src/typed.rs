@@ -6,6 +6,7 @@ use kubelith_codec::json::{self, Strictness};
 use kubelith_codec::negotiate::Format;
 use kubelith_codec::typed;
 use kubelith_codec::{proto, yaml};
+use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_schema::{Form, TypedSchema};
 
@@ -115,8 +116,10 @@ fn decode(
     };
     let cannot_handle = |given: &GroupVersionKind, why: String| {
         Status::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {why}",
-            given.kind, given.version, kind.kind
+            "{} in version {} cannot be handled as a {}: {why}",
+            given.kind,
+            quote(&given.version),
+            kind.kind
         ))
     };
     let mut strict = Vec::new();

@@ -4,6 +4,7 @@
 use super::body::Decoded;
 use super::typed::internal_package;
 use kubelith_codec::json::{self, Strictness};
+use kubelith_meta::text::quote;
 use kubelith_meta::{GroupVersionKind, Value};
 use kubelith_schema::{Form, TypedSchema};
 
@@ -30,9 +31,9 @@ pub fn schema(given: &GroupVersionKind, kind: &GroupVersionKind, own: &TypedSche
     let known = if scheme(&given.group) == scheme(&kind.group) { catalog.kind_schema(given) } else { None };
     let Some(schema) = known else {
         return Err(format!(
-            "no kind \"{}\" is registered for version \"{}\" in scheme \"{}\"",
-            given.kind,
-            given.group_version(),
+            "no kind {} is registered for version {} in scheme \"{}\"",
+            quote(&given.kind),
+            quote(&given.group_version().to_string()),
             scheme(&kind.group).unwrap_or_default()
         ));
     };

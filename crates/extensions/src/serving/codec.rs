@@ -7,7 +7,7 @@ use kubelith_codec::negotiate::Format;
 use kubelith_codec::{cbor, yaml};
 use kubelith_handlers::body::summarize;
 use kubelith_handlers::{Decoded, Decoder};
-use kubelith_meta::text::json_kind;
+use kubelith_meta::text::{json_kind, quote};
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionKind, Status, Value};
 use kubelith_registry::{Encoder, render, set_resource_version};
@@ -58,8 +58,10 @@ impl Decoder for CustomDecoder {
         let given = object.gvk();
         let taken = self.take(object, strictness).map_err(|why| {
             Status::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {why}",
-                given.kind, given.version, self.kind.kind
+                "{} in version {} cannot be handled as a {}: {why}",
+                given.kind,
+                quote(&given.version),
+                self.kind.kind
             ))
         })?;
         strict.extend_from_slice(&taken.strict);

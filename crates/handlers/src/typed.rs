@@ -137,8 +137,9 @@ fn decode(
         Format::Protobuf => {
             let found = proto::Envelope::read(body).map_err(|e| unrecognized(&e))?;
             let given = found.type_meta.with_defaults(kind).map_err(|e| unrecognized(&e))?;
-            let schema = versions::schema(&given, kind, schema).map_err(|why| cannot_handle(&given, why))?;
-            let object = proto::decode(found.raw, &schema).map_err(|e| cannot_handle(&given, e.to_string()))?;
+            let readable = versions::readable(&given, kind, schema).map_err(|why| cannot_handle(&given, why))?;
+            let read = proto::decode(found.raw, &readable.schema).map_err(|e| e.to_string());
+            let object = readable.take(read).map_err(|why| cannot_handle(&given, why))?;
             return Ok(Decoded { object: typed_object(object, &given), strict, form: Form::Sent });
         }
     };
@@ -159,8 +160,8 @@ fn decode_json(
     if given.version == INTERNAL && versions::is_internal(given, kind) {
         return versions::as_internal(text, given, strictness);
     }
-    let schema = versions::schema(given, kind, schema)?;
-    let decoded = typed::decode(text, &schema, strictness).map_err(|e| e.to_string())?;
+    let readable = versions::readable(given, kind, schema)?;
+    let decoded = readable.take(typed::decode(text, &readable.schema, strictness).map_err(|e| e.to_string()))?;
     let strict = decoded.strict.iter().map(ToString::to_string).collect();
     Ok(Decoded { object: typed_object(decoded.value, given), strict, form: Form::Sent })
 }
@@ -184,10 +185,11 @@ fn check_version(object: &Value, kind: &GroupVersionKind) -> Result<(), Status> 
     )))
 }
 
-/// Go's package of the internal type is named after the first word of the group.
+/// Go's package of the internal type is named after the first word of the group, mostly.
 pub fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
-        "" => "core",
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
         group => group.split('.').next().unwrap_or(group),
     }
 }

@@ -21,14 +21,38 @@ fn scheme(group: &str) -> Option<&'static str> {
     }
 }
 
-/// The schema of a body of the kind `given` where `kind` is wanted, which has the schema `own`. An error if `given` is
-/// no version of `kind`.
-pub fn schema(given: &GroupVersionKind, kind: &GroupVersionKind, own: &TypedSchema) -> Result<TypedSchema, String> {
+/// Kinds that all parts know, whatever version a body names.
+const OF_NO_VERSION: [&str; 5] = ["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"];
+
+/// How to read a body of some kind.
+pub struct Readable {
+    pub schema: TypedSchema,
+    /// Why it cannot become what is wanted: told if it could be read.
+    pub mismatch: Option<String>,
+}
+
+impl Readable {
+    /// The object, if it is what is wanted.
+    pub fn take<T>(&self, read: Result<T, String>) -> Result<T, String> {
+        match (read, &self.mismatch) {
+            (Ok(_), Some(why)) => Err(why.clone()),
+            (read, _) => read,
+        }
+    }
+}
+
+/// How to read a body of the kind `given` where `kind` is wanted, which has the schema `own`.
+pub fn readable(given: &GroupVersionKind, kind: &GroupVersionKind, own: &TypedSchema) -> Result<Readable, String> {
     if given == kind {
-        return Ok(own.clone());
+        return Ok(Readable { schema: own.clone(), mismatch: None });
     }
     let catalog = kubelith_catalog::builtin();
-    let known = if scheme(&given.group) == scheme(&kind.group) { catalog.kind_schema(given) } else { None };
+    let is_of_no_version = OF_NO_VERSION.contains(&given.kind.as_str());
+    let known = match is_of_no_version {
+        true => catalog.type_schema(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{}", given.kind)),
+        false if scheme(&given.group) == scheme(&kind.group) => catalog.kind_schema(given),
+        false => None,
+    };
     let Some(schema) = known else {
         return Err(format!(
             "no kind {} is registered for version {} in scheme \"{}\"",
@@ -37,11 +61,11 @@ pub fn schema(given: &GroupVersionKind, kind: &GroupVersionKind, own: &TypedSche
             scheme(&kind.group).unwrap_or_default()
         ));
     };
-    if !kubelith_catalog::is_same_kind(catalog, given, kind) {
-        let (from, to) = (&given.version, internal_package(kind));
-        return Err(format!("converting ({from}.{}) to ({to}.{}): unknown conversion", given.kind, kind.kind));
-    }
-    Ok(schema)
+    let mismatch = (is_of_no_version || !kubelith_catalog::is_same_kind(catalog, given, kind)).then(|| {
+        let (from, to) = (if is_of_no_version { "v1" } else { &given.version }, internal_package(kind));
+        format!("converting ({from}.{}) to ({to}.{}): unknown conversion", given.kind, kind.kind)
+    });
+    Ok(Readable { schema, mismatch })
 }
 
 /// Whether `given` is the internal version of `kind`.

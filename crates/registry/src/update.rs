@@ -305,7 +305,9 @@ impl Resource {
     fn precondition_failed(&self, call: &Call, problem: String) -> Status {
         let key = self.key(&call.namespace, &call.name).unwrap_or_default();
         // With the usual prefix, whatever --etcd-prefix says: where things are stored is no client's business.
-        let key = format!("/registry/{}/{key}", self.descriptor.storage.prefix);
+        // A dry run does not get that far in the reference, and names the key without it.
+        let root = if call.dry_run() { "" } else { "/registry" };
+        let key = format!("{root}/{}/{key}", self.descriptor.storage.prefix);
         // The reference prints its storage error: code, key and all.
         let text = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"

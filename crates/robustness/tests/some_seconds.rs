@@ -17,7 +17,7 @@ const SEED: &str = "KUBELITH_ROBUSTNESS_SEED";
 fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
     let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
     let now = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
-    let mut plan = Plan::new(PathBuf::from(env!("CARGO_BIN_EXE_kubelith")), store, given.unwrap_or(now.into()));
+    let mut plan = Plan::new(PathBuf::from(env!("CARGO_BIN_EXE_server-to-break")), store, given.unwrap_or(now.into()));
     plan.duration = DURATION;
     plan.quiet = (plan.quiet.0 / 2, plan.quiet.1 / 2);
     change(&mut plan);
@@ -32,7 +32,7 @@ fn holds(store: Store, change: impl FnOnce(&mut Plan)) {
 #[test]
 fn grown_requests_do_no_harm() {
     let found = fuzz::run(&fuzz::Options {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_server-to-break")),
         corpus: fuzz::default_corpus(),
         seed: std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(7),
         clients: 2,
@@ -66,7 +66,7 @@ fn jumping_clocks_break_no_promise() {
 #[test]
 fn everything_comes_and_goes() {
     let soaked = soak::run(&soak::Options {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_kubelith")),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_server-to-break")),
         seed: 7,
         duration: SOAK,
         flags: Vec::new(),

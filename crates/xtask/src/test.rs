@@ -133,21 +133,21 @@ fn perform(name: &str, stage: Stage, request: &Request, say: Say) -> Tally {
     tally
 }
 
-/// Runs a stage and shows it, and these others meanwhile, which are shown when it has ended.
+/// Runs a stage and shows it, and these others meanwhile, which are shown from when it has ended.
 fn side_by_side((name, stage): (&str, Stage), beside: &[(&str, Stage)], request: &Request) -> Tally {
+    let (lines, shown) = std::sync::mpsc::channel::<String>();
     std::thread::scope(|scope| {
-        let others = scope.spawn(|| {
-            let (mut lines, mut total) = (Vec::new(), Tally::default());
-            for (name, stage) in beside {
-                total = total.plus(perform(name, *stage, request, &mut |line| lines.push(line.to_owned())));
-            }
-            (lines, total)
+        let others = scope.spawn(move || {
+            // Whoever shows them stays until all are there.
+            let mut say = |line: &str| drop(lines.send(line.to_owned()));
+            beside
+                .iter()
+                .fold(Tally::default(), |total, (name, stage)| total.plus(perform(name, *stage, request, &mut say)))
         });
         let own = perform(name, stage, request, &mut show);
-        let (lines, total) =
-            others.join().unwrap_or_else(|_| (vec!["a stage panicked".to_owned()], Tally { passed: 0, failed: 1 }));
-        lines.iter().for_each(|line| show(line));
-        own.plus(total)
+        shown.iter().for_each(|line| show(&line));
+        let failure = |_| Tally::of(Err("a stage panicked".to_owned()), &mut show);
+        own.plus(others.join().unwrap_or_else(failure))
     })
 }
 

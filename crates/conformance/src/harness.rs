@@ -1,6 +1,7 @@
 //! Starts the server under test, and etcd where it needs one, as processes on free loopback ports; they end with their handles.
 
 use crate::http::{Address, Client, Request};
+use crate::pauses::Pauses;
 use crate::replay::Tokens;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -162,8 +163,9 @@ impl Server {
             body: None,
         };
         let end = Instant::now() + START_LIMIT;
+        let (mut client, mut pauses) = (Client::new(self.address.clone()), Pauses::default());
         loop {
-            let answer = Client::new(self.address.clone()).send(&request);
+            let answer = client.send(&request);
             if answer.is_ok_and(|response| response.status == 200) {
                 return Ok(());
             }
@@ -176,7 +178,7 @@ impl Server {
                     tail(&self.log())
                 ));
             }
-            std::thread::sleep(POLL);
+            pauses.pause();
         }
     }
 }

@@ -115,6 +115,18 @@ impl Client {
     /// Reads a stream of lines on a connection of its own, until `wanted` lines came or the time is over.
     /// A status other than 200 gives the answer's whole body instead of lines.
     pub fn lines(&self, request: &Request, wanted: usize, limit: Duration) -> io::Result<(Response, Vec<Vec<u8>>)> {
+        let (response, mut lines) = self.lines_until(request, |lines| lines.len() >= wanted, limit)?;
+        lines.truncate(wanted);
+        Ok((response, lines))
+    }
+
+    /// The same, until those that came are `enough`.
+    pub fn lines_until(
+        &self,
+        request: &Request,
+        enough: impl Fn(&[Vec<u8>]) -> bool,
+        limit: Duration,
+    ) -> io::Result<(Response, Vec<Vec<u8>>)> {
         let end = Instant::now() + limit;
         let mut connection = Connection::open(&self.address, limit)?;
         connection.write(request, &self.address.host)?;
@@ -126,7 +138,7 @@ impl Client {
             return Ok((response, Vec::new()));
         }
         let (mut lines, mut pending) = (Vec::new(), Vec::new());
-        while lines.len() < wanted {
+        while !enough(&lines) {
             let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
             connection.set_timeout(left)?;
             match body.read_some(&mut connection.stream, &mut pending) {
@@ -135,7 +147,6 @@ impl Client {
                 Err(_) => break,
             }
         }
-        lines.truncate(wanted);
         Ok((response, lines))
     }
 }

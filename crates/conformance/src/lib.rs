@@ -10,6 +10,7 @@ pub mod http;
 pub mod known;
 pub mod normalise;
 pub mod path;
+pub mod pauses;
 pub mod replay;
 pub mod report;
 pub mod transcript;

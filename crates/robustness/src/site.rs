@@ -5,6 +5,7 @@ use crate::plan::{Plan, Store};
 use crate::proxy::{Proxy, Way};
 use crate::wire::{self, Api, LEADER_TOKEN, STORM_TOKEN, TOKEN};
 use kubelith_conformance::http::{Address, Client, Request};
+use kubelith_conformance::pauses::Pauses;
 use kubelith_store::etcd::server::Cluster;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::{Value, json};
@@ -188,14 +189,15 @@ impl Server {
 
     pub fn wait_ready(&mut self) -> Outcome<()> {
         let end = Instant::now() + START_LIMIT;
-        while Api::new(self.port).get("/readyz").is_none_or(|(code, _)| code != 200) {
+        let (mut api, mut pauses) = (Api::new(self.port), Pauses::default());
+        while api.get("/readyz").is_none_or(|(code, _)| code != 200) {
             if self.has_ended() {
                 return Err(format!("a server ended: {}", self.tail()));
             }
             if Instant::now() > end {
                 return Err(format!("a server was not ready in time: {}", self.tail()));
             }
-            std::thread::sleep(POLL);
+            pauses.pause();
         }
         Ok(())
     }

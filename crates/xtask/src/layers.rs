@@ -43,7 +43,8 @@ const LAYERS: [&str; 33] = [
     "kubelith-companion",
 ];
 
-const TOOLS: [&str; 4] = ["kubelith-xtask", "kubelith-conformance", "kubelith-bench", "kubelith-robustness"];
+const TOOLS: [&str; 5] =
+    ["kubelith-xtask", "kubelith-acceptance", "kubelith-conformance", "kubelith-bench", "kubelith-robustness"];
 
 /// What is wrong with the edges of this `cargo metadata --no-deps` document.
 fn violations(metadata: &Value) -> Vec<String> {

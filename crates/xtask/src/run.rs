@@ -50,7 +50,7 @@ pub fn capture(command: &mut Command) -> Result<String, String> {
     Err(format!("{} failed: {}\n{}{}", name(command), output.status, text(&output.stdout), text(&output.stderr)))
 }
 
-/// Runs it, showing its output (both streams, as one) line by line and handing each line to `line`; says whether it succeeded.
+/// Runs it, handing each line of its output (both streams, as one) to `line`; says whether it succeeded.
 pub fn follow(command: &mut Command, mut line: impl FnMut(&str)) -> Result<bool, String> {
     let (reader, writer) = std::io::pipe().map_err(|error| format!("pipe: {error}"))?;
     let second = writer.try_clone().map_err(|error| format!("pipe: {error}"))?;
@@ -60,7 +60,6 @@ pub fn follow(command: &mut Command, mut line: impl FnMut(&str)) -> Result<bool,
     let child = child.as_mut().map_err(|error| format!("{}: {error}", name(command)))?;
     for text in BufReader::new(reader).lines() {
         let text = text.map_err(|error| format!("{}: {error}", name(command)))?;
-        println!("{text}");
         line(&text);
     }
     child.wait().map(|status| status.success()).map_err(|error| format!("{}: {error}", name(command)))

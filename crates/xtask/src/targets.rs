@@ -1,6 +1,6 @@
 //! A test: a target whose tests are turned off in its `Cargo.toml`, which saves building and running it for nothing, has none.
 
-use crate::run::{capture, cargo};
+use crate::run::{capture, cargo, root};
 use serde_json::Value;
 use std::path::Path;
 
@@ -62,6 +62,17 @@ fn what_is_not_tested_has_no_tests() {
         }
     }
     assert_eq!(found, [""; 0], "these have tests or examples, but `test` or `doctest` is false in their Cargo.toml");
+}
+
+/// `--all-targets` builds a program once more, as a test, for each that could have benchmarks in it: all, unless told.
+#[test]
+fn what_has_no_tests_has_no_benchmarks() {
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let path = entry.unwrap().path().join("Cargo.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let with_both = text.matches("\ntest = false\nbench = false\n").count();
+        assert_eq!(text.matches("\ntest = false\n").count(), with_both, "{}", path.display());
+    }
 }
 
 #[test]

@@ -5,9 +5,14 @@ use crate::run::{binaries, cargo, command, follow, run};
 use crate::{browser, tools};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
-type Stage = fn(&Request) -> Tally;
+type Stage = fn(&Request, Say) -> Tally;
+
+/// Takes the lines that a stage prints.
+type Say<'a> = &'a mut dyn FnMut(&str);
 
 /// What the stages are told.
 struct Request {
@@ -16,6 +21,8 @@ struct Request {
     /// The compiler that checks the lints as well, where what it builds is tested, too: to check them apart means to read
     /// every crate twice, which took 211 of the 1,119 s of a run.
     linter: Option<PathBuf>,
+    /// The programs that are being got meanwhile: that waits for the network, and the stages before it for the processor.
+    tools: Mutex<Option<JoinHandle<Result<(), String>>>>,
 }
 
 impl Request {
@@ -35,13 +42,17 @@ impl Request {
 const STAGES: [(&str, Stage); 8] = [
     ("fmt", fmt),
     ("clippy", clippy),
-    ("tools", |_| Tally::of(tools::install().and_then(|()| browser::install()))),
+    ("tools", tools),
     ("build", build),
     ("unit", unit),
     ("conformance", conformance),
     ("clients", clients),
     ("console", console),
 ];
+
+/// Stages that run one after another while the unit tests do, and are shown after them: each waits at times, for a watch, a
+/// browser or a fault, and leaves the processor to the other.
+const BESIDE_UNIT: [&str; 3] = ["conformance", "clients", "console"];
 
 /// What the stages of a run add up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,11 +62,11 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(outcome: Result<(), String>) -> Tally {
+    fn of(outcome: Result<(), String>, say: Say) -> Tally {
         match outcome {
             Ok(()) => Tally { passed: 1, failed: 0 },
             Err(message) => {
-                println!("{message}");
+                say(&message);
                 Tally { passed: 0, failed: 1 }
             }
         }
@@ -73,26 +84,33 @@ pub fn test(words: &[String]) -> Result<(), String> {
     let everything = chosen.is_empty() && filters.is_empty();
     let mut total = Tally::default();
     let start = Instant::now();
-    let mut request = Request { filters, linter: everything.then(linter).flatten() };
-    for (name, stage) in STAGES {
-        let wanted = match name {
-            _ if everything => true,
-            // Unit tests start etcd, the later stages all of them.
-            "tools" => words.iter().any(|word| word != "fmt" && word != "clippy"),
-            "unit" if !request.filters.is_empty() => true,
-            _ => chosen.iter().any(|word| word == name),
-        };
-        if wanted {
-            println!("== {name}");
-            let begin = Instant::now();
-            let tally = stage(&request);
-            if name == "clippy" && tally.failed > 0 {
-                // What it finds fault with is tested all the same.
-                request.linter = None;
-            }
-            println!("== {name}: {} passed, {} failed in {:.0?}", tally.passed, tally.failed, begin.elapsed());
-            total = total.plus(tally);
+    let is_wanted = |name: &str| match name {
+        _ if everything => true,
+        // Unit tests start etcd, the later stages all of them.
+        "tools" => words.iter().any(|word| word != "fmt" && word != "clippy"),
+        "unit" if !filters.is_empty() => true,
+        _ => chosen.iter().any(|word| word == name),
+    };
+    let mut request = Request {
+        filters: filters.clone(),
+        linter: everything.then(linter).flatten(),
+        tools: Mutex::new(is_wanted("tools").then(|| std::thread::spawn(get_tools))),
+    };
+    let (beside, before): (Vec<_>, Vec<_>) = STAGES
+        .into_iter()
+        .filter(|(name, _)| is_wanted(name))
+        .partition(|(name, _)| is_wanted("unit") && BESIDE_UNIT.contains(name));
+    let unit = before.last().filter(|(name, _)| *name == "unit").copied();
+    for (name, stage) in before.into_iter().filter(|(name, _)| *name != "unit") {
+        let tally = perform(name, stage, &request, &mut show);
+        if name == "clippy" && tally.failed > 0 {
+            // What it finds fault with is tested all the same.
+            request.linter = None;
         }
+        total = total.plus(tally);
+    }
+    if let Some((name, stage)) = unit {
+        total = total.plus(side_by_side((name, stage), &beside, &request));
     }
     println!("took {:.0?}", start.elapsed());
     println!("{} passed, {} failed", total.passed, total.failed);
@@ -102,6 +120,37 @@ pub fn test(words: &[String]) -> Result<(), String> {
     }
 }
 
+fn show(line: &str) {
+    println!("{line}");
+}
+
+/// Runs a stage, between its name and its totals.
+fn perform(name: &str, stage: Stage, request: &Request, say: Say) -> Tally {
+    say(&format!("== {name}"));
+    let begin = Instant::now();
+    let tally = stage(request, say);
+    say(&format!("== {name}: {} passed, {} failed in {:.0?}", tally.passed, tally.failed, begin.elapsed()));
+    tally
+}
+
+/// Runs a stage and shows it, and these others meanwhile, which are shown from when it has ended.
+fn side_by_side((name, stage): (&str, Stage), beside: &[(&str, Stage)], request: &Request) -> Tally {
+    let (lines, shown) = std::sync::mpsc::channel::<String>();
+    std::thread::scope(|scope| {
+        let others = scope.spawn(move || {
+            // Whoever shows them stays until all are there.
+            let mut say = |line: &str| drop(lines.send(line.to_owned()));
+            beside
+                .iter()
+                .fold(Tally::default(), |total, (name, stage)| total.plus(perform(name, *stage, request, &mut say)))
+        });
+        let own = perform(name, stage, request, &mut show);
+        shown.iter().for_each(|line| show(&line));
+        let failure = |_| Tally::of(Err("a stage panicked".to_owned()), &mut show);
+        own.plus(others.join().unwrap_or_else(failure))
+    })
+}
+
 /// Clippy's compiler, beside cargo.
 fn linter() -> Option<PathBuf> {
     let cargo = PathBuf::from(std::env::var_os("CARGO")?);
@@ -109,17 +158,17 @@ fn linter() -> Option<PathBuf> {
     driver.is_file().then_some(driver)
 }
 
-fn fmt(_: &Request) -> Tally {
-    Tally::of(run(cargo().args(["fmt", "--all", "--check"])))
+fn fmt(_: &Request, say: Say) -> Tally {
+    Tally::of(run(cargo().args(["fmt", "--all", "--check"])), say)
 }
 
-fn clippy(request: &Request) -> Tally {
+fn clippy(request: &Request, say: Say) -> Tally {
     let mut cargo = request.cargo();
     match request.linter {
         Some(_) => cargo.args(["build", "--quiet", "--keep-going", "--all-targets"]).args(WHOLE),
         None => cargo.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     };
-    Tally::of(run(&mut cargo))
+    Tally::of(run(&mut cargo), say)
 }
 
 /// All that is built and run is built with these: packages that are built by themselves get fewer features of what they
@@ -129,11 +178,22 @@ const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kub
 const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
 
 /// The tests, and the programs that the later stages start.
-fn build(request: &Request) -> Tally {
-    Tally::of(run(request.cargo().args(["build", "--quiet", "--bins", "--tests"]).args(WHOLE)))
+fn build(request: &Request, say: Say) -> Tally {
+    Tally::of(run(request.cargo().args(["build", "--quiet", "--bins", "--tests"]).args(WHOLE)), say)
 }
 
-fn unit(request: &Request) -> Tally {
+fn get_tools() -> Result<(), String> {
+    tools::install().and_then(|()| browser::install())
+}
+
+/// Waits for the programs.
+fn tools(request: &Request, say: Say) -> Tally {
+    let getting = request.tools.lock().ok().and_then(|mut getting| getting.take());
+    let got = getting.map(|getting| getting.join().unwrap_or_else(|_| Err("getting the programs panicked".to_owned())));
+    Tally::of(got.unwrap_or(Ok(())), say)
+}
+
+fn unit(request: &Request, say: Say) -> Tally {
     let filters = &request.filters;
     let has_nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
     let mut tests = request.cargo();
@@ -148,7 +208,7 @@ fn unit(request: &Request) -> Tally {
     if std::env::var_os(PROPERTY_SEED).is_none() {
         tests.env(PROPERTY_SEED, "7");
     }
-    let mut tally = counted(&mut tests);
+    let mut tally = counted(&mut tests, say);
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!(
             "WARNING: there is no valgrind, so the instructions of the hot paths were not counted (docs/PERFORMANCE.md)"
@@ -156,35 +216,40 @@ fn unit(request: &Request) -> Tally {
     }
     if has_nextest && filters.is_empty() {
         // nextest leaves examples in documentation to cargo.
-        tally = tally.plus(counted(request.cargo().args(["test", "--quiet", "--doc", "--no-fail-fast"]).args(WHOLE)));
+        let mut examples = request.cargo();
+        tally = tally.plus(counted(examples.args(["test", "--quiet", "--doc", "--no-fail-fast"]).args(WHOLE), say));
     }
     tally
 }
 
-fn conformance(_: &Request) -> Tally {
+fn conformance(_: &Request, say: Say) -> Tally {
     let etcd = tools::programs().join("etcd");
     let mut replay = command(binaries().join("conformance"));
-    counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd))
+    counted(replay.args(["--quiet", "--stores", "memory,embedded,etcd", "--etcd"]).arg(etcd), say)
 }
 
-fn clients(_: &Request) -> Tally {
-    counted(command(binaries().join("clients")).arg("--tools").arg(tools::dir()))
+fn clients(_: &Request, say: Say) -> Tally {
+    counted(command(binaries().join("clients")).arg("--tools").arg(tools::dir()), say)
 }
 
-fn console(_: &Request) -> Tally {
+fn console(_: &Request, say: Say) -> Tally {
     match browser::tests(&[]) {
-        Ok(mut tests) => counted(&mut tests),
-        Err(message) => Tally::of(Err(message)),
+        Ok(mut tests) => counted(&mut tests, say),
+        Err(message) => Tally::of(Err(message), say),
     }
 }
 
 /// Runs it and adds up the totals that it prints; a failure that no total tells of counts as one.
-fn counted(command: &mut Command) -> Tally {
+fn counted(command: &mut Command, say: Say) -> Tally {
     let mut tally = Tally::default();
-    match follow(command, |line| tally = tally.plus(totals(line).unwrap_or_default())) {
+    let followed = follow(command, |line| {
+        say(line);
+        tally = tally.plus(totals(line).unwrap_or_default());
+    });
+    match followed {
         Ok(true) => tally,
         Ok(false) => Tally { failed: tally.failed.max(1), ..tally },
-        Err(message) => tally.plus(Tally::of(Err(message))),
+        Err(message) => tally.plus(Tally::of(Err(message), say)),
     }
 }
 

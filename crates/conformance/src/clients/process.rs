@@ -1,5 +1,6 @@
 //! Runs a client program with a time limit, or in the background while its lines are read.
 
+use crate::pauses::Pauses;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -74,10 +75,10 @@ fn wait(child: &mut Child, name: &str) -> Result<bool, String> {
 
 /// Tries again until it works, for what the server takes note of a moment after it answered.
 pub fn eventually(attempt: impl Fn() -> Result<(), String>) -> Result<(), String> {
-    let end = Instant::now() + PATIENCE;
+    let (end, mut pauses) = (Instant::now() + PATIENCE, Pauses::default());
     loop {
         match attempt() {
-            Err(_) if Instant::now() < end => std::thread::sleep(POLL),
+            Err(_) if Instant::now() < end => pauses.pause(),
             outcome => return outcome,
         }
     }

@@ -1,17 +1,16 @@
-//! The program as a process: its start and its end, its flags and commands, its connections, and what it shows of itself.
+//! The program as a process: its start and its end, its flags and commands, and what it shows of itself.
 //! One test program for all of it, since linking one takes longer than most of these tests.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod bootstrap;
-mod connections;
 mod console;
 mod flags;
 mod flow_control;
 mod lifecycle;
 mod metrics;
 mod privileged;
-mod restarts;
-mod rolling_restart;
 mod tools;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubelith");

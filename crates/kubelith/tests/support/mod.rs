@@ -1,13 +1,15 @@
-//! The real program as a child process, and clients for it.
+//! The real program as a child process, and clients for it. For tests of several packages, which name it as `PROGRAM`.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 pub mod client;
 
 use kubelith_conformance::http::{Address, Client, Request, Response};
+use kubelith_conformance::pauses::Pauses;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -21,6 +23,8 @@ pub struct Server {
     child: Child,
     pub port: u16,
     pub dir: TempDir,
+    /// Connections that no request is on: a handshake takes several times as long as a request, most of all to those who wait for something.
+    idle: Mutex<Vec<Client>>,
     /// Keeps the port ours between starts: bound, never listening.
     _reserved: socket2::Socket,
 }
@@ -39,7 +43,7 @@ impl Server {
         std::fs::write(dir.path().join("tokens.csv"), format!("{TOKEN},admin,u,\"system:masters\"\n")).unwrap();
         let (port, reserved) = reserve();
         let child = spawn(dir.path(), port, flags, environment);
-        Server { child, port, dir, _reserved: reserved }
+        Server { child, port, dir, idle: Mutex::default(), _reserved: reserved }
     }
 
     /// Starts the program in an empty folder, with a port, tokens and these flags alone.
@@ -54,7 +58,8 @@ impl Server {
         command.arg(format!("--secure-port={port}")).arg(format!("--token-auth-file={}", tokens.display()));
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
         command.args(flags).stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
-        Server { child: command.spawn().unwrap(), port, dir, _reserved: reserved }
+        let child = command.spawn().unwrap();
+        Server { child, port, dir, idle: Mutex::default(), _reserved: reserved }
     }
 
     pub fn wait_until_ready(&self) {
@@ -64,6 +69,7 @@ impl Server {
     /// Starts the program again where it was, once it has ended, and waits until it is ready.
     pub fn restart(&mut self, flags: &[&str]) {
         self.ended();
+        self.idle.lock().unwrap().clear();
         self.child = spawn(self.dir.path(), self.port, flags, &[]);
         self.wait_until_ready();
     }
@@ -72,30 +78,32 @@ impl Server {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// GET as the administrator, on a connection of its own.
+    /// GET as the administrator.
     pub fn get(&self, path: &str) -> std::io::Result<Response> {
         self.send("GET", path, None)
     }
 
-    /// POST of JSON as the administrator, on a connection of its own.
+    /// POST of JSON as the administrator.
     pub fn post(&self, path: &str, body: &str) -> std::io::Result<Response> {
         self.send("POST", path, Some(body))
     }
 
-    /// PUT of JSON as the administrator, on a connection of its own.
+    /// PUT of JSON as the administrator.
     pub fn put(&self, path: &str, body: &str) -> std::io::Result<Response> {
         self.send("PUT", path, Some(body))
     }
 
-    /// DELETE as the administrator, on a connection of its own.
+    /// DELETE as the administrator.
     pub fn delete(&self, path: &str) -> std::io::Result<Response> {
         self.send("DELETE", path, None)
     }
 
     fn send(&self, method: &str, path: &str, body: Option<&str>) -> std::io::Result<Response> {
-        let address = Address::parse(&format!("https://127.0.0.1:{}", self.port)).unwrap();
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        Client::new(address).send(&Request {
+        let idle = self.idle.lock().unwrap().pop();
+        let mut client =
+            idle.unwrap_or_else(|| Client::new(Address::parse(&format!("https://127.0.0.1:{}", self.port)).unwrap()));
+        let answer = client.send(&Request {
             method: method.into(),
             path: path.into(),
             headers: vec![
@@ -103,7 +111,9 @@ impl Server {
                 header("Content-Type", "application/json"),
             ],
             body: body.map(Into::into),
-        })
+        });
+        self.idle.lock().unwrap().push(client);
+        answer
     }
 
     pub fn signal(&self, name: &str) {
@@ -128,10 +138,10 @@ impl Server {
     }
 
     pub fn wait_for(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let end = Instant::now() + LIMIT;
+        let (end, mut pauses) = (Instant::now() + LIMIT, Pauses::default());
         while !condition() {
             assert!(Instant::now() < end, "not {what}; its log:\n{}", self.log());
-            std::thread::sleep(POLL);
+            pauses.pause();
         }
     }
 
@@ -176,7 +186,7 @@ fn spawn(dir: &Path, port: u16, flags: &[&str], environment: &[(&str, &str)]) ->
 
 /// The one that was just built, or another build that `KUBELITH_PROGRAM` names: an optimised one, for what is measured.
 fn program() -> PathBuf {
-    std::env::var_os("KUBELITH_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_kubelith").into(), PathBuf::from)
+    std::env::var_os("KUBELITH_PROGRAM").map_or_else(|| crate::PROGRAM.into(), PathBuf::from)
 }
 
 /// A port that nobody else gets while the socket lives, and that a server may share.

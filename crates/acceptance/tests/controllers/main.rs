@@ -1,6 +1,6 @@
 //! The controllers in the process, seen by a client of the real program.
 
-#[path = "../support/mod.rs"]
+#[path = "../../../kubelith/tests/support/mod.rs"]
 mod support;
 
 mod aggregated;
@@ -11,3 +11,5 @@ mod model;
 mod namespaces;
 mod others;
 mod policies;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_server-to-test");

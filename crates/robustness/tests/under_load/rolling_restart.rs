@@ -14,6 +14,8 @@ use tokio::task::JoinHandle;
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 const FLAGS: [&str; 3] =
     ["--shutdown-delay-duration=500ms", "--shutdown-send-retry-after", "--shutdown-watch-termination-grace-period=2s"];
+/// Ten times in the delay before a server stops: a balancer that asks less often would send requests to one that is gone.
+const PROBE: Duration = Duration::from_millis(50);
 const WRITERS: usize = 3;
 
 /// Knows which servers are ready, as a load balancer does: by asking /readyz again and again.
@@ -56,7 +58,7 @@ impl Balancer {
                     ready.push(address);
                 }
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(PROBE).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who gets in and who may what, tried on the real program over its socket: every kind of credential, the servers that
 //! it asks (also when they hang, fail or lie), the audit log, and attacks that must be refused.
 
-#[path = "../support/mod.rs"]
+#[path = "../../../kubelith/tests/support/mod.rs"]
 mod support;
 
 mod attacks;
@@ -26,6 +26,8 @@ mod tokens;
 
 use raw::Answer;
 use support::{Server, TOKEN};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_server-to-test");
 
 /// The token of alice, a user of the group devs without rights.
 const ALICE: &str = "alicetoken";

@@ -1,7 +1,7 @@
 //! Admission webhooks of the real program: what they may do, what becomes of requests when they misbehave, and from when on a
 //! configuration counts. The recorded exchanges cover contents and wording.
 
-#[path = "../support/mod.rs"]
+#[path = "../../../kubelith/tests/support/mod.rs"]
 mod support;
 
 mod manifests;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use support::Server;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_server-to-test");
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -113,15 +113,17 @@ fn rounds(rounds: u32) {
         let pause = Duration::from_micros(u64::from(random % 5_000));
         let until = (random >> 16) as usize % 60 + 1;
         events.extend(live(server, from, round as usize * 1000, until, pause, &record));
-        from = events.last().map_or(from, |event| revision(&event["object"]));
+        from = events.last().map_or(from, |event| revision(&event["object"]).max(from));
         let server = site.start();
-        let mut tail = server
-            .client()
-            .watch_to_end(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}&timeoutSeconds=1"))
-            .unwrap();
+        // What was written last is what a watch sees last.
+        let mut api = server.client();
+        let end = api.create(CONFIG_MAPS, &config_map(&format!("end-{round}"), ""));
+        let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
+        let mut tail = api.watch_until(&path, |event| event["object"]["metadata"] == end["metadata"]);
+        tail.pop();
         events.append(&mut tail);
-        from = events.last().map_or(from, |event| revision(&event["object"]));
-        verify(&mut server.client(), &record.lock().unwrap(), &events);
+        from = revision(&end);
+        verify(&mut api, &record.lock().unwrap(), &events);
         server.stop();
     }
     let (ok, said) = site.store(&["check"]);

@@ -2,8 +2,9 @@
 
 use super::support::client::{Connection, Protocol};
 use super::support::{LIMIT, Server};
+use kubelith_conformance::pauses::Pauses;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub struct Api {
     connection: Connection,
@@ -67,14 +68,14 @@ impl Api {
 
     /// Waits until an object, or its absence, is as it should be; answers it.
     pub async fn until(&mut self, server: &Server, path: &str, good: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
-        let end = Instant::now() + LIMIT;
+        let (end, mut pauses) = (Instant::now() + LIMIT, Pauses::default());
         loop {
             let object = self.get(path).await;
             if good(object.as_ref()) {
                 return object;
             }
             assert!(Instant::now() < end, "{path} is {object:#?}; the log:\n{}", server.log());
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(pauses.next_pause()).await;
         }
     }
 }

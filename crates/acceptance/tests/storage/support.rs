@@ -2,6 +2,7 @@
 
 use kubelith_conformance::harness::free_port;
 use kubelith_conformance::http::{Address, Client, Request};
+use kubelith_conformance::pauses::Pauses;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Longer than any start takes, also of a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(10);
 const TOKEN: &str = "Bearer admin-token";
 
 /// The program under test.
 pub fn program() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_kubelith"))
+    Path::new(env!("CARGO_BIN_EXE_server-to-test"))
 }
 
 /// A data folder and the flags of the servers on it.
@@ -101,14 +101,15 @@ impl Server {
     /// Waits until it is ready; `false` if another process took its port in the moment between.
     pub fn is_ready(&mut self) -> bool {
         let end = Instant::now() + PATIENCE;
-        while !self.client().try_send("GET", "/readyz", None).is_ok_and(|(code, _)| code == 200) {
+        let (mut api, mut pauses) = (self.client(), Pauses::default());
+        while !api.try_send("GET", "/readyz", None).is_ok_and(|(code, _)| code == 200) {
             let ended = self.process.try_wait().unwrap();
             if ended.is_some() && self.log().contains("failed to listen on") {
                 return false;
             }
             assert!(ended.is_none(), "the server ended: {}", self.log());
             assert!(Instant::now() < end, "the server was not ready in time: {}", self.log());
-            std::thread::sleep(POLL);
+            pauses.pause();
         }
         true
     }
@@ -183,6 +184,18 @@ impl Api {
         lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
+    /// The events of a watch up to one.
+    pub fn watch_until(&self, path: &str, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let read = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).unwrap();
+        let enough = |lines: &[Vec<u8>]| lines.last().is_some_and(|line| is_last(&read(line)));
+        let (response, lines) =
+            Client::new(self.address.clone()).lines_until(&request("GET", path, None), enough, PATIENCE).unwrap();
+        assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+        let events: Vec<Value> = lines.iter().map(read).collect();
+        assert!(enough(&lines), "the last event is missing: {events:?}");
+        events
+    }
+
     /// All events until the server ends the watch, or itself. An error if the server was gone before it answered.
     pub fn watch_to_end(&self, path: &str) -> std::io::Result<Vec<Value>> {
         let (response, lines) =
@@ -217,9 +230,9 @@ pub fn revision(object: &Value) -> i64 {
 
 /// Waits until something is so.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let (end, mut pauses) = (Instant::now() + PATIENCE, Pauses::default());
     while !holds() {
         assert!(Instant::now() < end, "waited in vain until {what}");
-        std::thread::sleep(POLL);
+        pauses.pause();
     }
 }

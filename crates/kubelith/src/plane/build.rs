@@ -3,7 +3,7 @@
 use super::seed::Seed;
 use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
 use crate::blueprint::Blueprint;
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, Lasting};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::flow_control::FlowControl;
@@ -293,7 +293,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         barrier::before(next, roles, hub)
     });
     let builder = builder.delegate(chain);
-    certificates.keep(&builder);
+    certificates.keep(&builder, if options.test_api.served { Lasting::No } else { Lasting::Yes });
     Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
 }
 

@@ -282,10 +282,11 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));
-    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    let (mut shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     if publishes_keys {
         shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
     }
+    shared.beginning = chain::write_beginning(&shared, &builtin).await;
     let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| {

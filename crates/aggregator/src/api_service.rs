@@ -122,7 +122,7 @@ pub fn group_version_of(name: &str) -> GroupVersion {
 
 /// The object itself; `None` if it cannot be read.
 pub fn value_of(object: &CachedObject) -> Option<Value> {
-    kubelith_codec::json::parse(&object.json()).ok()
+    kubelith_codec::json::parse_stored(&object.json()).ok()
 }
 
 /// The APIServices as they are now.

@@ -44,7 +44,8 @@ impl Local {
         spec
     }
 
-    fn object(&self, managed: Managed) -> Value {
+    /// The APIService of it.
+    pub fn object(&self, managed: Managed) -> Value {
         let label = managed.label_value().unwrap_or_default();
         Value::from([
             ("apiVersion", Value::from("apiregistration.k8s.io/v1")),

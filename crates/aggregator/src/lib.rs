@@ -15,7 +15,9 @@ mod resolve;
 mod routes;
 mod server;
 
-pub use autoregister::Local;
+pub use api_service::Managed;
+pub use autoregister::{Local, api_services_resource};
 pub use peers::{Locate, PeerConfig, PeerProxy};
+pub use registration::OWN_GROUP;
 pub use resolve::Routing;
 pub use server::{Config, serve};

@@ -1,8 +1,9 @@
 //! Who owns which field: managedFields of every write.
 
 use super::context::Context;
-use super::endpoint::{By, FieldTracker};
+use super::endpoint::{By, Endpoint, FieldTracker};
 use super::options::WriteOptions;
+use kubelith_codec::json::Strictness;
 use kubelith_merge::apply::{ConvertError, Force, Versions};
 use kubelith_merge::fieldset::{Filter, Set};
 use kubelith_merge::managers::{ApplyError, FieldManager};
@@ -15,24 +16,50 @@ use std::sync::{Arc, OnceLock};
 
 impl Context {
     /// Notes what changed between `live`, if there is one, and `object`, both at the request's version.
-    pub(super) fn track(&self, live: Option<&Value>, mut object: Working, options: &WriteOptions) -> Working {
-        let Some(fields) = &self.endpoint.fields else { return object };
+    pub(super) fn track(&self, live: Option<&Value>, object: Working, options: &WriteOptions) -> Working {
         let manager = self.manager(&options.field_manager);
-        let by = self.by(&manager);
+        self.endpoint.track(&self.by(&manager), live, object)
+    }
+
+    pub(super) fn by<'a>(&'a self, manager: &'a str) -> By<'a> {
+        By { manager, subresource: &self.info.subresource, now: self.endpoint.resource.clock.now() }
+    }
+}
+
+impl Endpoint {
+    /// Notes what changed between `live`, if there is one, and `object`, both at the version of the endpoint.
+    fn track(&self, by: &By<'_>, live: Option<&Value>, mut object: Working) -> Working {
+        let Some(fields) = &self.fields else { return object };
         if object.form() == Form::Canonical {
-            object.value = fields.update(&by, live, object.value);
+            object.value = fields.update(by, live, object.value);
             return object;
         }
         // Nobody owns what is not printed, but rules look at it.
         let mut printed = object.value.clone();
         self.canonicalize_owned(&mut printed);
-        let tracked = fields.update(&by, live, printed);
+        let tracked = fields.update(by, live, printed);
         object.value.copy_at(&["metadata", "managedFields"], &tracked);
         object
     }
 
-    pub(super) fn by<'a>(&'a self, manager: &'a str) -> By<'a> {
-        By { manager, subresource: &self.info.subresource, now: self.endpoint.resource.clock.now() }
+    /// What a create by this server itself makes of an object, up to where the registry goes on: completed, and owned by whom `by` says.
+    pub fn own_create(&self, by: &By<'_>, object: Value) -> Result<Value, Status> {
+        let decoded = self.decoder.take(object, Strictness::Lenient).map_err(Status::bad_request)?;
+        let mut object = Working::new(decoded.object, decoded.form);
+        self.complete(&mut object);
+        let mut object = self.track(by, None, object);
+        if self.is_as_stored() {
+            object.seal();
+        }
+        Ok(object.value)
+    }
+
+    /// What becomes of an object, which may be new, by an apply of this server itself.
+    pub fn own_apply(&self, by: &By<'_>, object: Value, patch: &Value) -> Result<Value, Status> {
+        match &self.fields {
+            Some(fields) => fields.apply(by, Some(&object), patch, Force::Yes),
+            None => Ok(object),
+        }
     }
 }
 

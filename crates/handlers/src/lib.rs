@@ -84,18 +84,35 @@ pub fn read_one(cx: Arc<Context>) -> Answering {
 }
 
 impl Context {
+    pub(crate) fn complete(&self, object: &mut Working) {
+        self.endpoint.complete(object);
+    }
+
+    pub fn canonicalize(&self, object: &mut Value) {
+        self.endpoint.canonicalize(object);
+    }
+
+    /// The stored object, at the version in the URL.
+    pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {
+        self.endpoint.resource.convert(object, &self.endpoint.object_kind()).await
+    }
+}
+
+impl Endpoint {
     /// Fills in defaults and brings what a client sent into canonical form, but for empty lists and maps that it has: rules
     /// see them.
-    pub(crate) fn complete(&self, object: &mut Working) {
-        self.default_object(&mut object.value);
-        object.canonicalize(self.endpoint.schema(), self.endpoint.resource.empties_in_rules());
+    fn complete(&self, object: &mut Working) {
+        if self.view.is_none() {
+            self.resource.strategy.default_object(self.version_name(), &mut object.value);
+        }
+        object.canonicalize(self.schema(), self.resource.empties_in_rules());
     }
 
     /// Brings what a client sent into the form by which its fields are owned. An empty list of managedFields stays for as
     /// long as it takes to understand it: it means that nobody owns anything any more.
-    pub(crate) fn canonicalize_owned(&self, object: &mut Value) {
+    fn canonicalize_owned(&self, object: &mut Value) {
         const PATH: [&str; 2] = ["metadata", "managedFields"];
-        let resets = self.endpoint.fields.is_some()
+        let resets = self.fields.is_some()
             && object.at(&PATH).and_then(Value::as_array).is_some_and(|entries| entries.is_empty());
         self.canonicalize(object);
         if resets {
@@ -105,13 +122,8 @@ impl Context {
 
     /// The form that decoding and encoding an object of this kind gives it. Empty lists are still told from absent
     /// ones: who sends one owns it, although the store forgets it.
-    pub fn canonicalize(&self, object: &mut Value) {
-        let schema = self.endpoint.schema();
+    fn canonicalize(&self, object: &mut Value) {
+        let schema = self.schema();
         kubelith_schema::canonical::canonicalize(&schema.table, &schema.root, object, Empties::Distinct);
-    }
-
-    /// The stored object, at the version in the URL.
-    pub async fn to_request_version(&self, object: Value) -> Result<Value, Status> {
-        self.endpoint.resource.convert(object, &self.endpoint.object_kind()).await
     }
 }

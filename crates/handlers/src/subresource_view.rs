@@ -95,11 +95,4 @@ impl Context {
             None => Ok(object),
         }
     }
-
-    /// Fills in what the client left out.
-    pub(super) fn default_object(&self, object: &mut Value) {
-        if self.endpoint.view.is_none() {
-            self.endpoint.resource.strategy.default_object(self.endpoint.version_name(), object);
-        }
-    }
 }

@@ -25,6 +25,14 @@ pub struct Certificates {
     admin: Option<Admin>,
 }
 
+/// Whether certificates must outlive a failure of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    Yes,
+    /// They are a test's, or another server has seen to it.
+    No,
+}
+
 /// The administrator's kubeconfig.
 #[derive(Clone)]
 struct Admin {
@@ -133,14 +141,16 @@ impl Certificates {
 
     /// Renews what is ours while the server runs; the listener reads it again by itself. New certificates are brought to
     /// the disk once it is ready: until then the disk is busy with the first objects.
-    pub fn keep(&self, builder: &ServerBuilder) {
+    pub fn keep(&self, builder: &ServerBuilder, lasting: Lasting) {
         let Some(pki) = self.pki.clone() else { return };
         let admin = self.admin.clone();
         let ready = builder.lifecycle().has_been_ready;
         builder.tasks().spawn_until_stopped("certificate-renewal", async move {
             ready.cancelled().await;
             let made = pki.clone();
-            if let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await {
+            if lasting == Lasting::Yes
+                && let Ok(Err(why)) = tokio::task::spawn_blocking(move || made.sync()).await
+            {
                 tracing::warn!(err = %why, "certificates may not be on disk");
             }
             loop {

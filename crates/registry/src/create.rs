@@ -202,7 +202,7 @@ impl Resource {
     }
 
     /// What every create goes through before validating admission.
-    fn before_create(&self, call: &Call, mut object: Value) -> Result<Value, Status> {
+    pub(crate) fn before_create(&self, call: &Call, mut object: Value) -> Result<Value, Status> {
         self.ensure_namespace(call, &mut object)?;
         let version = self.working_kind(call).version;
         if self.strategy.owns_status(self.has_status(&version)) && !self.strategy.keeps_status_on_create() {

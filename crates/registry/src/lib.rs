@@ -9,6 +9,7 @@ mod delete;
 mod error;
 pub mod objects;
 mod options;
+mod prepared;
 mod resource;
 mod rewrite;
 pub mod served;
@@ -26,6 +27,7 @@ pub use kubelith_schema::lifecycle::{
 };
 pub use objects::{Objects, Resources};
 pub use options::ReadAt;
+pub use prepared::{Prepared, TIME as TIME_OF_PREPARED};
 pub use resource::{Conversion, Current, Encoder, Resource, WorkingVersion, resource_version_of, set_resource_version};
 pub use strategy::{Begun, Plain, Reservation, Strategy};
 pub use turns::Turns;

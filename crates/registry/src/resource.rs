@@ -53,11 +53,16 @@ pub trait Encoder: Send + Sync + 'static {
     fn as_served(&self, _object: &Value, _rendered: &Rendered) -> Option<Bytes> {
         None
     }
+
+    /// The same of an object of which only that is at hand.
+    fn as_prepared(&self, _rendered: &Rendered) -> Option<Bytes> {
+        None
+    }
 }
 
 /// An object ready to be written.
 pub(crate) struct Encoded {
-    bytes: Bytes,
+    pub(crate) bytes: Bytes,
     /// What readers get: those of this server need not decode what it has written.
     pub(crate) draft: Option<Arc<Draft>>,
 }
@@ -278,7 +283,7 @@ impl Resource {
     }
 
     /// Whether the renderer makes of the bytes what we say it does.
-    fn reads_back(&self, Encoded { bytes, draft }: &Encoded) -> bool {
+    pub(crate) fn reads_back(&self, Encoded { bytes, draft }: &Encoded) -> bool {
         let Some(draft) = draft else { return true };
         let Ok(read) = self.renderer.render(bytes, 0) else { return false };
         let same = draft.reads_as(&read);

@@ -183,6 +183,10 @@ impl Encoder for TypedCodec {
         Some(bytes)
     }
 
+    fn as_prepared(&self, rendered: &Rendered) -> Option<Bytes> {
+        served::write(self.rules?, rendered)
+    }
+
     fn encode(&self, object: &Value) -> Result<Bytes, Status> {
         match self.shape.encoding {
             // The store keeps these bytes, and so no more than these.

@@ -98,8 +98,7 @@ impl Kubelith {
 
     /// Another server with the objects of a snapshot.
     pub async fn fork_of(&self, snapshot: &Snapshot) -> Result<Kubelith> {
-        let (seed, snapshot) = (self.plane.seed().clone(), snapshot.clone());
-        let plane = self.run(async move { seed.fork(&snapshot).await }).await?;
+        let plane = self.runtime.run_here(self.plane.seed().fork(snapshot)).await?;
         Ok(Kubelith {
             plane,
             port: Mutex::default(),
@@ -112,8 +111,7 @@ impl Kubelith {
 
     /// All objects as they are now. Costs nothing, however many there are.
     pub async fn snapshot(&self) -> Result<Snapshot> {
-        let seed = self.plane.seed().clone();
-        self.run(async move { seed.snapshot().await }).await
+        self.runtime.run_here(self.plane.seed().snapshot()).await
     }
 
     /// Makes all objects as they were. Resource versions go on: whoever watches sees what changes by it.

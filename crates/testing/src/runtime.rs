@@ -1,6 +1,8 @@
 //! The threads that servers run on. A server and its forks share them; the last one to go takes them along.
 
 use crate::{Error, Result};
+use std::future::poll_fn;
+use std::pin::pin;
 use tokio::runtime::{Builder, Runtime};
 
 /// Enough for a test; servers wait most of the time.
@@ -29,6 +31,18 @@ impl ServerRuntime {
         let runtime = self.0.as_ref().ok_or_else(|| Error("the server is gone".to_owned()))?;
         let done = runtime.spawn(work).await;
         done.map_err(|e| Error(e.to_string()))?.map_err(Error)
+    }
+
+    /// Runs on the thread of whoever asks, as if it were one of the server's: for work of which the way to another thread and back would be
+    /// the larger part. What it starts runs on the server's threads.
+    pub async fn run_here<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T> {
+        let runtime = self.0.as_ref().ok_or_else(|| Error("the server is gone".to_owned()))?;
+        let mut work = pin!(work);
+        let entered = poll_fn(|context| {
+            let _runtime = runtime.enter();
+            work.as_mut().poll(context)
+        });
+        entered.await.map_err(Error)
     }
 }
 

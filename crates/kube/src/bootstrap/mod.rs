@@ -2,6 +2,7 @@
 //!
 //! | file | keeps |
 //! |---|---|
+//! | beginning | those of a new store that are the same everywhere, written in one go |
 //! | namespaces | the system namespaces |
 //! | peers | where other servers reach this one, in the store |
 //! | authentication | what extension servers must know to trust this one |
@@ -16,6 +17,7 @@
 //! | service_cidr | the default range of service addresses |
 
 pub mod authentication;
+mod beginning;
 mod endpoints;
 mod flow_control;
 mod identity;
@@ -31,6 +33,7 @@ mod storage_versions;
 mod store_leases;
 mod token_tracking;
 
+pub use beginning::{Beginning, FirstObjects, Own};
 pub use endpoints::EndpointReconciler;
 pub use kubernetes_service::KubernetesService;
 pub use leader_election::LeadershipTimes;
@@ -73,6 +76,8 @@ pub struct Bootstrap {
     pub storage_versions: Option<Arc<StorageBarrier>>,
     /// The gates by which those roles are kept that every cluster has, if they are.
     pub roles: Option<Arc<FeatureGates>>,
+    /// Whether the objects of a new store are there.
+    pub beginning: Beginning,
 }
 
 impl Bootstrap {
@@ -80,7 +85,7 @@ impl Bootstrap {
     /// on to other servers.
     pub fn install(self, kube: Delegate, peer_hooks: Vec<PostStartHook>) -> Delegate {
         let config = Arc::new(self);
-        let kube = kube.post_start_hook(namespaces::hook());
+        let kube = kube.post_start_hook(namespaces::hook(&config));
         let kube = peers::install(&config, kube, peer_hooks);
         let kube = kube.post_start_hook(authentication::hook(&config));
         let kube = identity::install(&config, kube)
@@ -98,7 +103,7 @@ impl Bootstrap {
             }
             None => kube,
         };
-        let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &priority::hook);
+        let kube = when(kube, "scheduling.k8s.io", "priorityclasses", &|| priority::hook(&config));
         let kube = when(kube, "flowcontrol.apiserver.k8s.io", "flowschemas", &|| flow_control::hook(&config));
         let kube = match &config.storage_versions {
             Some(barrier) => kube.post_start_hook(storage_versions::hook(&config, barrier)),

@@ -1,8 +1,9 @@
 //! The two system priority classes.
 
-use super::ensure;
+use super::{Bootstrap, Own, ensure};
 use kubelith_meta::{GroupVersionResource, Value};
-use kubelith_server::lifecycle::{Begun, PostStartHook};
+use kubelith_server::lifecycle::PostStartHook;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,18 +23,31 @@ const CLASSES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-pub fn hook() -> PostStartHook {
-    PostStartHook::new("scheduling/bootstrap-system-priority-classes", |context| async move {
-        if context.begun == Begun::AsCopy {
+pub fn first_objects() -> impl Iterator<Item = Own> {
+    CLASSES.iter().map(|class| Own::new(resource(), object(class)))
+}
+
+fn resource() -> GroupVersionResource {
+    GroupVersionResource::new("scheduling.k8s.io", "v1", "priorityclasses")
+}
+
+fn object(&(name, value, description): &(&str, i64, &str)) -> Value {
+    Value::from([
+        ("metadata", Value::from([("name", name)])),
+        ("value", Value::Int(value)),
+        ("description", Value::from(description)),
+    ])
+}
+
+pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
+    let beginning = config.beginning;
+    PostStartHook::new("scheduling/bootstrap-system-priority-classes", move |context| async move {
+        if !beginning.is_left_to(context.begun) {
             return Ok(());
         }
-        let resource = GroupVersionResource::new("scheduling.k8s.io", "v1", "priorityclasses");
-        for (name, value, description) in CLASSES {
-            let object = Value::from([
-                ("metadata", Value::from([("name", name)])),
-                ("value", Value::Int(value)),
-                ("description", Value::from(description)),
-            ]);
+        let resource = resource();
+        for class in &CLASSES {
+            let (name, object) = (class.0, object(class));
             let begun = Instant::now();
             while let Err(why) = ensure(&context.client, &resource, &object).await {
                 if begun.elapsed() > PATIENCE {

@@ -1,13 +1,13 @@
 //! The roles and bindings of RBAC, reconciled at each start: what is missing is added, what people changed stays.
 
-use super::{Bootstrap, ensure, find};
+use super::{Bootstrap, Own, ensure, find};
 use futures::StreamExt;
 use kubelith_auth::authz::rbac::reconcile::{Reconciliation, reconcile_binding, reconcile_role};
 use kubelith_auth::authz::rbac::{RBAC_GROUP, RbacKind};
 use kubelith_auth::bootstrap::{AGGREGATED_FROM, BootstrapObject, SPLIT_FROM, aggregated_copy, policy, split_copy};
 use kubelith_features::FeatureGates;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::{Begun, PostStartHook};
+use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The server gives up when they could not be made for this long: without roles nothing works.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+pub fn first_objects(gates: &FeatureGates) -> impl Iterator<Item = Own> {
+    policy(gates).into_iter().map(|wanted| Own::new(resource(wanted.kind), wanted.object))
+}
+
 pub fn hook(config: &Arc<Bootstrap>, gates: Arc<FeatureGates>) -> PostStartHook {
     let config = config.clone();
     PostStartHook::new("rbac/bootstrap-roles", move |context| async move {
-        if context.begun == Begun::AsCopy {
+        if !config.beginning.is_left_to(context.begun) {
             return Ok(());
         }
         let end = Instant::now() + START_LIMIT;

@@ -62,6 +62,7 @@ fn bootstrap(shared: &Shared<'_>, storage_versions: Option<Arc<StorageBarrier>>)
         authentication: shared.authentication.clone(),
         leadership: enabled("CoordinatedLeaderElection").then_some(shared.options.generic.leadership),
         storage_versions,
+        beginning: shared.beginning,
         roles: shared.access.uses_roles.then(|| Arc::new(shared.options.features.clone())),
     }
 }

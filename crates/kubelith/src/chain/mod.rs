@@ -8,6 +8,7 @@
 //! and answers a `Delegate`: its handler in front of the other's, and the hooks, checks and paths that it adds.
 
 mod aggregator;
+mod beginning;
 mod controllers;
 mod extensions;
 mod generic;
@@ -17,6 +18,7 @@ mod peers;
 mod services;
 mod shared;
 
+pub use beginning::write as write_beginning;
 pub use shared::{Builtin, Frame, Shared};
 
 use kubelith_aggregator::PeerProxy;

@@ -12,6 +12,7 @@ use kubelith_catalog::RuntimeConfig;
 use kubelith_handlers::Limits;
 use kubelith_handlers::options::InitialEvents;
 use kubelith_kube::actions::Access;
+use kubelith_kube::bootstrap::Beginning;
 use kubelith_kube::bootstrap::authentication::AuthenticationInfo;
 use kubelith_kube::services::{PortRange, ServiceNetwork, Services};
 use kubelith_kube::{Install, Installed, Resources, install};
@@ -88,6 +89,8 @@ pub struct Shared<'a> {
     pub limits: Limits,
     /// Awaits those servers whose paths are not there at once.
     pub installation: Installation,
+    /// Whether the objects of a new store are there.
+    pub beginning: Beginning,
 }
 
 impl<'a> Shared<'a> {
@@ -213,6 +216,7 @@ impl<'a> Shared<'a> {
             quotas,
             limits,
             installation: Installation::default(),
+            beginning: Beginning::default(),
         };
         Ok((shared, Builtin { routes, entries }))
     }

@@ -3,7 +3,7 @@
 use super::seed::Seed;
 use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
 use crate::blueprint::Blueprint;
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, Lasting};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::flow_control::FlowControl;
@@ -282,10 +282,11 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     };
     let published = setup.published(&options.authentication);
     let publishes_keys = setup.publishes_keys(&external_address(&options));
-    let (shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
+    let (mut shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     if publishes_keys {
         shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
     }
+    shared.beginning = chain::write_beginning(&shared, &builtin).await;
     let roles = setup.start(&shared.resources, &builder)?;
     let hub = shared.hub.clone();
     let chain = chain::build(&shared, builtin)?.behind(|next| {
@@ -293,7 +294,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         barrier::before(next, roles, hub)
     });
     let builder = builder.delegate(chain);
-    certificates.keep(&builder);
+    certificates.keep(&builder, if options.test_api.served { Lasting::No } else { Lasting::Yes });
     Ok(Some(Built { server: builder.build(), seed, faults, sessions }))
 }
 

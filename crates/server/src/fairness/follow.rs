@@ -9,7 +9,7 @@ use kubelith_codec::json;
 use kubelith_fairness::spec::Condition;
 use kubelith_fairness::{FlowSchema, PriorityLevel};
 use kubelith_meta::text::Quoted;
-use kubelith_meta::time::Clock;
+use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{GroupVersionResource, Str, Value};
 use kubelith_observe::metrics::requests::RequestMetrics;
 use kubelith_store::cache::{CachedObject, ResourceCache};
@@ -186,19 +186,7 @@ impl Follower {
         let resource = GroupVersionResource::new("flowcontrol.apiserver.k8s.io", "v1", "flowschemas");
         let target = ResourceRef::new(&resource).name(name).subresource("status");
         let target = target.with("fieldManager", MANAGER).with("force", "true");
-        let conditions = vec![Value::from([
-            ("type", Value::from("Dangling")),
-            ("status", Value::String(condition.status.clone())),
-            ("lastTransitionTime", Value::from(self.clock.now().rfc3339())),
-            ("reason", Value::String(condition.reason.clone())),
-            ("message", Value::String(condition.message.clone())),
-        ])];
-        let object = Value::from([
-            ("apiVersion", Value::from("flowcontrol.apiserver.k8s.io/v1")),
-            ("kind", Value::from("FlowSchema")),
-            ("metadata", Value::from([("name", Value::from(name))])),
-            ("status", Value::from([("conditions", Value::from(conditions))])),
-        ]);
+        let object = status(name, condition, self.clock.now());
         match self.client.patch(&target, PatchType::Apply, &object).await {
             Err(status) if status.code != 404 => Err(status.message.to_string()),
             // Who is gone needs no status.
@@ -207,22 +195,49 @@ impl Follower {
     }
 }
 
+/// What is applied to a schema, to say so.
+fn status(name: &str, condition: &Condition, now: Time) -> Value {
+    let conditions = vec![Value::from([
+        ("type", Value::from("Dangling")),
+        ("status", Value::String(condition.status.clone())),
+        ("lastTransitionTime", Value::from(now.rfc3339())),
+        ("reason", Value::String(condition.reason.clone())),
+        ("message", Value::String(condition.message.clone())),
+    ])];
+    Value::from([
+        ("apiVersion", Value::from("flowcontrol.apiserver.k8s.io/v1")),
+        ("kind", Value::from("FlowSchema")),
+        ("metadata", Value::from([("name", Value::from(name))])),
+        ("status", Value::from([("conditions", Value::from(conditions))])),
+    ])
+}
+
+/// What is applied to a new schema whose level is there, and by which field manager.
+pub fn first_status(schema: &Value, now: Time) -> (&'static str, Value) {
+    let condition = judged(schema.str_at(&["spec", "priorityLevelConfiguration", "name"]), true);
+    (MANAGER, status(schema.meta().name(), &condition, now))
+}
+
 /// The condition that a schema should have.
 fn dangling(schema: &FlowSchema, levels: &[PriorityLevel]) -> Condition {
-    let found = levels.iter().any(|level| level.name == schema.level);
+    judged(&schema.level, levels.iter().any(|level| level.name == schema.level))
+}
+
+/// The condition of a schema that names a level, if that is `found`.
+fn judged(level: &str, found: bool) -> Condition {
     let references = "This FlowSchema references the PriorityLevelConfiguration object named";
     let (status, reason, end) =
         if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
     Condition {
         status: status.into(),
         reason: reason.into(),
-        message: format!("{references} {} {end}", Quoted(&schema.level)).into(),
+        message: format!("{references} {} {end}", Quoted(level)).into(),
     }
 }
 
 /// All objects there are; broken levels are left out, as if they did not exist.
 fn read(levels: &ResourceCache, schemas: &ResourceCache) -> Objects {
-    let value = |object: &Arc<CachedObject>| json::parse(&object.json()).ok();
+    let value = |object: &Arc<CachedObject>| json::parse_stored(&object.json()).ok();
     let level = |value: Value| match PriorityLevel::parse(&value) {
         Ok(level) => Some(level),
         Err(why) => {

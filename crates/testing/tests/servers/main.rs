@@ -1,5 +1,6 @@
 //! Servers in the process of a test. One program, since each of them holds a whole server.
 
+mod beginning;
 mod clock;
 mod http;
 mod isolation;

@@ -3,10 +3,12 @@
 
 mod objects;
 
-use super::{Bootstrap, find};
+use super::{Bootstrap, Own, find};
 use kubelith_meta::text::parse_bool;
 use kubelith_meta::{GroupVersionResource, Status, Value};
-use kubelith_server::lifecycle::{Begun, PostStartHook};
+use kubelith_registry::TIME_OF_PREPARED;
+use kubelith_server::fairness::first_status;
+use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use objects::{Ensured, GROUP, Keeping};
 use std::sync::Arc;
@@ -19,11 +21,20 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The server gives up when they could not be made for this long.
 const START_LIMIT: Duration = Duration::from_secs(300);
 
+pub fn first_objects() -> impl Iterator<Item = Own> {
+    let own = |wanted: Ensured| {
+        let is_schema = wanted.plural == objects::FLOW_SCHEMAS;
+        let status = is_schema.then(|| first_status(&wanted.object, TIME_OF_PREPARED));
+        Own { manager: FIELD_MANAGER, status, ..Own::new(resource(wanted.plural), wanted.object) }
+    };
+    objects::all().into_iter().map(own)
+}
+
 pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
     let config = config.clone();
     PostStartHook::new("priority-and-fairness-config-producer", |context| async move {
         let first = async {
-            if context.begun == Begun::AsCopy {
+            if !config.beginning.is_left_to(context.begun) {
                 return;
             }
             while let Err(why) = ensure_all(&config).await {

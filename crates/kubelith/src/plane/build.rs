@@ -257,7 +257,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let tasks = builder.tasks();
     let tracer = |config| {
-        let (tracer, sending) = Tracer::new(config, &identity.id, tasks.stopping())?;
+        let (tracer, sending) = Tracer::new(config, &options.egress.control_plane, &identity.id, tasks.stopping())?;
         tasks.spawn("span-export", sending);
         Ok::<Tracer, String>(tracer)
     };

@@ -58,6 +58,8 @@ impl TracingConfig {
             None => TracingEndpoint::Tcp(endpoint.to_owned()),
             Some(("dns", rest)) => TracingEndpoint::Tcp(rest.trim_start_matches('/').to_owned()),
             Some(("unix", path)) => TracingEndpoint::Unix(path.into()),
+            // A leading zero is how Linux writes that the name is of no file.
+            Some(("unix-abstract", name)) => TracingEndpoint::Unix(format!("\0{name}").into()),
             Some((scheme, _)) => {
                 let why = format!(
                     "unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See \
@@ -83,6 +85,7 @@ mod tests {
             ("endpoint: collector:1234\nsamplingRatePerMillion: 5", tcp("collector:1234"), 5),
             ("endpoint: dns:///collector:1", tcp("collector:1"), 0),
             ("endpoint: unix:///run/otlp", TracingEndpoint::Unix("/run/otlp".into()), 0),
+            ("endpoint: unix-abstract:///otlp", TracingEndpoint::Unix("\0/otlp".into()), 0),
         ] {
             let config = TracingConfig::parse(format!("{head}{rest}").as_bytes()).unwrap();
             assert_eq!(config, TracingConfig { endpoint, sampling_rate_per_million: rate }, "{rest}");

@@ -61,6 +61,14 @@ fn plugins_are_configured_by_a_file() {
 }
 
 #[test]
+fn clients_are_told_the_host_that_is_named() {
+    let server = Server::start(&["--external-hostname=kubernetes.example"]);
+    let (_, versions) = get(&server, "/api");
+    let address = versions["serverAddressByClientCIDRs"][0]["serverAddress"].as_str().unwrap_or_default();
+    assert!(address.starts_with("kubernetes.example:"), "{versions}");
+}
+
+#[test]
 fn an_emulated_release_has_its_own_apis_and_gates() {
     let server = Server::start(&["--emulated-version=1.33", "--runtime-config=api/beta=true"]);
     for (path, code) in [

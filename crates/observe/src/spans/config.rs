@@ -2,6 +2,7 @@
 
 use kubelith_codec::yaml;
 use kubelith_meta::Value;
+use kubelith_tls::files::unopened;
 use std::path::{Path, PathBuf};
 
 const GROUP: &str = "apiserver.config.k8s.io/";
@@ -24,7 +25,8 @@ pub enum TracingEndpoint {
 impl TracingConfig {
     pub fn read(path: &Path) -> Result<TracingConfig, String> {
         let text = std::fs::read(path).map_err(|e| {
-            format!("failed to read tracing config: unable to read tracing configuration from {path:?}: {e}")
+            let why = unopened(path, &e);
+            format!("failed to read tracing config: unable to read tracing configuration from {path:?}: {why}")
         })?;
         TracingConfig::parse(&text)
     }

@@ -87,8 +87,8 @@ impl ServiceAccountKeys {
         let path = data_dir.join(OWN_KEY);
         let signer = match &options.signing_key_file {
             Some(file) => {
-                let signer = Signer::from_pem(&read(file)?);
-                Some(signer.map_err(|e| format!("failed to parse service-account-issuer-key-file: {e}"))?)
+                let signer = read(file).and_then(|pem| Signer::from_pem(&pem).map_err(|e| e.to_string()));
+                Some(signer.map_err(|why| format!("failed to parse service-account-issuer-key-file: {why}"))?)
             }
             None => read_own(&path)?,
         };

@@ -170,6 +170,11 @@ fn errors() {
             "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.35, min compatibility version 1.34",
         ),
         ("--logging-format=x", "format: Invalid value: \"x\": Unsupported log format"),
+        (
+            "--kubernetes-service-node-port=70000",
+            "[--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive. If 0, the Kubernetes master service \
+             will be of type ClusterIP, kubernetes service node port range 30000-32767 doesn't contain 70000]",
+        ),
         ("--kubernetes-service-node-port=1", "kubernetes service node port range 30000-32767 doesn't contain 1"),
         ("--advertise-address=::1", "service IP family \"10.0.0.0/24\" must match public address family \"::1\""),
         ("--tls-min-version=x", "unknown tls version \"x\""),

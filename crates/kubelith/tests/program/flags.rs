@@ -122,3 +122,27 @@ fn leaders_are_elected_and_storage_versions_kept_with_their_gates() {
         holder == "older" || preferred == "older"
     });
 }
+
+/// As soon as a server begins to elect, and not only half an hour later.
+#[test]
+fn candidates_that_are_gone_are_collected_by_a_new_leader() {
+    const FLAGS: [&str; 3] = [
+        "--storage-backend=embedded",
+        "--feature-gates=CoordinatedLeaderElection=true",
+        "--runtime-config=coordination.k8s.io/v1beta1=true",
+    ];
+    let mut server = Server::start(&FLAGS);
+    let folder = "/apis/coordination.k8s.io/v1beta1/namespaces/default/leasecandidates";
+    let candidate = json!({
+        "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate", "metadata": {"name": "gone"},
+        "spec": {
+            "leaseName": "component", "binaryVersion": "1.36.0", "emulationVersion": "1.36.0",
+            "strategy": "OldestEmulationVersion", "renewTime": "2020-01-01T00:00:00.000000Z"
+        }
+    });
+    let (code, answer) = post(&server, folder, &candidate);
+    assert_eq!(code, 201, "{answer}");
+    server.signal("TERM");
+    server.restart(&FLAGS);
+    server.wait_for("collected", || get(&server, &format!("{folder}/gone")).0 == 404);
+}

@@ -99,6 +99,8 @@ pub struct GateError(String);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeatureGates {
     set: BTreeMap<&'static str, bool>,
+    /// What was said of each of [`GROUPS`].
+    groups: [bool; GROUPS.len()],
     releases: Releases,
     /// Sentences for the log about gates that are on their way out.
     pub warnings: Vec<String>,
@@ -118,6 +120,7 @@ impl FeatureGates {
         let mut gates = FeatureGates { releases, ..FeatureGates::default() };
         let minor = releases.emulated_minor;
         let mut groups = Vec::new();
+        let is_named = |name: &str| GROUPS.iter().position(|(group, _)| *group == name);
         let mut prefixed = None;
         for (name, value) in pairs {
             let (component, name) = name.split_once(':').map_or((None, name), |(c, n)| (Some(c), n));
@@ -135,8 +138,9 @@ impl FeatureGates {
                 let why = format!("strconv.ParseBool: parsing {}: invalid syntax", kubelith_meta::text::Quoted(text));
                 return fail(format!("invalid value of {name}={text}, err: {why}"));
             };
-            if let Some((_, stage)) = GROUPS.iter().find(|(group, _)| *group == name) {
-                groups.push((*stage, on));
+            if let Some(place) = is_named(name) {
+                groups.push((GROUPS[place].1, on));
+                gates.groups[place] = on;
                 continue;
             }
             let Some(gate) = find(name) else { return fail(format!("unrecognized feature gate: {name}")) };
@@ -207,6 +211,11 @@ impl FeatureGates {
     fn is_on(&self, gate: &Gate) -> bool {
         let default = || gate.in_release(self.releases.emulated_minor).is_some_and(|state| state.default);
         self.set.get(gate.name).copied().unwrap_or_else(default)
+    }
+
+    /// The gates that stand for others, as [`FeatureGates::all`] has the rest.
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
+        GROUPS.iter().zip(self.groups).map(|((name, stage), on)| (*name, *stage, on))
     }
 
     /// Every gate of the release with its name, stage and value.
@@ -292,6 +301,37 @@ mod tests {
         assert!(!gates.enabled("PodsAPI") && gates.enabled("GenericWorkload") && gates.enabled("WatchList"));
         let gates = parse("AllBeta=0").unwrap();
         assert!(!gates.enabled("WatchList") && !gates.enabled("PodsAPI"));
+        assert_eq!(gates.groups().map(|(_, _, on)| on).collect::<Vec<_>>(), [false; 2]);
+        let told: Vec<_> = parse("AllAlpha=true").unwrap().groups().collect();
+        assert_eq!(told, [("AllAlpha", Stage::Alpha, true), ("AllBeta", Stage::Beta, false)]);
+    }
+
+    /// Every value but the default is refused, told to have no effect, or for those who ask: here, if the gate is not in
+    /// `ELSEWHERE`. That somebody asks is what a test in `xtask` looks for.
+    #[test]
+    fn no_gate_is_turned_in_vain() {
+        /// A gate with all that it needs, and that needs.
+        fn with_needs(gate: &Gate) -> Vec<&'static str> {
+            let needs = gate.needs.iter().filter_map(|need| find(need)).flat_map(with_needs);
+            std::iter::once(gate.name).chain(needs).collect()
+        }
+        for gate in GATES {
+            let to = !gate.now.default;
+            let all: Vec<String> = with_needs(gate)[1..].iter().map(|need| format!(",{need}=true")).collect();
+            match parse(&format!("{}={to}{}", gate.name, all.concat())) {
+                Err(why) => {
+                    let others = GATES.iter().any(|other| other.now.default && other.needs.contains(&gate.name));
+                    assert!(gate.now.locked || others && !to, "{why}");
+                    assert!(why.contains(gate.name), "{why}");
+                }
+                Ok(gates) => {
+                    assert_eq!(gates.enabled(gate.name), to, "{}", gate.name);
+                    let told = format!("feature gate {}={to} has no effect", gate.name);
+                    let is_told = gates.warnings.iter().any(|warning| warning.starts_with(&told));
+                    assert_eq!(is_told, effect::fixed(gate.name) == Some(!to), "{}", gate.name);
+                }
+            }
+        }
     }
 
     /// Each was given to kube-apiserver v1.36.

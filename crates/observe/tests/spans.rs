@@ -7,6 +7,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use kubelith_http::{Body, BoxHandler, Reply, Request, Response};
 use kubelith_observe::spans::otlp::{self, ExportTraceServiceRequest, any_value};
 use kubelith_observe::spans::{Tracer, TracingConfig, TracingEndpoint};
+use kubelith_outbound::egress::Route;
 use kubelith_server::testing::{ADMIN_TOKEN, TestServer, USER_TOKEN, request};
 use prost::Message;
 use std::convert::Infallible;
@@ -62,7 +63,7 @@ async fn spans_reach_the_collector() {
     let (address, mut received) = collector().await;
     let config = TracingConfig { endpoint: TracingEndpoint::Tcp(address), sampling_rate_per_million: 0 };
     let server = TestServer::start(|b| {
-        let (tracer, sending) = Tracer::new(&config, "apiserver-x", b.tasks().stopping()).unwrap();
+        let (tracer, sending) = Tracer::new(&config, &Route::Direct, "apiserver-x", b.tasks().stopping()).unwrap();
         b.tasks().spawn("span-export", sending);
         b.delegate(echo()).tracer(Some(tracer))
     })
@@ -93,7 +94,7 @@ async fn strangers_are_linked_when_they_are_taken() {
     let (address, mut received) = collector().await;
     let config = TracingConfig { endpoint: TracingEndpoint::Tcp(address), sampling_rate_per_million: 1_000_000 };
     let server = TestServer::start(|b| {
-        let (tracer, sending) = Tracer::new(&config, "x", b.tasks().stopping()).unwrap();
+        let (tracer, sending) = Tracer::new(&config, &Route::Direct, "x", b.tasks().stopping()).unwrap();
         b.tasks().spawn("span-export", sending);
         b.delegate(echo()).tracer(Some(tracer))
     })

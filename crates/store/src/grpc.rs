@@ -36,6 +36,13 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
+impl TlsFiles {
+    /// Whether the files can be used as they are now.
+    pub fn check(&self) -> io::Result<()> {
+        client_config(self).map(drop)
+    }
+}
+
 /// Makes the connections below TLS for targets that cannot be reached straight.
 pub trait Dial: Send + Sync + std::fmt::Debug {
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Io>>>;

@@ -14,6 +14,16 @@ pub enum Access {
     Public,
 }
 
+/// Why a file cannot be read, as Go tells it.
+pub fn unopened(path: &Path, why: &io::Error) -> String {
+    let why = match why.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => why.to_string(),
+    };
+    format!("open {}: {why}", path.display())
+}
+
 /// Replaces `path` by a file with `contents`. Other processes see the old file or the new one, and the mode is
 /// right from the first byte on. After a power failure it may be empty, unless [`sync`] was called.
 pub fn write(path: &Path, contents: &[u8], access: Access) -> io::Result<()> {

@@ -5,6 +5,7 @@ pub mod bundle;
 pub mod client_certs;
 pub mod expiry;
 pub mod files;
+mod groups;
 pub mod kubeconfig;
 pub mod local_names;
 pub mod pair;

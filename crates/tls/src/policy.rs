@@ -1,8 +1,9 @@
 //! Which TLS versions, cipher suites and key exchanges are offered, read from the reference's flag values.
 //!
-//! rustls speaks TLS 1.2 and 1.3 with the modern suites only. The reference's older values stay valid, so
-//! that an existing command line starts, and are named in a warning.
+//! rustls speaks TLS 1.2 and 1.3 with the modern suites only. Suites that the reference has and rustls lacks are
+//! refused by name: who lists one may count on it.
 
+use super::groups::{SECP384R1MLKEM1024, SECP521R1};
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
@@ -19,8 +20,8 @@ pub enum TlsPolicyError {
     DuplicateCurve(i32),
     #[error("curve preference {0} is not supported by the current Go version")]
     UnknownCurve(i32),
-    #[error("none of the given {0} is available; leave the flag out or add one of: {1}")]
-    NothingLeft(&'static str, String),
+    #[error("cipher suites that this server does not offer: {}; those that it offers are {}", .0.join(", "), offered())]
+    LackingSuites(Vec<String>),
 }
 
 #[derive(Debug, Clone)]
@@ -72,15 +73,15 @@ const OLD_SUITES: &[&str] = &[
     "TLS_RSA_WITH_RC4_128_SHA",
 ];
 
-/// Numbers of Go's CurveID, which are IANA's. `None`: known to the reference, not offered here (P-521).
-const CURVES: &[(i32, Option<&'static dyn SupportedKxGroup>)] = &[
-    (4588, Some(kx_group::X25519MLKEM768)),
-    (29, Some(kx_group::X25519)),
-    (23, Some(kx_group::SECP256R1)),
-    (24, Some(kx_group::SECP384R1)),
-    (25, None),
-    (4587, Some(kx_group::SECP256R1MLKEM768)),
-    (4589, None),
+/// Numbers of Go's CurveID, which are IANA's, all that Go 1.26 has. The client's order counts, not this one.
+const CURVES: &[(i32, &'static dyn SupportedKxGroup)] = &[
+    (4588, kx_group::X25519MLKEM768),
+    (4587, kx_group::SECP256R1MLKEM768),
+    (4589, SECP384R1MLKEM1024),
+    (29, kx_group::X25519),
+    (23, kx_group::SECP256R1),
+    (24, kx_group::SECP384R1),
+    (25, SECP521R1),
 ];
 
 impl TlsPolicy {
@@ -88,8 +89,8 @@ impl TlsPolicy {
     pub fn parse(min_version: &str, suites: &[String], curves: &[i32]) -> Result<TlsPolicy, TlsPolicyError> {
         let mut warnings = Vec::new();
         let versions = parse_version(min_version, &mut warnings)?;
-        let suites = parse_suites(suites, versions, &mut warnings)?;
-        let groups = parse_curves(curves, &mut warnings)?;
+        let suites = parse_suites(suites)?;
+        let groups = parse_curves(curves)?;
         Ok(TlsPolicy { versions, suites, groups, warnings })
     }
 
@@ -119,40 +120,34 @@ fn parse_version(
     }
 }
 
-fn parse_suites(
-    names: &[String],
-    versions: &[&SupportedProtocolVersion],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<SupportedCipherSuite>, TlsPolicyError> {
+fn parse_suites(names: &[String]) -> Result<Vec<SupportedCipherSuite>, TlsPolicyError> {
     if names.is_empty() {
         return Ok(aws_lc_rs::DEFAULT_CIPHER_SUITES.to_vec());
     }
     let mut chosen: Vec<SupportedCipherSuite> =
         aws_lc_rs::DEFAULT_CIPHER_SUITES.iter().filter(|s| s.tls13().is_some()).copied().collect();
-    let always = chosen.len();
+    let mut lacking = Vec::new();
     for name in names {
         if let Some((_, suite)) = SUITES.iter().find(|(n, _)| n == name) {
             if !chosen.contains(suite) {
                 chosen.push(*suite);
             }
         } else if OLD_SUITES.contains(&name.as_str()) {
-            warnings.push(format!("cipher suite {name} is insecure and not offered"));
+            lacking.push(name.clone());
         } else if !SUITES_13.contains(&name.as_str()) {
             return Err(TlsPolicyError::UnknownSuite(name.clone()));
         }
     }
-    // Only old suites were asked for: TLS 1.2 clients would all be refused, which nobody means.
-    if chosen.len() == always && versions.len() > 1 && names.iter().all(|n| OLD_SUITES.contains(&n.as_str())) {
-        let offered = SUITES.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
-        return Err(TlsPolicyError::NothingLeft("cipher suites", offered));
-    }
-    Ok(chosen)
+    if lacking.is_empty() { Ok(chosen) } else { Err(TlsPolicyError::LackingSuites(lacking)) }
 }
 
-fn parse_curves(ids: &[i32], warnings: &mut Vec<String>) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
-    if ids.is_empty() {
-        return Ok(aws_lc_rs::DEFAULT_KX_GROUPS.to_vec());
-    }
+/// The suites that may be listed; of two names of one suite the longer, which is IANA's.
+fn offered() -> String {
+    let names = SUITES.iter().map(|(name, _)| *name).filter(|name| !name.ends_with("POLY1305"));
+    names.chain(SUITES_13.iter().copied()).collect::<Vec<_>>().join(", ")
+}
+
+fn parse_curves(ids: &[i32]) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPolicyError> {
     for (i, &id) in ids.iter().enumerate() {
         if !(1..=65535).contains(&id) {
             return Err(TlsPolicyError::CurveOutOfRange(id));
@@ -160,50 +155,13 @@ fn parse_curves(ids: &[i32], warnings: &mut Vec<String>) -> Result<Vec<&'static 
         if ids[..i].contains(&id) {
             return Err(TlsPolicyError::DuplicateCurve(id));
         }
-        match CURVES.iter().find(|(known, _)| *known == id) {
-            None => return Err(TlsPolicyError::UnknownCurve(id)),
-            Some((_, None)) => warnings.push(format!("curve preference {id} is not offered")),
-            Some(_) => {}
+        if CURVES.iter().all(|(known, _)| *known != id) {
+            return Err(TlsPolicyError::UnknownCurve(id));
         }
     }
-    // The order of the flag says nothing; CURVES is in order of preference.
-    let chosen: Vec<_> = CURVES.iter().filter(|(id, _)| ids.contains(id)).filter_map(|(_, g)| *g).collect();
-    if chosen.is_empty() {
-        return Err(TlsPolicyError::NothingLeft("curves", "4588, 29, 23, 24, 4587".into()));
-    }
-    Ok(chosen)
+    let is_chosen = |id: &i32| ids.is_empty() || ids.contains(id);
+    Ok(CURVES.iter().filter(|(id, _)| is_chosen(id)).map(|(_, group)| *group).collect())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(version: &str, suites: &[&str], curves: &[i32]) -> Result<TlsPolicy, String> {
-        let suites: Vec<String> = suites.iter().map(|s| s.to_string()).collect();
-        TlsPolicy::parse(version, &suites, curves).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn errors_are_the_references() {
-        let cases: &[(&str, &[&str], &[i32], &str)] = &[
-            ("VersionTLS14", &[], &[], "unknown tls version \"VersionTLS14\""),
-            ("", &["NOPE"], &[], "Cipher suite NOPE not supported or doesn't exist"),
-            ("", &[], &[0], "curve preference 0 is out of range (must be 1-65535)"),
-            ("", &[], &[23, 23], "duplicate curve preference 23"),
-            ("", &[], &[7], "curve preference 7 is not supported by the current Go version"),
-        ];
-        for (version, suites, curves, want) in cases {
-            assert_eq!(parse(version, suites, curves).unwrap_err(), *want);
-        }
-    }
-
-    #[test]
-    fn choices() {
-        let p = parse("VersionTLS13", &[], &[]).unwrap();
-        assert_eq!(p.versions.len(), 1);
-        let p = parse("", &["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_RC4_128_SHA"], &[25, 23]).unwrap();
-        assert_eq!((p.suites.len(), p.groups.len(), p.warnings.len()), (4, 1, 2));
-        assert!(parse("", &["TLS_RSA_WITH_RC4_128_SHA"], &[]).is_err());
-        assert!(parse("", &[], &[25]).is_err());
-    }
-}
+mod tests;

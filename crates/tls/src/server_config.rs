@@ -189,14 +189,7 @@ impl Contents {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|why| {
-        let why = match why.kind() {
-            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-            _ => why.to_string(),
-        };
-        error(format!("open {}", path.display()), why)
-    })
+    std::fs::read(path).map_err(|why| TlsError(super::files::unopened(path, &why)))
 }
 
 fn subjects(pem: &[u8]) -> Result<Vec<DistinguishedName>, String> {

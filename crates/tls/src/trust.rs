@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where systems keep the authorities that everybody trusts; the first file there is counts.
 const SYSTEM_ROOTS: [&str; 5] = [
@@ -85,19 +86,25 @@ impl Known {
     }
 }
 
-/// A certificate that is one of the roots: its time and its names still count.
-fn verify_root(leaf: &CertificateDer<'_>, name: &ServerName<'_>, now: UnixTime) -> Result<(), rustls::Error> {
-    verify_server_name(&ParsedCertificate::try_from(leaf)?, name)?;
+/// What a certificate says of itself: its time and its names, in Go's order.
+fn verify_own(leaf: &CertificateDer<'_>, name: &ServerName<'_>, now: UnixTime) -> Result<(), rustls::Error> {
     let (_, parsed) =
         x509_parser::parse_x509_certificate(leaf).map_err(|_| rustls::Error::from(CertificateError::BadEncoding))?;
-    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    if now > parsed.validity().not_after.timestamp() {
-        return Err(CertificateError::Expired.into());
+    let at = |time: i64| UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(time).unwrap_or(0)));
+    let (not_before, not_after) = (parsed.validity().not_before.timestamp(), parsed.validity().not_after.timestamp());
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if seconds > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after: at(not_after) }.into());
     }
-    if now < parsed.validity().not_before.timestamp() {
-        return Err(CertificateError::NotValidYet.into());
+    if seconds < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before: at(not_before) }.into());
     }
-    Ok(())
+    verify_server_name(&ParsedCertificate::try_from(leaf)?, name)
+}
+
+/// Whether nothing is wrong but who signed the certificate. Go looks at everything else before, and tells that.
+fn is_about_authority(why: &rustls::Error) -> bool {
+    matches!(why, rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature))
 }
 
 /// Who believes anyone still checks that the server has the key of its certificate.
@@ -116,14 +123,19 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match &self.known {
+        let verified = match &self.known {
             None => Ok(ServerCertVerified::assertion()),
+            // Its time and its names still count.
             Some(known) if known.roots.contains(leaf) => {
-                verify_root(leaf, name, now).map(|()| ServerCertVerified::assertion())
+                verify_own(leaf, name, now).map(|()| ServerCertVerified::assertion())
             }
             Some(Known { chains: Some(chains), .. }) => chains.verify_server_cert(leaf, intermediates, name, ocsp, now),
             Some(_) => Err(CertificateError::UnknownIssuer.into()),
-        }
+        };
+        verified.map_err(|why| match is_about_authority(&why) {
+            true => verify_own(leaf, name, now).err().unwrap_or(why),
+            false => why,
+        })
     }
 
     fn verify_tls12_signature(
@@ -146,5 +158,40 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A certificate of an unknown authority: what else is wrong with it is told first.
+    #[test]
+    fn mistakes_are_told_in_gos_order() {
+        let signed = |name: &str| {
+            let key = rcgen::KeyPair::generate().unwrap();
+            let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+            (params.not_before, params.not_after) =
+                (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2030, 1, 1));
+            params.self_signed(&key).unwrap()
+        };
+        let trust = Trust::Authorities(signed("other").pem().into_bytes());
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = Verifier { known: trust.known(&provider).unwrap(), provider };
+        let told = |name: &'static str, year: i32| {
+            let now = rcgen::date_time_ymd(year, 6, 1).unix_timestamp();
+            let now = UnixTime::since_unix_epoch(Duration::from_secs(now.try_into().unwrap()));
+            let leaf = signed("server");
+            let name = ServerName::try_from(name).unwrap();
+            match verifier.verify_server_cert(leaf.der(), &[], &name, &[], now) {
+                Err(rustls::Error::InvalidCertificate(why)) => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        // Both have the same subject, and not the same key.
+        assert_eq!(told("server", 2025), CertificateError::BadSignature);
+        assert!(matches!(told("elsewhere", 2025), CertificateError::NotValidForNameContext { .. }));
+        assert!(matches!(told("elsewhere", 2035), CertificateError::ExpiredContext { .. }));
+        assert!(matches!(told("server", 2015), CertificateError::NotValidYetContext { .. }));
     }
 }

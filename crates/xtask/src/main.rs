@@ -9,6 +9,8 @@ mod deny;
 mod dist;
 mod envtest;
 #[cfg(test)]
+mod flags;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod knots;

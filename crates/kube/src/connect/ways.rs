@@ -5,6 +5,7 @@ use super::KubeletOptions;
 use arc_swap::ArcSwap;
 use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
 use kubelith_tls::Trust;
+use kubelith_tls::files::unopened;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ impl Ways {
             None => ClientCertificate::none(),
         };
         let trust = match &options.certificate_authority {
-            Some(file) => Trust::Authorities(std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?),
+            Some(file) => Trust::Authorities(std::fs::read(file).map_err(|e| unopened(file, &e))?),
             None => Trust::Anyone,
         };
         let (route, bandwidth, own) = (options.route.clone(), options.bandwidth, certificate.clone());

@@ -26,6 +26,7 @@ use kubelith_auth::stats::TokenStats;
 use kubelith_meta::Str;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::{Egress, Route};
+use kubelith_tls::files::unopened;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -150,7 +151,7 @@ fn anonymous(
 fn token_file(options: &AuthenticationOptions) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let Some(file) = &options.token_file else { return Ok(Arc::new(TokenFile::default())) };
     let path = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| format!("open {path}: {e}"))?;
+    let text = std::fs::read_to_string(file).map_err(|e| unopened(file, &e))?;
     Ok(Arc::new(TokenFile::parse(&text, &path)?))
 }
 

@@ -17,6 +17,7 @@ use kubelith_meta::time::Duration;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::Route;
 use kubelith_server::lifecycle::Tasks;
+use kubelith_tls::files::unopened;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -152,7 +153,7 @@ fn factory(
         None => None,
         Some(file) => {
             let path = file.display().to_string();
-            let text = std::fs::read_to_string(file).map_err(|e| format!("open {path}: {e}"))?;
+            let text = std::fs::read_to_string(file).map_err(|e| unopened(file, &e))?;
             Some(Arc::new(AbacPolicies::parse(&text, &path)?))
         }
     };

@@ -17,7 +17,11 @@ impl ClientCas {
     /// The authorities in `file`; without one no client certificate is believed.
     pub fn load(file: Option<&Path>) -> Result<ClientCas, String> {
         let files = Followed::read(file.into_iter().map(Path::to_owned).collect())?;
-        let pool = file.map(|_| CaPool::from_pem(files.content())).transpose()?;
+        let of_file = |file: &Path| {
+            let bundle = kubelith_meta::text::quote(&format!("client-ca-bundle::{}", file.display()));
+            CaPool::from_pem(files.content()).map_err(|why| format!("error loading CA bundle for {bundle}: {why}"))
+        };
+        let pool = file.map(of_file).transpose()?;
         Ok(ClientCas { files, pool: Arc::new(ArcSwapOption::from_pointee(pool)) })
     }
 

@@ -1,6 +1,7 @@
 //! Files that are read again while the server runs, and acted upon when their content changes.
 
 use kubelith_server::lifecycle::Tasks;
+use kubelith_tls::files::unopened;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::path::PathBuf;
 
@@ -40,7 +41,7 @@ impl Followed {
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     for path in paths {
-        content.append(&mut std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?);
+        content.append(&mut std::fs::read(path).map_err(|e| unopened(path, &e))?);
         content.push(b'\n');
     }
     Ok(content)

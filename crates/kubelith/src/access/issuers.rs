@@ -18,6 +18,7 @@ use kubelith_outbound::client::{ClientTls, Credential, HttpClient};
 use kubelith_outbound::egress::{Egress, Route};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_tls::Trust;
+use kubelith_tls::files::unopened;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -63,10 +64,13 @@ impl Issuers {
             None => return Ok(None),
             Some(IssuersOrigin::Flags(oidc)) => {
                 let algorithms = oidc.signing_algorithms.clone();
-                (AuthenticationConfig { jwt: vec![from_flags(&oidc)?], anonymous: None }, algorithms, None)
+                let config = AuthenticationConfig { jwt: vec![from_flags(&oidc)?], anonymous: None };
+                let errors = authentication_rules::validate(&config, &disallowed, cel);
+                errors.into_result().map_err(|e| format!("invalid authentication configuration: {e}"))?;
+                (config, algorithms, None)
             }
             Some(IssuersOrigin::File(path)) => {
-                let followed = Followed::read(vec![path.clone()])?;
+                let followed = Followed::read(vec![path.clone()]).map_err(|e| in_file(&path, e))?;
                 let config = read_config(followed.content(), &disallowed, cel).map_err(|e| in_file(&path, e))?;
                 metrics.authentication.in_force(followed.content());
                 (config, all_algorithms(), Some(followed))
@@ -199,7 +203,7 @@ fn read_config(content: &[u8], disallowed: &[String], cel: &Cel) -> Result<Authe
 fn from_flags(oidc: &OidcOptions) -> Result<JwtConfig, String> {
     let ca_pem = match &oidc.ca_file {
         None => Str::default(),
-        Some(file) => std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?.into(),
+        Some(file) => std::fs::read_to_string(file).map_err(|e| unopened(file, &e))?.into(),
     };
     let text = |s: &String| Str::from(s);
     Ok(JwtConfig::from_flags(&OidcFlags {

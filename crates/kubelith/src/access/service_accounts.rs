@@ -17,6 +17,7 @@ use kubelith_meta::Str;
 use kubelith_meta::time::Duration as GoDuration;
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::routes::{OpenIdDocuments, Routes, install_openid};
+use kubelith_tls::files::unopened;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -86,8 +87,8 @@ impl ServiceAccountKeys {
         let path = data_dir.join(OWN_KEY);
         let signer = match &options.signing_key_file {
             Some(file) => {
-                let signer = Signer::from_pem(&read(file)?);
-                Some(signer.map_err(|e| format!("failed to parse service-account-issuer-key-file: {e}"))?)
+                let signer = read(file).and_then(|pem| Signer::from_pem(&pem).map_err(|e| e.to_string()));
+                Some(signer.map_err(|why| format!("failed to parse service-account-issuer-key-file: {why}"))?)
             }
             None => read_own(&path)?,
         };
@@ -230,7 +231,7 @@ fn go(duration: Duration) -> GoDuration {
 }
 
 fn read(file: &PathBuf) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))
+    std::fs::read(file).map_err(|e| unopened(file, &e))
 }
 
 /// The key of earlier starts.

@@ -196,8 +196,7 @@ impl<'a> Shared<'a> {
         for manifest in &manifests {
             manifest.load().map_err(|why| format!("failed to apply admission: {why}"))?;
         }
-        let address = std::net::SocketAddr::new(options.network.advertise_address, options.serving.bind.port);
-        let discovery = Discovery::new(address.to_string());
+        let discovery = Discovery::new(options.external_address());
         count_what_is_served(&frame.metrics.requests, discovery.clone());
         let shared = Shared {
             options,

@@ -64,7 +64,8 @@ impl Flags {
             (Some(value), _) | (None, Some(value)) => value,
             (None, None) => rest.next().ok_or_else(|| usage(format!("flag needs an argument: --{name}")))?,
         };
-        self.set(flag, value, &format!("--{}", flag.name))
+        let shown = if flag.name == "v" { "-v, --v".to_owned() } else { format!("--{}", flag.name) };
+        self.set(flag, value, &shown)
     }
 
     /// `-v=2`, `-v2`, `-v 2`, `-h`.

@@ -90,6 +90,7 @@ fn errors_are_pflags() {
             "--tls-sni-cert-key=a",
             r#"invalid argument "a" for "--tls-sni-cert-key" flag: expected comma separated certificate and key file paths"#,
         ),
+        ("--v=x", r#"invalid argument "x" for "-v, --v" flag: strconv.ParseUint: parsing "x": invalid syntax"#),
         ("-v", "flag needs an argument: 'v' in -v"),
         ("-v=x", r#"invalid argument "x" for "-v, --v" flag: strconv.ParseUint: parsing "x": invalid syntax"#),
         ("--vmodule=a", r#"invalid argument "a" for "--vmodule" flag: "a" does not have the pattern=N format"#),

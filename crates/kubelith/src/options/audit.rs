@@ -103,23 +103,26 @@ fn mode(flags: &Flags, plugin: &str, concurrency: usize, errors: &mut Vec<String
     }
 }
 
+/// Of several mistakes the first is told.
 fn batch(flags: &Flags, plugin: &str, concurrency: usize, errors: &mut Vec<String>) -> BatchOptions {
     let name = |rest: &str| format!("audit-{plugin}-batch-{rest}");
-    let mut positive = |value: i64, what: &str| {
+    let earlier = errors.len();
+    let positive = |errors: &mut Vec<String>, value: i64, what: &str| {
         usize::try_from(value).ok().filter(|v| *v > 0).unwrap_or_else(|| {
             errors.push(format!("invalid audit batch {plugin} {what} {value}, must be a positive number"));
             1
         })
     };
-    let buffer = positive(flags.int(&name("buffer-size")), "buffer size");
-    let max_size = positive(flags.int(&name("max-size")), "max batch size");
+    let buffer = positive(errors, flags.int(&name("buffer-size")), "buffer size");
+    let max_size = positive(errors, flags.int(&name("max-size")), "max batch size");
     let throttle = flags.bool(&name("throttle-enable")).then(|| {
-        let burst = positive(flags.int(&name("throttle-burst")), "throttle burst");
-        Throttle { qps: flags.float(&name("throttle-qps")), burst }
+        let qps = flags.float(&name("throttle-qps"));
+        if qps <= 0.0 {
+            errors.push(format!("invalid audit batch {plugin} throttle QPS {qps}, must be a positive number"));
+        }
+        Throttle { qps, burst: positive(errors, flags.int(&name("throttle-burst")), "throttle burst") }
     });
-    if let Some(Throttle { qps, .. }) = throttle.filter(|t| t.qps <= 0.0) {
-        errors.push(format!("invalid audit batch {plugin} throttle QPS {qps}, must be a positive number"));
-    }
+    errors.truncate(earlier + 1);
     BatchOptions { buffer, max_size, max_wait: duration(flags, &name("max-wait")), throttle, concurrency }
 }
 

@@ -48,6 +48,7 @@ use kubelith_observe::spans::TracingConfig;
 use kubelith_outbound::egress::Egress;
 use kubelith_registry::served;
 use kubelith_rules::expression::Dialect;
+use kubelith_tls::files::unopened;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -111,7 +112,7 @@ impl Options {
         let mut errors = Vec::new();
         let compatibility = CompatibilityOptions::from_flags(flags, &mut errors)?;
         let features = FeatureGates::parse(gates, compatibility.releases()).map_err(|e| e.to_string())?;
-        let logging = LoggingOptions::from_flags(flags)?;
+        let logging = LoggingOptions::from_flags(flags, &features)?;
         let network = NetworkOptions::from_flags(flags)?;
         let egress = egress_of(flags)?;
         let generic = GenericOptions::from_flags(flags, &mut errors);
@@ -129,6 +130,7 @@ impl Options {
         let console = console::served(flags, storage.backend);
         network.check(&features, &mut errors);
         check_peers(flags, &features, &mut errors);
+        check_hidden_metrics(flags, &mut errors);
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
@@ -166,6 +168,15 @@ impl Options {
 }
 
 impl Options {
+    /// Where clients outside find this server.
+    pub fn external_address(&self) -> String {
+        let (name, port) = (self.generic.external_hostname.as_str(), self.serving.bind.port);
+        match name {
+            "" => std::net::SocketAddr::new(self.network.advertise_address, port).to_string(),
+            name => format!("{name}:{port}"),
+        }
+    }
+
     /// The number of the rules by which objects are completed, where they are stored as readers get them.
     pub fn served_by(&self) -> Option<u64> {
         let release = self.compatibility.releases().emulated_minor.to_string();
@@ -215,7 +226,7 @@ impl Options {
 }
 
 impl LoggingOptions {
-    fn from_flags(flags: &Flags) -> Result<LoggingOptions, String> {
+    fn from_flags(flags: &Flags, features: &FeatureGates) -> Result<LoggingOptions, String> {
         let format = match flags.text("logging-format").as_str() {
             "text" | "" => Format::Text,
             "json" => Format::Json,
@@ -228,10 +239,44 @@ impl LoggingOptions {
         if format != Format::Text && !modules.is_empty() {
             return Err("vmodule: Forbidden: Only supported for text log format".into());
         }
+        check_streams(flags, features)?;
         // The flag's kind has read the numbers.
         let level = |text: String| text.parse::<u32>().unwrap_or(0).min(u8::MAX.into()) as u8;
         let modules = modules.into_iter().map(|(pattern, text)| (pattern, level(text))).collect();
         Ok(LoggingOptions { format, verbosity: flags.int("v").clamp(0, 255) as u8, modules })
+    }
+}
+
+/// Log streams apart, which kube-apiserver has behind a gate. With it they are taken and have no effect, which is told.
+fn check_streams(flags: &Flags, features: &FeatureGates) -> Result<(), String> {
+    const GATE: &str = "LoggingAlphaOptions";
+    if features.enabled(GATE) {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    for format in ["text", "json"] {
+        let mut check = |is_set: bool, field: &str| {
+            if is_set {
+                errors.push(format!("options.{format}.{field}: Forbidden: Feature {GATE} is disabled"));
+            }
+        };
+        check(flags.bool(&format!("log-{format}-split-stream")), "splitStream");
+        let size = flags.text(&format!("log-{format}-info-buffer-size"));
+        check(size.bytes().any(|b| (b'1'..=b'9').contains(&b)), "infoBufferSize");
+    }
+    if errors.is_empty() { Ok(()) } else { Err(kubelith_meta::text::aggregate(errors)) }
+}
+
+/// Metrics that are hidden are those of the release before; there are none here.
+fn check_hidden_metrics(flags: &Flags, errors: &mut Vec<String>) {
+    let (given, before) =
+        (flags.text("show-hidden-metrics-for-version"), format!("1.{}", kubelith_features::NEWEST - 1));
+    if !given.is_empty() && given != before {
+        let given = kubelith_meta::text::Quoted(&given);
+        errors.push(format!(
+            "metrics.showHiddenMetricsForVersion: Invalid value: {given}: must be omitted or have the value '{before}'; only the \
+             previous minor version is allowed"
+        ));
     }
 }
 
@@ -292,7 +337,12 @@ fn metrics_of(flags: &Flags) -> Result<Selection, String> {
     let mut selection = Selection { disabled, ..Default::default() };
     let manifest = flags.text("allow-metric-labels-manifest");
     if !manifest.is_empty() {
-        let text = std::fs::read(&manifest).map_err(|e| format!("failed to read allow list manifest: {e}"))?;
+        let text = std::fs::read(&manifest).map_err(|e| {
+            let (given, why) = (kubelith_meta::text::quote(&manifest), unopened(manifest.as_ref(), &e));
+            format!(
+                "metrics.allowListMappingManifest: Invalid value: {given}: failed to read allow list manifest: {why}"
+            )
+        })?;
         let document = yaml::read(&text).map_err(|e| format!("failed to parse allow list manifest: {e}"))?;
         let mapping = document.value.get("allowListMapping").and_then(kubelith_meta::Value::as_object);
         for (metric_and_label, values) in mapping.into_iter().flat_map(|m| m.iter()) {
@@ -317,9 +367,6 @@ fn tracing_of(flags: &Flags) -> Result<Option<TracingConfig>, String> {
     let file = flags.text("tracing-config-file");
     if file.is_empty() {
         return Ok(None);
-    }
-    if !std::path::Path::new(&file).exists() {
-        return Err(format!("tracing-config-file {file} does not exist"));
     }
     TracingConfig::read(file.as_ref()).map(Some)
 }

@@ -147,7 +147,8 @@ impl NetworkOptions {
                 "--kubernetes-service-node-port {port} must be between 0 and 65535, inclusive. If 0, the Kubernetes \
                  master service will be of type ClusterIP"
             ));
-        } else if port > 0 && !self.service_node_ports.contains(port as u16) {
+        }
+        if port > 0 && !u16::try_from(port).is_ok_and(|port| self.service_node_ports.contains(port)) {
             let PortRange { base, size } = self.service_node_ports;
             let last = u32::from(base) + size - 1;
             errors.push(format!("kubernetes service node port range {base}-{last} doesn't contain {port}"));

@@ -48,6 +48,30 @@ fn errors() {
             "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline",
         ),
         ("--vmodule=api=3 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"),
+        (
+            "--log-json-split-stream --log-text-info-buffer-size=1Ki",
+            "[options.text.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled, options.json.splitStream: Forbidden: \
+             Feature LoggingAlphaOptions is disabled]",
+        ),
+        (
+            "--show-hidden-metrics-for-version=1.20",
+            "metrics.showHiddenMetricsForVersion: Invalid value: \"1.20\": must be omitted or have the value '1.35'; only the \
+             previous minor version is allowed",
+        ),
+        (
+            "--tracing-config-file=/nope",
+            "failed to read tracing config: unable to read tracing configuration from \"/nope\": open /nope: no such file or \
+             directory",
+        ),
+        (
+            "--allow-metric-labels-manifest=/nope",
+            "metrics.allowListMappingManifest: Invalid value: \"/nope\": failed to read allow list manifest: open /nope: no such \
+             file or directory",
+        ),
+        (
+            "--audit-log-path=- --audit-log-mode=batch --audit-log-batch-throttle-enable --audit-log-batch-throttle-burst=0",
+            "invalid audit batch log throttle QPS 0, must be a positive number",
+        ),
         ("--secure-port=0", "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0"),
         ("--goaway-chance=0.5", "--goaway-chance can not be less than 0 or greater than 0.02"),
         ("--request-timeout=-1s", "--request-timeout can not be negative value"),
@@ -146,6 +170,11 @@ fn errors() {
             "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.35, min compatibility version 1.34",
         ),
         ("--logging-format=x", "format: Invalid value: \"x\": Unsupported log format"),
+        (
+            "--kubernetes-service-node-port=70000",
+            "[--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive. If 0, the Kubernetes master service \
+             will be of type ClusterIP, kubernetes service node port range 30000-32767 doesn't contain 70000]",
+        ),
         ("--kubernetes-service-node-port=1", "kubernetes service node port range 30000-32767 doesn't contain 1"),
         ("--advertise-address=::1", "service IP family \"10.0.0.0/24\" must match public address family \"::1\""),
         ("--tls-min-version=x", "unknown tls version \"x\""),

@@ -235,7 +235,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let builder = builder
         .routes(|routes| debug_routes(routes, &options, &flags, tasks))
         .routes(|routes| flow_control.install(routes))
-        .routes(|routes| setup.install(routes, &external_address(&options)))
+        .routes(|routes| setup.install(routes, &options.external_address()))
         .routes(|routes| test_api.into_iter().for_each(|api| api.install(routes)))
         .routes(|routes| {
             if let Some(sessions) = sessions.clone() {
@@ -257,7 +257,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let builder = storage.hooks().into_iter().fold(builder, ServerBuilder::post_start_hook);
     let tasks = builder.tasks();
     let tracer = |config| {
-        let (tracer, sending) = Tracer::new(config, &identity.id, tasks.stopping())?;
+        let (tracer, sending) = Tracer::new(config, &options.egress.control_plane, &identity.id, tasks.stopping())?;
         tasks.spawn("span-export", sending);
         Ok::<Tracer, String>(tracer)
     };
@@ -281,7 +281,7 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
         blueprint,
     };
     let published = setup.published(&options.authentication);
-    let publishes_keys = setup.publishes_keys(&external_address(&options));
+    let publishes_keys = setup.publishes_keys(&options.external_address());
     let (mut shared, builtin) = chain::Shared::open(&options, frame, storage.hub.clone(), access, published).await?;
     if publishes_keys {
         shared.openapi.put([Subject::OpenIdConfiguration, Subject::OpenIdKeys]);
@@ -368,14 +368,5 @@ fn server_config(
         watch_termination_grace_period: generic.shutdown_watch_termination_grace_period,
         statusz: options.features.enabled("ComponentStatusz"),
         metrics: options.metrics.clone(),
-    }
-}
-
-/// Where clients outside find this server.
-fn external_address(options: &Options) -> String {
-    let (name, port) = (&options.generic.external_hostname, options.serving.bind.port);
-    match name.as_str() {
-        "" => std::net::SocketAddr::new(options.network.advertise_address, port).to_string(),
-        name => format!("{name}:{port}"),
     }
 }

@@ -340,6 +340,7 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
 
 /// Waits for an etcd that is late. What it answers does not matter here.
 async fn await_etcd(options: &Options, servers: &[String]) -> Result<(), String> {
+    by_route::check_files(&options.storage.etcd_tls)?;
     let once =
         EtcdOptions { compaction_interval: None, patience: Duration::ZERO, ..by_route::etcd_options(options, servers) };
     let store = EtcdStore::new(once).map_err(|e| e.to_string())?;

@@ -61,6 +61,14 @@ fn plugins_are_configured_by_a_file() {
 }
 
 #[test]
+fn clients_are_told_the_host_that_is_named() {
+    let server = Server::start(&["--external-hostname=kubernetes.example"]);
+    let (_, versions) = get(&server, "/api");
+    let address = versions["serverAddressByClientCIDRs"][0]["serverAddress"].as_str().unwrap_or_default();
+    assert!(address.starts_with("kubernetes.example:"), "{versions}");
+}
+
+#[test]
 fn an_emulated_release_has_its_own_apis_and_gates() {
     let server = Server::start(&["--emulated-version=1.33", "--runtime-config=api/beta=true"]);
     for (path, code) in [
@@ -113,4 +121,28 @@ fn leaders_are_elected_and_storage_versions_kept_with_their_gates() {
         // Whoever came first may have it already, and is asked to step back.
         holder == "older" || preferred == "older"
     });
+}
+
+/// As soon as a server begins to elect, and not only half an hour later.
+#[test]
+fn candidates_that_are_gone_are_collected_by_a_new_leader() {
+    const FLAGS: [&str; 3] = [
+        "--storage-backend=embedded",
+        "--feature-gates=CoordinatedLeaderElection=true",
+        "--runtime-config=coordination.k8s.io/v1beta1=true",
+    ];
+    let mut server = Server::start(&FLAGS);
+    let folder = "/apis/coordination.k8s.io/v1beta1/namespaces/default/leasecandidates";
+    let candidate = json!({
+        "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate", "metadata": {"name": "gone"},
+        "spec": {
+            "leaseName": "component", "binaryVersion": "1.36.0", "emulationVersion": "1.36.0",
+            "strategy": "OldestEmulationVersion", "renewTime": "2020-01-01T00:00:00.000000Z"
+        }
+    });
+    let (code, answer) = post(&server, folder, &candidate);
+    assert_eq!(code, 201, "{answer}");
+    server.signal("TERM");
+    server.restart(&FLAGS);
+    server.wait_for("collected", || get(&server, &format!("{folder}/gone")).0 == 404);
 }

@@ -133,7 +133,7 @@ fn describe(registry: &Registry, version: &VersionInfo, features: FeatureGates) 
         let gate = |(gate, stage, on): (&'static str, Stage, bool)| {
             (vec![("name", gate), ("stage", stage.name())], f64::from(u8::from(on)))
         };
-        vec![pulled::labelled_gauges(told, &features.all().map(gate).collect::<Vec<_>>())]
+        vec![pulled::labelled_gauges(told, &features.groups().chain(features.all()).map(gate).collect::<Vec<_>>())]
     });
     register(registry, families);
 }

@@ -2,6 +2,7 @@
 
 use kubelith_codec::yaml;
 use kubelith_meta::Value;
+use kubelith_tls::files::unopened;
 use std::path::{Path, PathBuf};
 
 const GROUP: &str = "apiserver.config.k8s.io/";
@@ -24,7 +25,8 @@ pub enum TracingEndpoint {
 impl TracingConfig {
     pub fn read(path: &Path) -> Result<TracingConfig, String> {
         let text = std::fs::read(path).map_err(|e| {
-            format!("failed to read tracing config: unable to read tracing configuration from {path:?}: {e}")
+            let why = unopened(path, &e);
+            format!("failed to read tracing config: unable to read tracing configuration from {path:?}: {why}")
         })?;
         TracingConfig::parse(&text)
     }
@@ -58,6 +60,8 @@ impl TracingConfig {
             None => TracingEndpoint::Tcp(endpoint.to_owned()),
             Some(("dns", rest)) => TracingEndpoint::Tcp(rest.trim_start_matches('/').to_owned()),
             Some(("unix", path)) => TracingEndpoint::Unix(path.into()),
+            // A leading zero is how Linux writes that the name is of no file.
+            Some(("unix-abstract", name)) => TracingEndpoint::Unix(format!("\0{name}").into()),
             Some((scheme, _)) => {
                 let why = format!(
                     "unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See \
@@ -83,6 +87,7 @@ mod tests {
             ("endpoint: collector:1234\nsamplingRatePerMillion: 5", tcp("collector:1234"), 5),
             ("endpoint: dns:///collector:1", tcp("collector:1"), 0),
             ("endpoint: unix:///run/otlp", TracingEndpoint::Unix("/run/otlp".into()), 0),
+            ("endpoint: unix-abstract:///otlp", TracingEndpoint::Unix("\0/otlp".into()), 0),
         ] {
             let config = TracingConfig::parse(format!("{head}{rest}").as_bytes()).unwrap();
             assert_eq!(config, TracingConfig { endpoint, sampling_rate_per_million: rate }, "{rest}");

@@ -6,6 +6,7 @@ use super::otlp::{
 };
 use super::{Attribute, Span};
 use hyper_util::rt::TokioIo;
+use kubelith_outbound::egress::Route;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -16,6 +17,8 @@ use tonic::transport::{Channel, Endpoint};
 const BATCH: usize = 512;
 /// Between the first span of a batch and its sending.
 const DELAY: Duration = Duration::from_secs(5);
+/// Of an endpoint that names none.
+const DEFAULT_PORT: u16 = 80;
 /// For one message; what is not taken by then is lost.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -25,11 +28,11 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    pub fn new(endpoint: &TracingEndpoint, instance: &str) -> Result<Exporter, String> {
+    pub fn new(endpoint: &TracingEndpoint, route: &Route, instance: &str) -> Result<Exporter, String> {
         let channel = match endpoint {
             TracingEndpoint::Tcp(at) => {
                 let endpoint = Endpoint::from_shared(format!("http://{at}"));
-                endpoint.map_err(|e| format!("tracing endpoint {at:?}: {e}"))?.connect_lazy()
+                by_route(endpoint.map_err(|e| format!("tracing endpoint {at:?}: {e}"))?, route)
             }
             TracingEndpoint::Unix(path) => {
                 let path = path.clone();
@@ -108,4 +111,21 @@ impl Exporter {
         let path = http::uri::PathAndQuery::from_static(otlp::EXPORT);
         grpc.unary(tonic::Request::new(request), path, codec).await.map(drop).map_err(|e| e.to_string())
     }
+}
+
+/// A collector by its address: straight, or through the proxy of the control plane.
+fn by_route(endpoint: Endpoint, route: &Route) -> Channel {
+    if matches!(route, Route::Direct) {
+        return endpoint.connect_lazy();
+    }
+    let route = route.clone();
+    endpoint.connect_with_connector_lazy(tower::service_fn(move |at: http::Uri| {
+        let route = route.clone();
+        async move {
+            let host = at.host().unwrap_or_default().trim_matches(['[', ']']);
+            let tunnel = route.connect(host, at.port_u16().unwrap_or(DEFAULT_PORT)).await;
+            let tunnel = tunnel.unwrap_or_else(|| Err("there is no proxy on this route".to_owned()));
+            tunnel.map(TokioIo::new).map_err(std::io::Error::other)
+        }
+    }))
 }

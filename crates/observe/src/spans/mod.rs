@@ -13,6 +13,7 @@ pub use config::{TracingConfig, TracingEndpoint};
 pub use context::{SpanId, TraceContext, TraceId};
 
 use kubelith_meta::time::wall_time;
+use kubelith_outbound::egress::Route;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
@@ -67,14 +68,16 @@ pub struct Begun {
 }
 
 impl Tracer {
-    /// A tracer, and the task that sends what it takes until `stopping`. `instance` tells this server from others.
+    /// A tracer, and the task that sends what it takes until `stopping`, by `route`. `instance` tells this server from
+    /// others.
     pub fn new(
         config: &TracingConfig,
+        route: &Route,
         instance: &str,
         stopping: CancellationToken,
     ) -> Result<(Tracer, impl Future<Output = ()> + Send + 'static + use<>), String> {
         let (queue, spans) = mpsc::channel(QUEUE);
-        let exporter = export::Exporter::new(&config.endpoint, instance)?;
+        let exporter = export::Exporter::new(&config.endpoint, route, instance)?;
         let sending = async move { exporter.run(spans, stopping).await };
         Ok((Tracer { queue, per_million: config.sampling_rate_per_million }, sending))
     }

@@ -7,6 +7,7 @@ use kubelith_meta::Value;
 use kubelith_meta::field::{Error, ErrorList, Path as FieldPath};
 use kubelith_meta::text::{Quoted, aggregate};
 use kubelith_tls::Trust;
+use kubelith_tls::files::unopened;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,15 +72,10 @@ impl Egress {
 
     pub fn read(path: &Path) -> Result<Egress, String> {
         let text = std::fs::read(path).map_err(|e| {
-            let shown = path.display().to_string();
-            let why = match e.kind() {
-                std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-                _ => e.to_string(),
-            };
+            let (shown, why) = (path.display().to_string(), unopened(path, &e));
             let file = Quoted(&shown);
             format!(
-                "failed to read egress selector config: unable to read egress selector configuration from {file} [open \
-                 {shown}: {why}]"
+                "failed to read egress selector config: unable to read egress selector configuration from {file} [{why}]"
             )
         })?;
         Egress::parse(&text)

@@ -1,6 +1,7 @@
 //! The certificate by which we say who we are to other servers, from files that may be replaced while we run.
 
 use arc_swap::ArcSwapOption;
+use kubelith_tls::files::unopened;
 use kubelith_tls::pair::certified_key;
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
@@ -51,7 +52,7 @@ impl ClientCertificate {
     /// Reads the files again; says whether they hold something new.
     pub fn reload(&self) -> Result<bool, String> {
         let Some((cert, key)) = &self.files else { return Ok(false) };
-        let read = |path: &PathBuf| std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
+        let read = |path: &PathBuf| std::fs::read(path).map_err(|e| unopened(path, &e));
         let contents = (read(cert)?, read(key)?);
         if self.current.load().as_ref().is_some_and(|now| now.contents == contents) {
             return Ok(false);

@@ -184,8 +184,13 @@ impl Encryption {
 /// The file's content and the hash that tells its versions apart without keeping keys in memory.
 fn read(path: &Path) -> Result<(Vec<u8>, String), String> {
     let shown = text::quote(&path.to_string_lossy());
-    let data = std::fs::read(path)
-        .map_err(|error| format!("error reading encryption provider configuration file {shown}: {error}"))?;
+    let data = std::fs::read(path).map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+            _ => error.to_string(),
+        };
+        format!("error reading encryption provider configuration file {shown}: open {}: {why}", path.display())
+    })?;
     if data.is_empty() {
         return Err(format!("encryption provider configuration file {shown} is empty"));
     }

@@ -19,8 +19,10 @@ use lock::{Lock, leases};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 const GROUP: &str = "coordination.k8s.io";
+/// Between looks for candidates that are gone; the first is when this server begins to elect.
 const COLLECT: Duration = Duration::from_secs(30 * 60);
 /// To give the leadership back when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -40,11 +42,14 @@ pub fn install(config: &Arc<Bootstrap>, times: LeadershipTimes, kube: Delegate) 
         |context| async move {
             let running = elections.clone().start(&context);
             let (collecting, leads) = (elections.clone(), elections.leads.clone());
+            let begun = Arc::new(Notify::new());
+            let leading = begun.clone();
             context.tasks.spawn_until_stopped("leader-election-lock", async move {
                 let led = |now_leads: bool| {
                     leads.store(now_leads, Ordering::Release);
                     if now_leads {
                         elections.all_leases().into_iter().for_each(|key| running.add(key));
+                        begun.notify_one();
                     }
                 };
                 lock.contend(led).await;
@@ -52,7 +57,10 @@ pub fn install(config: &Arc<Bootstrap>, times: LeadershipTimes, kube: Delegate) 
             context.tasks.spawn_until_stopped("lease-candidate-gc", async move {
                 let mut pauses = Pauses::by(&collecting.config.clock);
                 loop {
-                    pauses.pause(COLLECT).await;
+                    tokio::select! {
+                        () = leading.notified() => {}
+                        () = pauses.pause(COLLECT) => {}
+                    }
                     collecting.collect().await;
                 }
             });

@@ -50,14 +50,14 @@ pub const FLAGS: &[Flag] = &[
         List,
         "",
         "Cipher suites of TLS 1.2: TLS_ECDHE_{ECDSA,RSA}_WITH_{AES_128_GCM_SHA256,AES_256_GCM_SHA384,\
-         CHACHA20_POLY1305_SHA256}. Older names are accepted and not offered; those of TLS 1.3 are always on.",
+         CHACHA20_POLY1305_SHA256}. Those with CBC, RC4 or key exchange by RSA are refused; those of TLS 1.3 are always on.",
     ),
     flag(
         "tls-curve-preferences",
         Int32List,
         "",
-        "Key exchanges by number: 4588 (X25519MLKEM768), 29 (X25519), 23 (P-256), 24 (P-384), 4587 \
-         (P-256 with ML-KEM-768).",
+        "Key exchanges by number: 4588 (X25519MLKEM768), 4587 (P-256 with ML-KEM-768), 4589 (P-384 with ML-KEM-1024), \
+         29 (X25519), 23 (P-256), 24 (P-384), 25 (P-521). All of them without this flag.",
     ),
     flag(
         "tls-min-version",

@@ -1,6 +1,6 @@
 //! The same requests to another server, as a kube-apiserver: where the two answer with other codes.
 
-use super::normalised;
+use super::notes::normalised;
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use std::collections::BTreeMap;
 use std::io;

@@ -47,6 +47,25 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
 }
 
+impl Request {
+    /// As it goes over a connection.
+    pub fn to_bytes(&self, host: &str) -> Vec<u8> {
+        let mut message =
+            format!("{} {} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: identity\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            message.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let body = self.body.as_deref();
+        if body.is_some() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
+            message.push_str(&format!("Content-Length: {}\r\n", body.map_or(0, <[u8]>::len)));
+        }
+        message.push_str("\r\n");
+        let mut bytes = message.into_bytes();
+        bytes.extend_from_slice(body.unwrap_or_default());
+        bytes
+    }
+}
+
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -151,6 +170,23 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Reads an answer as slowly as this: what has come, then a pause, and so on until the time is over. On a connection of its own, which
+    /// it then leaves.
+    pub fn slowly(&self, request: &Request, pause: Duration, limit: Duration) -> io::Result<Response> {
+        let end = Instant::now() + limit;
+        let mut connection = Connection::open(&self.address, self.timeout)?;
+        connection.write(request, &self.address.host)?;
+        let head = Head::read(&mut connection.stream)?;
+        let mut body = Body::new(&head, &request.method);
+        let mut response = Response { status: head.status, headers: head.headers, body: Vec::new() };
+        while Instant::now() < end && body.read_some(&mut connection.stream, &mut response.body)? > 0 {
+            std::thread::sleep(pause);
+        }
+        Ok(response)
+    }
+}
+
 fn take_lines(pending: &mut Vec<u8>, lines: &mut Vec<Vec<u8>>) {
     while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
         let rest = pending.split_off(end + 1);
@@ -220,18 +256,7 @@ impl Connection {
     }
 
     fn write(&mut self, request: &Request, host: &str) -> io::Result<()> {
-        let mut message =
-            format!("{} {} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: identity\r\n", request.method, request.path);
-        for (name, value) in &request.headers {
-            message.push_str(&format!("{name}: {value}\r\n"));
-        }
-        let body = request.body.as_deref();
-        if body.is_some() || matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
-            message.push_str(&format!("Content-Length: {}\r\n", body.map_or(0, <[u8]>::len)));
-        }
-        message.push_str("\r\n");
-        let mut bytes = message.into_bytes();
-        bytes.extend_from_slice(body.unwrap_or_default());
+        let bytes = request.to_bytes(host);
         let stream = self.stream.get_mut();
         stream.write_all(&bytes).and_then(|()| stream.flush())
     }

@@ -8,6 +8,10 @@ use kubelith_robustness::{fuzz, overload, soak};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
+/// As the server has it, which may run within this process.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "\
 robustness [options]
 robustness fuzz [options]
@@ -32,6 +36,7 @@ robustness soak [options]
   --program, --duration, --seed as above
   --requests N       ends before that time
   --clients N        (4)
+  --in-process       servers within this program, one for each processor; --clients is of each (48)
   --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
   --against URL      sends all of them to this server, too, as the user of the token robust-token, and tells which answers
                      have another code, or say something else, there; with --clients 1 both servers see the requests in the same order
@@ -39,7 +44,7 @@ robustness soak [options]
   overload: a storm, and what others notice of it, with priority and fairness and without.
   --program, --duration as above
   --clients N        (400)
-  --storm WHAT       lists, watches, events (lists)
+  --storm WHAT       lists, watches, events, slow-readers (lists)
   --objects N        that a list has (300)
   --bytes N          of each (4000)
   --flag FLAG        of the server, as --flag=--memory-budget=256Mi
@@ -60,6 +65,14 @@ struct Options {
     objects: usize,
     bytes: usize,
     storm: overload::Storm,
+    /// Where the servers of `fuzz` run.
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Process,
+    Here,
 }
 
 fn main() -> ExitCode {
@@ -103,6 +116,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         objects: 300,
         bytes: 4000,
         storm: overload::Storm::Lists,
+        place: Place::Process,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -136,6 +150,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
                     other => return Err(format!("--feedback is on or off, not {other:?}")),
                 }
             }
+            "--in-process" => options.place = Place::Here,
             "--against" => options.against = Some(Address::parse(&value()?)?),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
@@ -168,7 +183,7 @@ fn all(options: &Options) -> Result<bool, String> {
 fn throw(options: &Options) -> Result<bool, String> {
     let plan = &options.plan;
     println!("seed {}", plan.seed);
-    let found = fuzz::run(&fuzz::Options {
+    let throws = fuzz::Options {
         program: plan.program.clone(),
         corpus: fuzz::default_corpus(),
         seed: plan.seed,
@@ -177,9 +192,20 @@ fn throw(options: &Options) -> Result<bool, String> {
         requests: options.requests,
         feedback: options.feedback,
         against: options.against.clone(),
-    })?;
+    };
+    let found = match options.place {
+        Place::Process => fuzz::run(&throws)?,
+        Place::Here => throw_here(fuzz::Options { clients: options.clients.unwrap_or(48), ..throws })?,
+    };
     print!("{}", found.text());
     Ok(found.problems.is_empty() && found.errors.is_empty())
+}
+
+fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
+    if options.against.is_some() {
+        return Err("--against needs a server in a process of its own".to_owned());
+    }
+    fuzz::within::run(&options, std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn overloaded(options: &Options) -> Result<bool, String> {

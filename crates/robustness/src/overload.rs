@@ -19,6 +19,9 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases
 /// Between two requests of those who behave.
 const PACE: Duration = Duration::from_millis(10);
 
+/// Between two looks of a slow reader at what has come.
+const SLOW: Duration = Duration::from_millis(200);
+
 /// What the storm does, without pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storm {
@@ -26,15 +29,21 @@ pub enum Storm {
     /// Watches that begin with all objects and are left then.
     Watches,
     Events,
+    /// Lists that are read so slowly that the server has to keep them.
+    SlowReaders,
 }
 
 impl Storm {
-    const ALL: [(&'static str, Storm); 3] =
-        [("lists", Storm::Lists), ("watches", Storm::Watches), ("events", Storm::Events)];
+    const ALL: [(&'static str, Storm); 4] = [
+        ("lists", Storm::Lists),
+        ("watches", Storm::Watches),
+        ("events", Storm::Events),
+        ("slow-readers", Storm::SlowReaders),
+    ];
 
     pub fn parse(text: &str) -> Result<Storm, String> {
         let found = Storm::ALL.iter().find(|(name, _)| *name == text).map(|(_, storm)| *storm);
-        found.ok_or_else(|| format!("unknown storm {text:?}: lists, watches, events"))
+        found.ok_or_else(|| format!("unknown storm {text:?}: lists, watches, events, slow-readers"))
     }
 
     fn name(self) -> &'static str {
@@ -233,6 +242,10 @@ fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
             let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
             let lines = client.lines(&request_as(STORM_TOKEN, "GET", &path, "", None), 100, Duration::from_secs(2));
             lines.map(|(answer, _)| answer)
+        }
+        Storm::SlowReaders => {
+            let list = request_as(STORM_TOKEN, "GET", OBJECTS, "", None);
+            client.slowly(&list, SLOW, SLOW * 10)
         }
         Storm::Events => {
             let event = json!({"metadata": {"generateName": "storm-"}, "involvedObject": {"namespace": "default"}, "reason": "Storm"});

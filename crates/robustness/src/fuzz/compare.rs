@@ -1,6 +1,6 @@
 //! The same requests to another server, as a kube-apiserver: where the two answer with other codes, or in other words.
 
-use super::normalised;
+use super::notes::normalised;
 use super::words::{self, Difference};
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use std::collections::BTreeMap;

@@ -5,22 +5,25 @@ mod compare;
 mod corpus;
 mod guide;
 mod mutate;
+mod notes;
+mod pipe;
+pub mod within;
 mod words;
 
 pub use guide::Feedback;
+pub use notes::Found;
 
 use crate::plan::{Plan, Store};
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
-use compare::{Differences, Other};
+use compare::Other;
 use corpus::Seed;
 use guide::Guide;
-use kubelith_conformance::http::{Address, Client, Request, Response};
+use kubelith_conformance::http::{Address, Client};
 use kubelith_store::random::Random;
-use std::collections::BTreeMap;
+use notes::{Notes, shown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A request that takes half of it hangs, also in a debug build on a machine that is busy with other things.
@@ -29,33 +32,6 @@ const HANG: Duration = Duration::from_secs(60);
 const MOST_MEMORY: u64 = 1500 << 20;
 /// After so many requests a server has stored much nonsense, and the next one begins anew.
 const REQUESTS_PER_SERVER: usize = 30_000;
-/// Bodies that the server gave, kept to be sent back changed.
-const KEPT: usize = 300;
-const LARGEST_KEPT: usize = 20_000;
-/// Errors of a server (5xx) that kube-apiserver answers as well, by what they say.
-const EXPECTED: [&str; 15] = [
-    // Apply: what does not fit the schema is no bad request there.
-    "failed to create typed patch object",
-    "failed to create manager for existing fields",
-    "Too large resource version",
-    // timeout=1s, on a busy machine.
-    "request did not complete within",
-    "strconv.ParseUint",
-    // Of a Binding, and of a strategic patch: errors without a code.
-    "target.name: Required value",
-    "target.kind: Unsupported value",
-    "unknown patch type",
-    "list element types are not identical",
-    "does not contain declared merge key",
-    "but received a",
-    "unable to find api field in struct",
-    // The namespace `.`, looked for by admission.
-    "invalid resource name",
-    // A namespace as `..`.
-    "invalid key",
-    "does not reference that secret",
-];
-
 #[derive(Debug, Clone)]
 pub struct Options {
     pub program: PathBuf,
@@ -70,47 +46,6 @@ pub struct Options {
     pub against: Option<Address>,
 }
 
-#[derive(Debug, Default)]
-pub struct Found {
-    pub requests: usize,
-    pub servers: usize,
-    /// How often each code was answered.
-    pub codes: BTreeMap<u16, usize>,
-    /// The most that a server used.
-    pub most_memory: u64,
-    /// Errors of the server, by what it said, with an example.
-    pub errors: BTreeMap<String, String>,
-    pub expected_errors: usize,
-    /// Kinds of answers, and requests that led to a new one.
-    pub kinds: usize,
-    pub grown: usize,
-    pub differences: Differences,
-    /// Panics, hangs, ends, growth.
-    pub problems: Vec<String>,
-}
-
-impl Found {
-    pub fn text(&self) -> String {
-        let mut text =
-            format!("{} requests to {} servers, at most {} MB\n", self.requests, self.servers, self.most_memory >> 20);
-        text.push_str(&format!("{} kinds of answers, {} requests led to a new one\n", self.kinds, self.grown));
-        for (code, count) in &self.codes {
-            text.push_str(&format!("{count:>9} × {code}\n"));
-        }
-        for (said, example) in &self.errors {
-            text.push_str(&format!("ERROR {said}\n      {example}\n"));
-        }
-        text.push_str(&self.differences.text());
-        for problem in &self.problems {
-            text.push_str(&format!("PROBLEM {problem}\n"));
-        }
-        let (errors, problems) = (self.errors.len(), self.problems.len());
-        let expected = self.expected_errors;
-        text.push_str(&format!("{expected} expected 5xx, {errors} unexpected kinds of them, {problems} problems\n"));
-        text
-    }
-}
-
 /// What the clients of a server share.
 struct Shared<'a> {
     seeds: &'a [Seed],
@@ -119,9 +54,7 @@ struct Shared<'a> {
     port: u16,
     stop: AtomicBool,
     left: AtomicUsize,
-    found: Mutex<Found>,
-    /// Bodies in protobuf or CBOR that the server gave.
-    bodies: Mutex<Vec<Arc<Vec<u8>>>>,
+    notes: Notes,
 }
 
 pub fn run(options: &Options) -> Result<Found, String> {
@@ -144,10 +77,9 @@ pub fn run(options: &Options) -> Result<Found, String> {
             port: site.servers[0].port,
             stop: AtomicBool::new(false),
             left: AtomicUsize::new(left),
-            found: Mutex::new(std::mem::take(&mut all)),
-            bodies: Mutex::default(),
+            notes: Notes::new(std::mem::take(&mut all)),
         };
-        let round = shared.found.lock().map_or(0, |found| found.servers);
+        let round = shared.notes.found.lock().map_or(0, |found| found.servers);
         std::thread::scope(|scope| {
             for client in 0..options.clients {
                 let random = Random::new(options.seed, (round * 1000 + client) as u64);
@@ -156,7 +88,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
             }
             watch_over(&shared, &mut site, end);
         });
-        all = shared.found.into_inner().map_err(|_| "a client panicked".to_owned())?;
+        all = shared.notes.found.into_inner().map_err(|_| "a client panicked".to_owned())?;
         all.servers += 1;
         all.problems.extend(site.servers[0].panics());
         all.problems.extend(site.servers[0].stop().err());
@@ -171,7 +103,7 @@ fn watch_over(shared: &Shared<'_>, site: &mut Site, end: Instant) {
         std::thread::sleep(Duration::from_millis(100));
         let server = &mut site.servers[0];
         let memory = server.pid().and_then(resident).unwrap_or(0);
-        let Ok(mut found) = shared.found.lock() else { return };
+        let Ok(mut found) = shared.notes.found.lock() else { return };
         found.most_memory = found.most_memory.max(memory);
         if memory > MOST_MEMORY {
             found.problems.push(format!("the server uses {memory} bytes"));
@@ -199,10 +131,7 @@ fn one_client(shared: &Shared<'_>, mut random: Random) {
         if took.is_err() {
             return;
         }
-        let kept = {
-            let Ok(bodies) = shared.bodies.lock() else { return };
-            (!bodies.is_empty()).then(|| bodies[random.below(bodies.len())].clone())
-        };
+        let kept = shared.notes.body(&mut random);
         let base = shared.guide.base(&mut random);
         let mut request = mutate::grow(&mut random, base.as_deref(), shared.seeds, kept.as_deref());
         request.headers.push(("Authorization".to_owned(), format!("Bearer {TOKEN}")));
@@ -211,73 +140,13 @@ fn one_client(shared: &Shared<'_>, mut random: Random) {
         if let Ok(answer) = &answer {
             shared.guide.learn(&request, answer, base.as_deref());
             if let Some(Ok(theirs)) = other.as_mut().map(|other| other.ask(&request))
-                && let Ok(mut found) = shared.found.lock()
+                && let Ok(mut found) = shared.notes.found.lock()
             {
                 found.differences.note(&request.method, answer, &theirs, || shown(&request));
             }
         }
-        note(shared, &request, begin.elapsed(), answer);
+        shared.notes.note(&request, begin.elapsed(), answer);
     }
-}
-
-fn shown(request: &Request) -> String {
-    let body = request.body.as_deref().unwrap_or_default();
-    let body: String = String::from_utf8_lossy(body).chars().take(600).collect();
-    let headers: Vec<_> = request.headers.iter().filter(|(name, _)| name != "Authorization").collect();
-    format!("{} {} {headers:?} {body}", request.method, request.path)
-}
-
-fn note(shared: &Shared<'_>, request: &Request, took: Duration, answer: std::io::Result<Response>) {
-    let Ok(mut found) = shared.found.lock() else { return };
-    found.requests += 1;
-    match answer {
-        Ok(answer) => {
-            *found.codes.entry(answer.status).or_default() += 1;
-            if answer.status >= 500 {
-                let said = String::from_utf8_lossy(&answer.body);
-                let is_expected = EXPECTED.iter().any(|expected| said.contains(expected));
-                let said: String = said.chars().take(300).collect();
-                if is_expected {
-                    found.expected_errors += 1;
-                } else {
-                    let key = normalised(&format!("{} {} {said}", answer.status, request.method));
-                    found.errors.entry(key).or_insert_with(|| shown(request));
-                }
-            }
-            drop(found);
-            let is_binary = answer.body.starts_with(b"k8s\0") || answer.body.starts_with(&[0xd9, 0xd9, 0xf7]);
-            if is_binary
-                && answer.body.len() < LARGEST_KEPT
-                && let Ok(mut bodies) = shared.bodies.lock()
-            {
-                if bodies.len() >= KEPT {
-                    bodies.remove(0);
-                }
-                bodies.push(Arc::new(answer.body));
-            }
-        }
-        // A connection that the server closed for what came on it is an answer, too.
-        Err(_) => *found.codes.entry(0).or_default() += 1,
-    }
-    if took > HANG / 2
-        && let Ok(mut found) = shared.found.lock()
-    {
-        found.problems.push(format!("{took:?} for {}", shown(request)));
-    }
-}
-
-/// Without what differs from request to request.
-fn normalised(text: &str) -> String {
-    let (status, text) = text.split_at_checked(3).unwrap_or(("", text));
-    let mut out = status.to_owned();
-    for c in text.chars() {
-        let c = if c.is_ascii_digit() { '0' } else { c };
-        if !(c == '0' && out.ends_with('0')) {
-            out.push(c);
-        }
-    }
-    // What comes after is often the name or the value that was sent.
-    out.chars().take(160).collect()
 }
 
 /// A request for a certificate, as somebody recorded one.

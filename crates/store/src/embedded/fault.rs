@@ -4,7 +4,10 @@
 //! failure. A crash picks any of the writes since the last sync, and any sectors of each. Before the first sync there is
 //! nothing that could survive: a new file has no name yet.
 
+mod blocks;
+
 use super::disk::Disk;
+use blocks::{BLOCK, Blocks};
 use redb::StorageBackend;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -12,8 +15,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What a disk writes as a whole.
 const SECTOR: usize = 512;
-/// What a file system gives out.
-const BLOCK: u64 = 4096;
 
 #[derive(Debug, Clone, Default)]
 pub struct FaultyDisk {
@@ -28,8 +29,8 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct DiskState {
-    content: Vec<u8>,
-    durable: Vec<u8>,
+    content: Blocks,
+    durable: Blocks,
     unsynced: Vec<Change>,
     blocks: BTreeSet<u64>,
     capacity: Option<u64>,
@@ -63,14 +64,18 @@ enum Change {
 }
 
 impl Change {
-    fn apply(&self, content: &mut Vec<u8>, keep_sector: &mut dyn FnMut() -> bool) {
+    fn apply(&self, content: &mut Blocks) {
+        self.apply_sectors(content, &mut || true);
+    }
+
+    fn apply_sectors(&self, content: &mut Blocks, keep_sector: &mut dyn FnMut() -> bool) {
         match self {
-            Change::SetLen(len) => content.resize(*len as usize, 0),
+            Change::SetLen(len) => content.resize(*len as usize),
             Change::Write { offset, data } => {
                 for (i, sector) in data.chunks(SECTOR).enumerate() {
                     let at = *offset as usize + i * SECTOR;
                     if at + sector.len() <= content.len() && keep_sector() {
-                        content[at..at + sector.len()].copy_from_slice(sector);
+                        content.write(at, sector);
                     }
                 }
             }
@@ -94,16 +99,16 @@ impl FaultyDisk {
         state.dead = true;
         state.hold_syncs = false;
         self.inner.released.notify_all();
-        if state.durable.is_empty() {
-            return FaultyDisk::with(Vec::new(), state.acked);
+        if state.durable.len() == 0 {
+            return FaultyDisk::with(Blocks::default(), state.acked);
         }
         let mut survived = state.durable.clone();
         for change in &state.unsynced {
             // Most crashes lose all or keep all of a write; the interesting ones tear it.
             match random() % 4 {
                 0 => {}
-                1 => change.apply(&mut survived, &mut || random().is_multiple_of(2)),
-                _ => change.apply(&mut survived, &mut || true),
+                1 => change.apply_sectors(&mut survived, &mut || random().is_multiple_of(2)),
+                _ => change.apply(&mut survived),
             }
         }
         FaultyDisk::with(survived, state.acked)
@@ -115,7 +120,7 @@ impl FaultyDisk {
         state.dead = true;
         state.hold_syncs = false;
         self.inner.released.notify_all();
-        let content = if state.durable.is_empty() { Vec::new() } else { state.content.clone() };
+        let content = if state.durable.len() == 0 { Blocks::default() } else { state.content.clone() };
         FaultyDisk::with(content, state.acked)
     }
 
@@ -125,7 +130,7 @@ impl FaultyDisk {
         FaultyDisk::with(state.content.clone(), state.acked)
     }
 
-    fn with(content: Vec<u8>, acked: u64) -> FaultyDisk {
+    fn with(content: Blocks, acked: u64) -> FaultyDisk {
         let state = DiskState { durable: content.clone(), content, acked, ..DiskState::default() };
         FaultyDisk { inner: Arc::new(Inner { state: Mutex::new(state), released: Condvar::new() }) }
     }
@@ -193,7 +198,7 @@ impl FaultyDisk {
     }
 
     pub fn used(&self) -> u64 {
-        self.lock().blocks.len() as u64 * BLOCK
+        self.lock().blocks.len() as u64 * BLOCK as u64
     }
 
     pub fn syncs(&self) -> u64 {
@@ -211,15 +216,17 @@ impl FaultyDisk {
     /// Flips one bit.
     pub fn flip(&self, bit: usize) {
         let mut state = self.lock();
-        state.content[bit / 8] ^= 1 << (bit % 8);
-        state.durable[bit / 8] ^= 1 << (bit % 8);
+        state.content.flip(bit);
+        state.durable.flip(bit);
     }
 
     /// Cuts the file.
     pub fn truncate(&self, len: usize) {
         let mut state = self.lock();
-        state.content.truncate(len);
-        state.durable.truncate(len);
+        let state = &mut *state;
+        for content in [&mut state.content, &mut state.durable] {
+            content.resize(len.min(content.len()));
+        }
     }
 }
 
@@ -247,7 +254,9 @@ impl Disk for FaultyDisk {
     fn available(&self) -> io::Result<u64> {
         let state = self.lock();
         Ok(match state.capacity {
-            Some(capacity) if !state.silent_capacity => capacity.saturating_sub(state.blocks.len() as u64 * BLOCK),
+            Some(capacity) if !state.silent_capacity => {
+                capacity.saturating_sub(state.blocks.len() as u64 * BLOCK as u64)
+            }
             _ => u64::MAX,
         })
     }
@@ -279,15 +288,13 @@ impl StorageBackend for FaultyDisk {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.lock();
         state.alive()?;
-        let found = state.content.get(offset as usize..offset as usize + out.len());
-        out.copy_from_slice(found.ok_or_else(|| io::Error::from(ErrorKind::UnexpectedEof))?);
-        Ok(())
+        if state.content.read(offset as usize, out) { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.lock();
         state.burn()?;
-        state.content.resize(len as usize, 0);
+        state.content.resize(len as usize);
         state.unsynced.push(Change::SetLen(len));
         Ok(())
     }
@@ -308,7 +315,7 @@ impl StorageBackend for FaultyDisk {
             return Err(io::Error::other("sync failed"));
         }
         for change in unsynced {
-            change.apply(durable, &mut || true);
+            change.apply(durable);
         }
         Ok(())
     }
@@ -319,15 +326,15 @@ impl StorageBackend for FaultyDisk {
         if data.is_empty() {
             return Ok(());
         }
-        let blocks = offset / BLOCK..=(offset + data.len() as u64 - 1) / BLOCK;
+        let blocks = offset / BLOCK as u64..=(offset + data.len() as u64 - 1) / BLOCK as u64;
         let new = blocks.clone().filter(|block| !state.blocks.contains(block)).count() as u64;
-        let used = (state.blocks.len() as u64 + new) * BLOCK;
+        let used = (state.blocks.len() as u64 + new) * BLOCK as u64;
         if new > 0 && state.capacity.is_some_and(|capacity| used > capacity) {
             return Err(ErrorKind::StorageFull.into());
         }
         state.blocks.extend(blocks);
         let change = Change::Write { offset, data: data.to_vec() };
-        change.apply(&mut state.content, &mut || true);
+        change.apply(&mut state.content);
         state.unsynced.push(change);
         Ok(())
     }

@@ -14,15 +14,46 @@ use futures::Stream;
 use kubelith_meta::time::TestClock;
 use kubelith_meta::{Duration as Span, Time};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// When the clock begins.
+const START: Time = Time::from_unix(1_000_000);
 /// Turns that a future which nobody competes with may take.
 const DRIVEN_TURNS: usize = 10_000;
 /// Turns after which everything must have come to rest.
 const RESTING_TURNS: usize = 100_000;
+
+/// Seeds from here on are of small worlds, below of full ones: what a seed of old means stays.
+pub const SMALL: u64 = 1_000_000;
+
+/// How much happens in a world. Small ones are for trying very many: most of the time goes into commits and openings of the store.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    lives: usize,
+    /// Things that happen in a life, beyond a few; and in the last one.
+    steps: usize,
+    last_steps: usize,
+    least_steps: usize,
+    writers: u64,
+    writes: usize,
+    reads: usize,
+    /// Of each cache.
+    watches: u64,
+}
+
+impl Size {
+    const FULL: Size =
+        Size { lives: 3, steps: 100, last_steps: 150, least_steps: 20, writers: 3, writes: 8, reads: 4, watches: 2 };
+    const SMALL: Size =
+        Size { lives: 2, steps: 24, last_steps: 24, least_steps: 8, writers: 2, writes: 3, reads: 2, watches: 1 };
+
+    fn of(seed: u64) -> Size {
+        if seed < SMALL { Size::FULL } else { Size::SMALL }
+    }
+}
 
 /// Numbers of those that draw on their own.
 mod part {
@@ -41,6 +72,7 @@ pub struct Outcome {
 
 pub struct World {
     seed: u64,
+    size: Size,
     random: Random,
     executor: Executor,
     model: Arc<Mutex<Model>>,
@@ -84,15 +116,20 @@ impl World {
     pub async fn run(seed: u64) -> Outcome {
         let mut world = World {
             seed,
+            size: Size::of(seed),
             random: Random::new(seed, part::SCHEDULE),
             executor: Executor::default(),
             model: Arc::default(),
-            clock: Arc::new(TestClock::new(Time::from_unix(1_000_000))),
+            clock: Arc::new(TestClock::new(START)),
             latest: 0,
             disk: FaultyDisk::new(),
         };
         world.turn_clock(0);
-        let lives = 1 + world.random.below(3) as u64;
+        // Making a store takes as long as all that a small world does with it.
+        if seed >= SMALL && !world.random.one_in(8) {
+            world.disk = made();
+        }
+        let lives = 1 + world.random.below(world.size.lives) as u64;
         for life in 0..lives {
             let ending = match life + 1 == lives {
                 true => Ending::Rest,
@@ -131,7 +168,8 @@ impl World {
         }
         let Some(mut life) = opened else { return };
         self.start(&life.site);
-        let budget = 20 + self.random.below(if ending == Ending::Rest { 150 } else { 100 });
+        let Size { steps, last_steps, least_steps, .. } = self.size;
+        let budget = least_steps + self.random.below(if ending == Ending::Rest { last_steps } else { steps });
         let mut is_over = false;
         for _ in 0..budget {
             self.step(&mut life).await;
@@ -259,12 +297,13 @@ impl World {
     fn start_clients(&mut self, site: &Site) {
         let base = part::CLIENTS + 20 * site.life;
         let random = |part: u64| Random::new(self.seed, base + part);
-        for client in 0..3 {
-            self.executor.spawn(site.clone().write(client, random(client), 8));
+        let size = self.size;
+        for client in 0..size.writers {
+            self.executor.spawn(site.clone().write(client, random(client), size.writes));
         }
-        self.executor.spawn(site.clone().list(random(5), 4));
+        self.executor.spawn(site.clone().list(random(5), size.reads));
         self.executor.spawn(site.clone().watch(random(6)));
-        self.executor.spawn(serve_cached(site.clone(), self.executor.clone(), self.seed, base));
+        self.executor.spawn(serve_cached(site.clone(), self.executor.clone(), self.seed, base, size));
     }
 
     /// One thing happens.
@@ -376,8 +415,21 @@ impl World {
     }
 }
 
+/// A disk with a store that was made and closed, and has nothing in it. Copies share what nobody changes.
+fn made() -> FaultyDisk {
+    static MADE: LazyLock<FaultyDisk> = LazyLock::new(|| {
+        let disk = FaultyDisk::new();
+        let options =
+            EmbeddedOptions { reserve_bytes: 0, clock: Arc::new(TestClock::new(START)), ..EmbeddedOptions::new("") };
+        let store = Arc::new(disk.clone());
+        drop(EmbeddedStore::assemble(store, options, Offload::InPlace, WatchLimits::default()).expect("a good disk"));
+        disk.kill()
+    });
+    MADE.copy()
+}
+
 /// The caches, and those who use them.
-async fn serve_cached(site: Site, executor: Executor, seed: u64, base: u64) {
+async fn serve_cached(site: Site, executor: Executor, seed: u64, base: u64, size: Size) {
     let random = |part: u64| Random::new(seed, base + part);
     let options = HubOptions { past: Past::Replayed, ..HubOptions::new(ROOT) };
     let store: Arc<dyn Store> = Arc::new(site.store.clone());
@@ -390,10 +442,12 @@ async fn serve_cached(site: Site, executor: Executor, seed: u64, base: u64) {
             Err(_) => return,
         }
     }
-    executor.spawn(site.clone().read_cached(hub.clone(), caches.clone(), random(8), 4));
+    executor.spawn(site.clone().read_cached(hub.clone(), caches.clone(), random(8), size.reads));
     for (i, (resource, cache)) in RESOURCES.into_iter().zip(caches).enumerate() {
-        executor.spawn(site.clone().watch_cached(hub.clone(), resource, cache.clone(), random(9 + i as u64)));
-        executor.spawn(site.clone().watch_cached(hub.clone(), resource, cache, random(12 + i as u64)));
+        for watch in 0..size.watches {
+            let random = random(9 + 3 * watch + i as u64);
+            executor.spawn(site.clone().watch_cached(hub.clone(), resource, cache.clone(), random));
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Beginning {
 }
 
 impl Beginning {
-    /// Whether hooks of a server that begun so have to look.
+    /// Whether hooks of a server that began so have to look.
     pub(super) fn is_left_to(self, begun: Begun) -> bool {
         self == Beginning::Left && begun == Begun::Anew
     }

@@ -13,10 +13,12 @@ use std::time::Duration;
 const KEPT: usize = 300;
 const LARGEST_KEPT: usize = 20_000;
 /// Errors of a server (5xx) that kube-apiserver answers as well, by what they say.
-const EXPECTED: [&str; 15] = [
+const EXPECTED: [&str; 16] = [
     // Apply: what does not fit the schema is no bad request there.
     "failed to create typed patch object",
     "failed to create manager for existing fields",
+    // As a Secret whose data is no base64.
+    "failed to convert new object",
     "Too large resource version",
     // timeout=1s, on a busy machine.
     "request did not complete within",

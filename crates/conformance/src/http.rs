@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 client over TLS for tests: any method, any header, answers byte for byte, connections kept between requests.
 //! It talks to loopback only, which is why it takes any certificate; that certificates are right is for the real clients to show.
 
-mod framing;
+pub mod framing;
 mod tls;
 
 use framing::{Body, Head};

@@ -1,6 +1,7 @@
 //! HTTP/1.1 over a pipe to a server of this process: requests as they are grown, however odd, and answers byte for byte.
 
 use kubelith::plane::Doorway;
+use kubelith_conformance::http::framing::{Body, Head};
 use kubelith_conformance::http::{Request, Response};
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -48,81 +49,81 @@ impl Client {
 
 /// The answer, and whether the connection can be used again.
 async fn answer<R: AsyncBufReadExt + Unpin>(stream: &mut R, method: &str) -> io::Result<(Response, bool)> {
-    let (status, headers) = loop {
+    let head = loop {
         let head = head(stream).await?;
-        if head.0 >= 200 || head.0 == 101 {
+        if head.status >= 200 || head.status == 101 {
             break head;
         }
     };
-    let mut answer = Response { status, headers, body: Vec::new() };
-    let is_chunked = answer.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
-    let length = answer.header("content-length").and_then(|value| value.parse::<u64>().ok());
-    let closes = answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-    let mut stays = !closes && status != 101;
-    if method == "HEAD" || matches!(status, 101 | 204 | 304) {
-        return Ok((answer, stays));
+    let framing = Body::new(&head, method);
+    let mut answer = Response { status: head.status, headers: head.headers, body: Vec::new() };
+    if answer.status == 101 {
+        return Ok((answer, false));
     }
-    match length {
-        _ if is_chunked => while chunk(stream, &mut answer.body).await? {},
-        Some(length) => {
-            let read = (&mut *stream).take(length).read_to_end(&mut answer.body).await?;
-            if (read as u64) < length {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+    let closes = answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+    let stays = !closes && !framing.is_delimited_by_close();
+    match framing {
+        Body::Chunked { .. } => while chunk(stream, &mut answer.body).await? {},
+        Body::Counted { left } => {
+            answer.body.resize(left, 0);
+            stream.read_exact(&mut answer.body).await?;
         }
-        None => {
-            stream.read_to_end(&mut answer.body).await?;
-            stays = false;
-        }
+        Body::UntilClose => drop(stream.read_to_end(&mut answer.body).await?),
     }
     Ok((answer, stays))
 }
 
-type Head = (u16, Vec<(String, String)>);
-
 async fn head<R: AsyncBufReadExt + Unpin>(stream: &mut R) -> io::Result<Head> {
-    let first = line(stream).await?;
-    let status = first.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let status = status.ok_or_else(|| invalid(format!("not a status line: {first:?}")))?;
-    let mut headers = Vec::new();
+    let mut text = Vec::new();
     loop {
-        let line = line(stream).await?;
-        if line.is_empty() {
-            return Ok((status, headers));
+        let begin = text.len();
+        stream.read_until(b'\n', &mut text).await?;
+        match &text[begin..] {
+            [] => return Err(io::ErrorKind::UnexpectedEof.into()),
+            b"\r\n" | b"\n" => return Head::read(&mut &text[..]),
+            _ => {}
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| invalid(format!("not a header: {line:?}")))?;
-        headers.push((name.to_owned(), value.trim().to_owned()));
     }
 }
 
 /// Appends a chunk; false after the last one.
 async fn chunk<R: AsyncBufReadExt + Unpin>(stream: &mut R, out: &mut Vec<u8>) -> io::Result<bool> {
-    let size = line(stream).await?;
+    let mut size = String::new();
+    stream.read_line(&mut size).await?;
     let length = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
-    let length = length.map_err(|_| invalid(format!("not the size of a chunk: {size:?}")))?;
-    if length == 0 {
-        while !line(stream).await?.is_empty() {}
-        return Ok(false);
-    }
+    let wrong = |_| io::Error::new(io::ErrorKind::InvalidData, format!("not the size of a chunk: {size:?}"));
+    let length = length.map_err(wrong)?;
     let begin = out.len();
     out.resize(begin + length, 0);
     stream.read_exact(&mut out[begin..]).await?;
-    line(stream).await?;
-    Ok(true)
+    // Our server sends no trailers: an empty line ends each chunk, the last one too.
+    stream.read_line(&mut String::new()).await?;
+    Ok(length > 0)
 }
 
-async fn line<R: AsyncBufReadExt + Unpin>(stream: &mut R) -> io::Result<String> {
-    let mut line = Vec::new();
-    stream.read_until(b'\n', &mut line).await?;
-    if line.pop() != Some(b'\n') {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    if line.last() == Some(&b'\r') {
-        line.pop();
-    }
-    Ok(String::from_utf8_lossy(&line).into_owned())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn invalid(message: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
+    #[tokio::test]
+    async fn answers_end_where_they_say() {
+        for (method, wire, want) in [
+            ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP", Some((200, "ab", true))),
+            ("GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n", Some((204, "", true))),
+            (
+                "GET",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\nHTTP",
+                Some((200, "abc", true)),
+            ),
+            ("GET", "HTTP/1.1 400 Bad\r\nConnection: close\r\nContent-Length: 1\r\n\r\na", Some((400, "a", false))),
+            ("GET", "HTTP/1.1 200 OK\r\n\r\nall of it", Some((200, "all of it", false))),
+            ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", Some((200, "", true))),
+            ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", None),
+            ("GET", "HTTP/1.1 200 OK\r\nContent-Le", None),
+        ] {
+            let got = answer(&mut wire.as_bytes(), method).await.ok();
+            let got = got.map(|(answer, stays)| (answer.status, String::from_utf8(answer.body).unwrap(), stays));
+            assert_eq!(got, want.map(|(status, body, stays)| (status, body.to_owned(), stays)), "{wire}");
+        }
+    }
 }

@@ -376,6 +376,7 @@ impl Server {
             stopping: self.tasks.stopping(),
             metrics: self.metrics.clone(),
             started: self.lifecycle.started.clone(),
+            first_passes: self.lifecycle.first_passes.clone(),
             left: Arc::new(AtomicUsize::new(self.post_start.len())),
             begun: self.begun,
         };

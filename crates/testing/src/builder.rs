@@ -22,7 +22,7 @@ pub enum Controllers {
     /// Namespaces that are deleted go, owner references are followed, and so on.
     #[default]
     On,
-    /// Nothing happens but what clients do.
+    /// Once the start returned, nothing happens but what clients do.
     Off,
 }
 

@@ -10,7 +10,7 @@ use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::loopback::ResourceRef;
 use kubelith_tls::bundle;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const NAME: &str = "extension-apiserver-authentication";
@@ -51,9 +51,14 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
         let key = format!("{KUBE_SYSTEM}/{NAME}");
         let watched = key.clone();
         context.tasks.spawn_until_stopped("cluster-authentication-files", publish_changes(config.clone()));
+        let first = Arc::new(Mutex::new(Some(context.first_passes.token())));
         Controller::new("cluster-authentication-trust", move |_| {
-            let config = config.clone();
-            async move { sync(&config).await.map(|()| Next::Done) }
+            let (config, first) = (config.clone(), first.clone());
+            async move {
+                let done = sync(&config).await;
+                first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                done.map(|()| Next::Done)
+            }
         })
         .key(key)
         .watches(&cache, move |change| {

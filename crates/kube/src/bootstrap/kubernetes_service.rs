@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 const READY_POLL: Duration = Duration::from_millis(10);
@@ -47,9 +48,10 @@ pub fn install(config: &Arc<Bootstrap>, kube: Delegate) -> Delegate {
         if context.begun == Begun::Anew {
             keeper.remove_stale().await;
         }
+        let first = context.first_passes.token();
         context.tasks.spawn_until_stopped("kubernetes-service", async move {
             until_ready(&keeper.config.client, &context.started).await;
-            keeper.keep(context.begun).await;
+            keeper.keep(context.begun, first).await;
         });
         Ok(())
     });
@@ -75,17 +77,20 @@ impl Keeper {
         }
     }
 
-    async fn keep(&self, begun: Begun) {
+    async fn keep(&self, begun: Begun, first: TaskTrackerToken) {
+        let mut first = Some(first);
         let mut pauses = Pauses::by(&self.config.clock);
         // The slice is made last.
         let key = format!("{NAMESPACE}/{SERVICE}");
         if begun == Begun::AsCopy && self.config.has("discovery.k8s.io", "endpointslices", &key) {
+            first.take();
             pauses.pause(INTERVAL).await;
         }
         loop {
             if let Err(why) = self.reconcile().await {
                 tracing::error!(err = why, "unable to sync kubernetes service");
             }
+            first.take();
             pauses.pause(INTERVAL).await;
         }
     }

@@ -126,13 +126,15 @@ impl Plane {
     /// Waits until everything that a server does at its start is done.
     pub fn ready(&self) -> impl Future<Output = Result<(), String>> + Send + 'static {
         self.wake();
-        let (client, tasks, started) = (self.client.clone(), self.tasks.clone(), self.lifecycle.started.clone());
+        let (client, tasks, lifecycle) = (self.client.clone(), self.tasks.clone(), self.lifecycle.clone());
         async move {
             let ready = async {
-                started.cancelled().await;
+                lifecycle.started.cancelled().await;
                 while !client.get_path("/readyz").await.is_ok_and(|answer| answer.status().is_success()) {
                     tokio::time::sleep(LOOK).await;
                 }
+                lifecycle.first_passes.close();
+                lifecycle.first_passes.wait().await;
             };
             tokio::select! {
                 done = tokio::time::timeout(START_LIMIT, ready) => {

@@ -8,6 +8,7 @@ use kubelith_observe::metrics::Metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What a hook works with.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct HookContext {
     pub metrics: Metrics,
     /// Raised when all hooks are done.
     pub started: CancellationToken,
+    /// What a hook leaves to a task, and the server is not settled without: the task holds a token until its first pass ended.
+    pub first_passes: TaskTracker,
     /// How many are not.
     pub(crate) left: Arc<AtomicUsize>,
     pub begun: Begun,

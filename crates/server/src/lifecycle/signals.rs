@@ -1,6 +1,7 @@
 //! The events of a server's life, each raised once and for all.
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// ```text
 /// awake ─(post-start hooks)─► started
@@ -13,6 +14,8 @@ pub struct Lifecycle {
     pub awake: CancellationToken,
     /// All post-start hooks are done. Readiness may take a little longer.
     pub started: CancellationToken,
+    /// Writes of a start that go on when all hooks are done: each holds a token of it until its first try ended.
+    pub first_passes: TaskTracker,
     /// /readyz has been green.
     pub has_been_ready: CancellationToken,
     /// /readyz is red from here on, so that load balancers turn away.

@@ -76,3 +76,20 @@ async fn they_are_what_creates_make() {
         }
     }
 }
+
+/// What a server writes behind its hooks is there, too, so that nothing but the test's own requests reaches its webhooks and watches.
+#[tokio::test]
+async fn a_started_server_has_written_all() {
+    const LAST: [&str; 4] = [
+        "/api/v1/namespaces/default/services/kubernetes",
+        "/api/v1/namespaces/default/endpoints/kubernetes",
+        "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
+        "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+    ];
+    for _ in 0..5 {
+        let server = Kubelith::builder().controllers(Controllers::Off).start().await.unwrap();
+        for path in LAST {
+            assert_eq!(server.get(path).await.unwrap().code, 200, "{path}");
+        }
+    }
+}

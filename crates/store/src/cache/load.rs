@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// Objects read from the store at a time: large enough to amortise the round trip, small enough that the
 /// pages in work are a few tens of megabytes.
 const PAGE: usize = 2_000;
+/// Fewer bytes than this are rendered where they are: handing them to another thread would take longer.
+const FEW_BYTES: usize = 32 << 10;
 /// Pages rendered at the same time.
 const RENDERERS: usize = 4;
 /// A load that takes longer than this says how far it is, this often.
@@ -42,6 +44,14 @@ impl Loading<'_> {
             request.at = at;
             let page = self.hub.values.raw.range(request).await?;
             let revision = *at.get_or_insert(page.revision);
+            if !page.more
+                && rendering.is_empty()
+                && page.items.iter().map(|kv| kv.value.len()).sum::<usize>() < FEW_BYTES
+            {
+                let few = rendered(self.of_all(), page.items).await;
+                objects.extend(few.into_iter().map(|object| (object.key.clone(), Arc::new(object))));
+                return Ok((Objects::from_sorted(objects), revision));
+            }
             let last = page.items.last().map(|kv| kv.key.clone());
             rendering.push_back(self.render(page.items));
             while rendering.len() >= RENDERERS || !page.more {
@@ -64,16 +74,16 @@ impl Loading<'_> {
     }
 
     fn render(&self, items: Vec<KeyValue>) -> Running<Vec<CachedObject>> {
-        let (skip, renderer) = (self.prefix.len(), self.registered.renderer.clone());
-        let transformer = self.hub.values.transformers.of(self.prefix.as_bytes());
         // Decrypting waits only where a KMS plugin must be asked.
-        self.hub.offload.block_on(async move {
-            let mut objects = Vec::with_capacity(items.len());
-            for kv in &items {
-                objects.extend(read(&transformer, &*renderer, skip, kv, EventKind::Added).await);
-            }
-            objects
-        })
+        self.hub.offload.block_on(rendered(self.of_all(), items))
+    }
+
+    fn of_all(&self) -> OfAll {
+        OfAll {
+            transformer: self.hub.values.transformers.of(self.prefix.as_bytes()),
+            renderer: self.registered.renderer.clone(),
+            skip: self.prefix.len(),
+        }
     }
 
     /// What happened before the load, as events. The newest state of an object is shared with `objects`.
@@ -111,6 +121,22 @@ impl Loading<'_> {
         }
         changes
     }
+}
+
+/// What all values of a resource are read with.
+struct OfAll {
+    transformer: Arc<Transformer>,
+    renderer: Arc<dyn Renderer>,
+    /// Bytes of their keys that are the prefix.
+    skip: usize,
+}
+
+async fn rendered(with: OfAll, items: Vec<KeyValue>) -> Vec<CachedObject> {
+    let mut objects = Vec::with_capacity(items.len());
+    for kv in &items {
+        objects.extend(read(&with.transformer, &*with.renderer, with.skip, kv, EventKind::Added).await);
+    }
+    objects
 }
 
 /// Decrypts and renders one value; `None` if its key is no text. `skip` bytes of the key are the prefix.

@@ -12,6 +12,8 @@ mod own;
 mod serving;
 
 use super::{Effect, Flag, FlagKind};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// A part of the help.
 pub struct Section {
@@ -46,6 +48,11 @@ pub const SECTIONS: &[Section] = &[
 
 /// The flag of a name, in which `_` counts as `-`.
 pub fn find(name: &str) -> Option<&'static Flag> {
+    static BY_NAME: LazyLock<HashMap<&str, &Flag>> =
+        LazyLock::new(|| SECTIONS.iter().flat_map(|section| section.flags).map(|flag| (flag.name, flag)).collect());
+    if let Some(flag) = BY_NAME.get(name) {
+        return Some(flag);
+    }
     let same = |known: &str| {
         known.len() == name.len()
             && known.bytes().zip(name.bytes()).all(|(k, n)| k == n || (k == b'-' && matches!(n, b'_' | b'.')))

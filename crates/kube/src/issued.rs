@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 use kubelith_codec::base64;
 use kubelith_meta::Value;
 use kubelith_meta::call::Call;
+use kubelith_observe::metrics::Counter;
 use kubelith_observe::metrics::Registry;
-use kubelith_observe::metrics::prometheus::IntCounter;
 use kubelith_observe::metrics::{Counters, counters};
 use kubelith_registry::{Begun, Reservation};
 use kubelith_rules::x509::{Certificate, pem};
@@ -54,7 +54,7 @@ impl IssuedMetrics {
     }
 }
 
-struct Counted(Vec<IntCounter>);
+struct Counted(Vec<Counter>);
 
 impl Reservation for Counted {
     fn commit(self: Box<Self>) -> BoxFuture<'static, ()> {

@@ -2,15 +2,13 @@
 
 use super::batch::{Batch, BatchOptions};
 use super::event::Event;
-use crate::metrics::Counters;
+use crate::metrics::{Counter, Counters};
 use futures::future::{BoxFuture, join_all};
 use kubelith_http::audit::Level;
-use prometheus::IntCounter;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::metrics::audit::AuditMetrics;
-use crate::metrics::prometheus;
 
 /// Writes events somewhere.
 pub trait Backend: Send + Sync + 'static {
@@ -55,8 +53,8 @@ struct Configured {
     backend: Arc<dyn Backend>,
     truncation: Option<Truncation>,
     way: Way,
-    errors: IntCounter,
-    truncation_errors: IntCounter,
+    errors: Counter,
+    truncation_errors: Counter,
 }
 
 enum Way {

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, Written};
 use super::event::Event;
-use crate::metrics::prometheus::IntCounter;
+use crate::metrics::Counter;
 use futures::stream::{FuturesUnordered, StreamExt};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -32,11 +32,11 @@ pub struct Throttle {
 pub struct Batch {
     sender: Mutex<Option<mpsc::Sender<Arc<Event>>>>,
     finished: Mutex<Option<oneshot::Receiver<()>>>,
-    lost: IntCounter,
+    lost: Counter,
 }
 
 impl Batch {
-    pub fn start(backend: Arc<dyn Backend>, options: BatchOptions, lost: IntCounter, errors: IntCounter) -> Batch {
+    pub fn start(backend: Arc<dyn Backend>, options: BatchOptions, lost: Counter, errors: Counter) -> Batch {
         let (sender, receiver) = mpsc::channel(options.buffer.max(1));
         let (finish, finished) = oneshot::channel();
         tokio::spawn(async move {
@@ -72,7 +72,7 @@ struct Worker {
     backend: Arc<dyn Backend>,
     options: BatchOptions,
     bucket: Option<Bucket>,
-    errors: IntCounter,
+    errors: Counter,
 }
 
 impl Worker {
@@ -138,7 +138,7 @@ async fn drive<F: Future<Output = ()>>(under_way: &mut FuturesUnordered<F>) {
     }
 }
 
-async fn write(backend: Arc<dyn Backend>, events: Vec<Arc<Event>>, errors: IntCounter) {
+async fn write(backend: Arc<dyn Backend>, events: Vec<Arc<Event>>, errors: Counter) {
     let count = events.len();
     let result = match backend.write(events) {
         Written::Now(result) => result,

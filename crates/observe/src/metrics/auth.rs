@@ -3,18 +3,18 @@
 use super::Registry;
 use super::pulled::{PulledCounter, PulledFamilies, gauge_family, histogram_family};
 use super::series::Fixed;
-use super::{counters, histograms, register};
+use super::{Counter, Histogram, counters, histograms, register};
 use kubelith_auth::stats::{CACHE_BOUNDS, CERTIFICATE_BOUNDS, Count, TokenStats};
 use kubelith_auth::{Authentication, Decision, Verdict};
-use prometheus::{Histogram, IntCounter, Opts, exponential_buckets};
+use prometheus::{Opts, exponential_buckets};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub struct AuthMetrics {
-    users: Fixed<IntCounter, 7>,
-    attempts: Fixed<IntCounter, 3>,
+    users: Fixed<Counter, 7>,
+    attempts: Fixed<Counter, 3>,
     duration: Fixed<Histogram, 3>,
-    decisions: Fixed<IntCounter, 4>,
+    decisions: Fixed<Counter, 4>,
     decision_duration: Fixed<Histogram, 4>,
 }
 

@@ -5,8 +5,11 @@
 
 pub mod audit;
 pub mod auth;
+mod counter;
 pub mod health;
+mod histogram;
 pub mod impersonation;
+mod labelled;
 pub mod process;
 pub mod pulled;
 pub mod reads;
@@ -18,6 +21,9 @@ pub mod selection;
 pub mod series;
 pub mod workqueue;
 
+pub use counter::Counter;
+pub use histogram::Histogram;
+pub use labelled::Labelled;
 pub use prometheus;
 pub use registry::Registry;
 pub use route::metrics_route;
@@ -27,7 +33,7 @@ use kubelith_auth::stats::TokenStats;
 use kubelith_features::{FeatureGates, Stage, VersionInfo};
 use kubelith_meta::time::unix_time;
 use prometheus::core::Collector;
-use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts};
+use prometheus::{GaugeVec, IntGaugeVec, Opts};
 use pulled::{PulledCounter, PulledFamilies};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
@@ -149,10 +155,10 @@ pub fn register(registry: &Registry, collector: impl Collector + 'static) {
 pub struct Family<V>(Arc<LazyLock<V, Making<V>>>);
 
 type Making<V> = Box<dyn FnOnce() -> V + Send>;
-pub type Counters = Family<IntCounterVec>;
+pub type Counters = Family<Labelled<Counter>>;
 pub type Gauges = Family<IntGaugeVec>;
 pub type FloatGauges = Family<GaugeVec>;
-pub type Histograms = Family<HistogramVec>;
+pub type Histograms = Family<Labelled<Histogram>>;
 
 impl<V> std::fmt::Debug for Family<V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -213,8 +219,8 @@ impl<V> Deref for Family<V> {
 }
 
 pub fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Counters {
-    let opts = Opts::new(name, help);
-    Family::new(registry, labels, move |labels| IntCounterVec::new(opts, labels))
+    let (name, help) = (name.to_owned(), help.to_owned());
+    Family::new(registry, labels, move |labels| Labelled::new(&name, &help, (), labels))
 }
 
 pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Gauges {
@@ -228,6 +234,6 @@ pub fn float_gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]
 }
 
 pub fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> Histograms {
-    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-    Family::new(registry, labels, move |labels| HistogramVec::new(opts, labels))
+    let (name, help, buckets) = (name.to_owned(), help.to_owned(), buckets.into());
+    Family::new(registry, labels, move |labels| Labelled::new(&name, &help, buckets, labels))
 }

@@ -57,21 +57,31 @@ pub fn histogram_family<'a, const BUCKETS: usize, L: IntoIterator<Item = Label<'
     series: &[(L, Counted<BUCKETS>)],
 ) -> MetricFamily {
     let metric = |(labels, (counts, all, sum)): &(L, Counted<BUCKETS>)| {
-        let buckets = bounds.iter().zip(counts).map(|(bound, count)| {
-            let mut bucket = Bucket::default();
-            bucket.set_upper_bound(*bound);
-            bucket.set_cumulative_count(*count);
-            bucket
-        });
-        let mut histogram = Histogram::default();
-        histogram.set_bucket(buckets.collect());
-        histogram.set_sample_count(*all);
-        histogram.set_sample_sum(*sum);
-        let mut metric = labelled(labels.clone());
-        metric.set_histogram(histogram);
-        metric
+        histogram_metric(labels.clone(), bounds, counts, (*all, *sum))
     };
     family((name, help), MetricType::HISTOGRAM, series.iter().map(metric).collect())
+}
+
+/// One histogram: the values up to each bound, all values, and their sum.
+pub(super) fn histogram_metric<'a>(
+    labels: impl IntoIterator<Item = Label<'a>>,
+    bounds: &[f64],
+    counts: &[u64],
+    (all, sum): (u64, f64),
+) -> Metric {
+    let buckets = bounds.iter().zip(counts).map(|(bound, count)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(*bound);
+        bucket.set_cumulative_count(*count);
+        bucket
+    });
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(buckets.collect());
+    histogram.set_sample_count(all);
+    histogram.set_sample_sum(sum);
+    let mut metric = labelled(labels);
+    metric.set_histogram(histogram);
+    metric
 }
 
 /// A family of gauges, one for each label's value.
@@ -110,7 +120,7 @@ pub fn counter_family((name, help): (&str, &str), series: &[(Vec<Label<'_>>, u64
     family((name, help), MetricType::COUNTER, series.iter().map(metric).collect())
 }
 
-fn labelled<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Metric {
+pub(super) fn labelled<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Metric {
     let mut metric = Metric::default();
     let pairs = labels.into_iter().map(|(name, value)| {
         let mut pair = LabelPair::default();
@@ -122,7 +132,7 @@ fn labelled<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Metric {
     metric
 }
 
-fn family((name, help): (&str, &str), kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+pub(super) fn family((name, help): (&str, &str), kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(name.to_owned());
     family.set_help(help.to_owned());

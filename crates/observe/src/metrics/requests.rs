@@ -3,14 +3,14 @@
 use super::Registry;
 use super::reads::{CacheRead, ReadMetrics};
 use super::series::{ByCode, Fixed, Later};
-use super::{Counters, Gauges, Histograms, MAX_SERIES, counters, gauges, histograms};
+use super::{Counter, Counters, Gauges, Histogram, Histograms, MAX_SERIES, counters, gauges, histograms};
 use crate::recent::Recent;
 use kubelith_http::labels::Labels;
 use kubelith_http::latency::Latency;
 use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::Str;
 use kubelith_meta::quick_hash::QuickHash;
-use prometheus::{Histogram, IntCounter, IntGauge, IntGaugeVec, exponential_buckets};
+use prometheus::{IntGauge, IntGaugeVec, exponential_buckets};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -103,7 +103,7 @@ struct Series {
 
 /// Counts the events of one watch.
 pub struct WatchEvents {
-    count: IntCounter,
+    count: Counter,
     sizes: Histogram,
 }
 
@@ -117,10 +117,7 @@ impl WatchEvents {
             return self.sizes.observe(first);
         };
         // All watches count in the same place: go there once.
-        let local = self.sizes.local();
-        [first, second].into_iter().chain(sizes).for_each(|size| local.observe(size));
-        self.count.inc_by(local.get_sample_count());
-        local.flush();
+        self.count.inc_by(self.sizes.observe_all([first, second].into_iter().chain(sizes)));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Series that are found without looking their labels up one by one: that costs more than counting does.
 
-use super::{Counters, Histograms};
-use prometheus::{Histogram, IntCounter};
+use super::{Counter, Counters, Histogram, Histograms};
 use std::ops::Deref;
 use std::sync::{OnceLock, RwLock};
 
@@ -12,7 +11,7 @@ pub struct Fixed<M, const N: usize> {
     make: Box<dyn Fn(&str) -> M + Send + Sync>,
 }
 
-impl<const N: usize> Fixed<IntCounter, N> {
+impl<const N: usize> Fixed<Counter, N> {
     pub fn counters(vec: Counters, values: [&'static str; N]) -> Self {
         Fixed::new(values, move |value| vec.with_label_values(&[value]))
     }
@@ -68,7 +67,7 @@ impl<M> Deref for OnUse<M> {
 
 /// Counters by response code.
 #[derive(Default)]
-pub struct ByCode(RwLock<Vec<(u16, IntCounter)>>);
+pub struct ByCode(RwLock<Vec<(u16, Counter)>>);
 
 impl ByCode {
     /// Counts one; `labels` are those before the code.

@@ -1,9 +1,11 @@
 //! Queues of controllers.
 
 use super::Registry;
-use super::{Counters, FloatGauges, Gauges, Histograms, counters, float_gauges, gauges, histograms};
+use super::{
+    Counter, Counters, FloatGauges, Gauges, Histogram, Histograms, counters, float_gauges, gauges, histograms,
+};
 use prometheus::exponential_buckets;
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
+use prometheus::{Gauge, IntGauge};
 
 pub struct WorkqueueMetrics {
     depth: Gauges,
@@ -19,11 +21,11 @@ pub struct WorkqueueMetrics {
 #[derive(Clone)]
 pub struct QueueMetrics {
     pub depth: IntGauge,
-    pub adds: IntCounter,
+    pub adds: Counter,
     /// From its first addition to a worker's hands.
     pub waited: Histogram,
     pub worked: Histogram,
-    pub retries: IntCounter,
+    pub retries: Counter,
     /// Of keys with a worker now: their time together, and the longest one.
     pub unfinished: Gauge,
     pub longest: Gauge,

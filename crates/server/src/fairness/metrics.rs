@@ -5,8 +5,8 @@ use kubelith_fairness::queue_set::Reason;
 use kubelith_meta::Str;
 use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::series::OnUse;
-use kubelith_observe::metrics::{Counters, Gauges, Histograms, counters, gauges, histograms};
-use prometheus::{Histogram, IntCounter, IntGauge};
+use kubelith_observe::metrics::{Counter, Counters, Gauges, Histogram, Histograms, counters, gauges, histograms};
+use prometheus::IntGauge;
 
 const QUEUE_LENGTHS: &[f64] = &[0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
 const SECONDS: &[f64] = &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
@@ -33,7 +33,7 @@ pub struct SchemaMetrics {
     level: Str,
     schema: Str,
     rejected: Counters,
-    pub dispatched: IntCounter,
+    pub dispatched: Counter,
     pub waiting_requests: OnUse<IntGauge>,
     pub waiting_seats: OnUse<IntGauge>,
     pub executing_requests: IntGauge,

@@ -2,8 +2,8 @@
 
 use kubelith_fairness::quality::{Asks, Refusal};
 use kubelith_observe::metrics::Registry;
-use kubelith_observe::metrics::{Counters, Gauges, counters, gauges};
-use prometheus::{IntCounter, IntGauge};
+use kubelith_observe::metrics::{Counter, Counters, Gauges, counters, gauges};
+use prometheus::IntGauge;
 
 pub struct QualityMetrics {
     requests: Counters,
@@ -16,9 +16,9 @@ pub struct QualityMetrics {
 /// The series of one class.
 pub struct ClassMetrics {
     name: String,
-    requests: IntCounter,
+    requests: Counter,
     refused: Counters,
-    pub list_bytes: IntCounter,
+    pub list_bytes: Counter,
     pub watches: IntGauge,
 }
 

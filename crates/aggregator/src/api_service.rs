@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use kubelith_meta::{GroupVersion, Str, Value};
-use kubelith_store::cache::{CachedObject, ResourceCache};
+use kubelith_store::cache::{CachedObject, Readings, ResourceCache};
 use std::sync::Arc;
 
 /// The port of services that name none.
@@ -125,17 +125,25 @@ pub fn value_of(object: &CachedObject) -> Option<Value> {
     kubelith_codec::json::parse_stored(&object.json()).ok()
 }
 
+/// What APIServices say, read once for all who look at them.
+pub type ApiServiceReadings = Readings<ApiService>;
+
 /// The APIServices as they are now.
 #[derive(Clone)]
-pub struct ApiServices(pub Arc<ResourceCache>);
+pub struct ApiServices {
+    pub cache: Arc<ResourceCache>,
+    pub readings: Arc<ApiServiceReadings>,
+}
 
 impl ApiServices {
-    pub fn value(&self, name: &str) -> Option<Value> {
-        self.0.get(name).and_then(|o| value_of(&o))
+    /// The whole object, if it still says the same. One that changed brings those who follow it here again.
+    pub fn value_as(&self, api_service: &ApiService) -> Option<Value> {
+        let object = self.cache.get(&api_service.name).and_then(|object| value_of(&object))?;
+        (ApiService::read(&object) == *api_service).then_some(object)
     }
 
-    pub fn get(&self, name: &str) -> Option<ApiService> {
-        self.value(name).map(|v| ApiService::read(&v))
+    pub fn get(&self, name: &str) -> Option<Arc<ApiService>> {
+        self.readings.get(&self.cache, name, |object| Some(ApiService::read(&value_of(object)?)))
     }
 }
 

@@ -130,7 +130,7 @@ impl AutoRegister {
     pub fn set_knowledge(&self, now: Knowledge) {
         let before = std::mem::replace(&mut *self.knowledge.lock().expect("no panic under this lock"), now);
         if (before, now) == (Knowledge::Partial, Knowledge::Complete) {
-            self.api_services.0.snapshot().objects.values().for_each(|o| self.look_at(o.name().into()));
+            self.api_services.cache.snapshot().objects.values().for_each(|o| self.look_at(o.name().into()));
         }
     }
 
@@ -142,7 +142,7 @@ impl AutoRegister {
 
     /// Remembers what is there before anything is done about it.
     pub fn remember(&self) {
-        let there = self.api_services.0.snapshot().objects.values().map(|o| Str::from(o.name())).collect();
+        let there = self.api_services.cache.snapshot().objects.values().map(|o| Str::from(o.name())).collect();
         let _ = self.at_start.set(there);
     }
 
@@ -155,16 +155,15 @@ impl AutoRegister {
     }
 
     pub async fn reconcile(self: Arc<Self>, name: Str) -> Result<Next, String> {
-        let current = self.api_services.value(&name);
-        let read = current.as_ref().map(ApiService::read);
+        let current = self.api_services.get(&name);
         let wanted = self.wanted.lock().expect("no panic under this lock").get(&name).cloned();
         let first = !self.synced.lock().expect("no panic under this lock").contains(&name);
         let at_start = self.at_start.get().is_some_and(|names| names.contains(&name));
-        let step = step(read.as_ref(), wanted.as_ref(), first, at_start);
+        let step = step(current.as_deref(), wanted.as_ref(), first, at_start);
         if step == Step::Delete && *self.knowledge.lock().expect("no panic under this lock") == Knowledge::Partial {
             return Ok(Next::Done);
         }
-        self.run(step, &name, current, wanted).await.map_err(|status| status.message)?;
+        self.run(step, &name, current.as_deref(), wanted).await.map_err(|status| status.message)?;
         self.synced.lock().expect("no panic under this lock").insert(name);
         Ok(Next::Done)
     }
@@ -173,7 +172,7 @@ impl AutoRegister {
         &self,
         step: Step,
         name: &str,
-        current: Option<Value>,
+        current: Option<&ApiService>,
         wanted: Option<(Local, Managed)>,
     ) -> Result<(), Status> {
         let resource = api_services_resource();
@@ -182,7 +181,7 @@ impl AutoRegister {
                 self.client.create_unseen(&ResourceRef::new(&resource), &local.object(managed)).await
             }
             (Step::Delete, Some(current), _) => {
-                let uid = Value::from([("uid", current.str_at(&["metadata", "uid"]))]);
+                let uid = Value::from([("uid", current.uid.clone())]);
                 let options = Value::from([
                     ("apiVersion", Value::from("v1")),
                     ("kind", Value::from("DeleteOptions")),
@@ -190,7 +189,8 @@ impl AutoRegister {
                 ]);
                 self.client.delete_unseen(&ResourceRef::new(&resource).name(name), &options).await
             }
-            (Step::Update, Some(mut current), Some((local, _))) => {
+            (Step::Update, Some(current), Some((local, _))) => {
+                let Some(mut current) = self.api_services.value_as(current) else { return Ok(()) };
                 current.set_at(&["spec"], local.spec());
                 self.client.update(&ResourceRef::new(&resource).name(name), &current).await.map(drop)
             }

@@ -1,7 +1,7 @@
 //! Finds out which APIServices can be used, and says so in their condition Available. Local ones always can; of others the
 //! service, its endpoints and an answer to a discovery request are needed.
 
-use crate::api_service::{ApiService, ApiServices, Condition, ServiceReference, available};
+use crate::api_service::{ApiService, ApiServices, Condition, ServiceReference};
 use crate::autoregister::api_services_resource;
 use crate::metrics::AggregatorMetrics;
 use crate::resolve::{Endpoints, Resolver, Service};
@@ -44,22 +44,21 @@ pub fn user() -> User {
 
 impl Availability {
     pub async fn reconcile_local(self: Arc<Self>, name: Str) -> Result<Next, String> {
-        let Some(object) = self.api_services.value(&name) else {
+        let Some(api_service) = self.api_services.get(&name) else {
             self.metrics.forget(&name);
             return Ok(Next::Done);
         };
-        if ApiService::read(&object).service.is_none() {
-            self.report(object, local()).await?;
+        if api_service.service.is_none() {
+            self.report(&api_service, local()).await?;
         }
         Ok(Next::Done)
     }
 
     pub async fn reconcile_remote(self: Arc<Self>, name: Str) -> Result<Next, String> {
-        let Some(object) = self.api_services.value(&name) else {
+        let Some(api_service) = self.api_services.get(&name) else {
             self.metrics.forget(&name);
             return Ok(Next::Done);
         };
-        let api_service = ApiService::read(&object);
         let Some(service) = &api_service.service else { return Ok(Next::Done) };
         let verdict = match self.check_service(service) {
             Some(found) => found,
@@ -67,7 +66,7 @@ impl Availability {
         };
         let again = verdict.reason == "FailedDiscoveryCheck";
         let message = verdict.message.to_string();
-        self.report(object, verdict).await?;
+        self.report(&api_service, verdict).await?;
         // Nothing tells us when the server is back: try again, ever more rarely.
         if again { Err(message) } else { Ok(Next::Done) }
     }
@@ -142,21 +141,21 @@ impl Availability {
     }
 
     /// Writes the condition, if it is another one.
-    async fn report(&self, mut object: Value, now: Condition) -> Result<(), String> {
-        let name = Str::from(object.str_at(&["metadata", "name"]));
-        self.metrics.set(&name, now.status == "True");
-        let before = available(&object);
-        if before.as_ref() == Some(&now) {
+    async fn report(&self, api_service: &ApiService, now: Condition) -> Result<(), String> {
+        let (name, before) = (&api_service.name, api_service.available.as_ref());
+        self.metrics.set(name, now.status == "True");
+        if before == Some(&now) {
             return Ok(());
         }
+        let Some(mut object) = self.api_services.value_as(api_service) else { return Ok(()) };
         set_condition(&mut object, &now, self.clock.now().rfc3339());
         let resource = api_services_resource();
-        let target = ResourceRef::new(&resource).name(&name).subresource("status");
+        let target = ResourceRef::new(&resource).name(name).subresource("status");
         match self.client.update(&target, &object).await {
             Ok(_) => {
                 let (status, reason) = (now.status.as_str(), now.reason.as_str());
                 tracing::info!(v = 2, name = name.as_str(), status, reason, "changing APIService availability");
-                self.metrics.changed(&name, before.as_ref(), &now);
+                self.metrics.changed(name, before, &now);
                 Ok(())
             }
             // Gone or changed meanwhile, which brings us here again.
@@ -211,6 +210,7 @@ fn set_condition(object: &mut Value, now: &Condition, time: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api_service::available;
 
     #[test]
     fn a_condition_keeps_its_time_until_its_status_changes() {

@@ -15,7 +15,7 @@ mod resolve;
 mod routes;
 mod server;
 
-pub use api_service::Managed;
+pub use api_service::{ApiServiceReadings, Managed};
 pub use autoregister::{Local, api_services_resource};
 pub use peers::{Locate, PeerConfig, PeerProxy};
 pub use registration::OWN_GROUP;

@@ -59,7 +59,7 @@ impl OpenApiAggregation {
         self.state.lock().expect("no panic under this lock")
     }
 
-    fn remote(&self, name: &str) -> Option<(ApiService, ServiceReference)> {
+    fn remote(&self, name: &str) -> Option<(Arc<ApiService>, ServiceReference)> {
         let api_service = self.api_services.get(name)?;
         let service = api_service.service.clone()?;
         Some((api_service, service))

@@ -1,6 +1,6 @@
 //! Routes appear and vanish with APIServices, and so do groups in the discovery documents.
 
-use crate::api_service::{ApiService, ApiServices, group_version_of};
+use crate::api_service::{ApiServices, group_version_of};
 use crate::routes::{Backend, Routes, Transports};
 use arc_swap::ArcSwapOption;
 use kubelith_meta::gvk::compare_versions;
@@ -54,8 +54,8 @@ impl Registration {
                 transport: self.transports.get(a, service),
             })),
         }
-        let place = api_service.map(|a: ApiService| Place {
-            gv: a.gv,
+        let place = api_service.map(|a| Place {
+            gv: a.gv.clone(),
             group_priority: a.group_priority,
             version_priority: a.version_priority,
         });

@@ -3,7 +3,7 @@
 use crate::api_service::{ServiceReference, value_of};
 use http::uri::Authority;
 use kubelith_meta::{Str, Value};
-use kubelith_store::cache::{CachedObject, ResourceCache};
+use kubelith_store::cache::{CachedObject, Readings, ResourceCache};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -109,8 +109,7 @@ fn number(port: &Value) -> Option<u16> {
 pub struct Resolver {
     routing: Routing,
     services: Arc<ResourceCache>,
-    /// By key, with the object that was read.
-    read: Mutex<HashMap<ServiceKey, ReadService>>,
+    read: Readings<Service>,
     /// Slices by the service that they belong to, then by their key.
     slices: Mutex<HashMap<ServiceKey, SlicesByKey>>,
     /// Endpoints take turns.
@@ -119,8 +118,6 @@ pub struct Resolver {
 
 /// `namespace/name`.
 type ServiceKey = Str;
-/// What was read, and from which revision.
-type ReadService = (Arc<CachedObject>, Arc<Service>);
 type SlicesByKey = BTreeMap<Arc<str>, Arc<LazySlice>>;
 
 /// A slice, parsed when its service is first resolved: most are never asked for.
@@ -147,7 +144,7 @@ pub fn service_of(slice: &CachedObject) -> Option<Str> {
 
 impl Resolver {
     pub fn new(routing: Routing, services: Arc<ResourceCache>) -> Resolver {
-        Resolver { routing, services, read: Mutex::default(), slices: Mutex::default(), turn: AtomicUsize::new(0) }
+        Resolver { routing, services, read: Readings::default(), slices: Mutex::default(), turn: AtomicUsize::new(0) }
     }
 
     /// Takes note of a change of a slice.
@@ -169,20 +166,7 @@ impl Resolver {
 
     pub fn service(&self, namespace: &str, name: &str) -> Option<Arc<Service>> {
         let key = key(namespace, name);
-        let object = self.services.get(&key);
-        let mut read = self.read.lock().expect("no panic under this lock");
-        let Some(object) = object else {
-            read.remove(&key);
-            return None;
-        };
-        if let Some((known, service)) = read.get(&key)
-            && Arc::ptr_eq(known, &object)
-        {
-            return Some(service.clone());
-        }
-        let service = Arc::new(Service::read(&value_of(&object)?));
-        read.insert(key, (object, service.clone()));
-        Some(service)
+        self.read.get(&self.services, &key, |object| Some(Service::read(&value_of(object)?)))
     }
 
     fn slices(&self, namespace: &str, name: &str) -> Vec<Arc<LazySlice>> {

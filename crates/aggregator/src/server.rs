@@ -1,7 +1,7 @@
 //! The aggregator, put together: its handler in front of the other servers', its controllers as hooks, in the order in
 //! which health shows them.
 
-use crate::api_service::{ApiServices, Managed};
+use crate::api_service::{ApiServiceReadings, ApiServices, Managed};
 use crate::autoregister::{AutoRegister, Local};
 use crate::availability::{self, Availability};
 use crate::crd_registration::CrdRegistration;
@@ -51,6 +51,8 @@ const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(60);
 /// What the aggregator works with.
 pub struct Config {
     pub api_services: Arc<ResourceCache>,
+    /// Of APIServices.
+    pub readings: Arc<ApiServiceReadings>,
     pub services: Arc<ResourceCache>,
     /// `None` if they are not served: no service has endpoints then.
     pub endpoint_slices: Option<Arc<ResourceCache>>,
@@ -62,7 +64,7 @@ pub struct Config {
     pub discovery: Arc<Discovery>,
     pub openapi: Arc<OpenApi>,
     /// The group versions that this server serves itself.
-    pub built_in: Vec<Local>,
+    pub built_in: Arc<[Local]>,
     pub routing: Routing,
     pub redirects: Redirects,
     pub identity: Identity,
@@ -92,7 +94,8 @@ struct Parts {
 
 /// Puts the aggregator in front of `next`.
 pub fn serve(config: Config, next: Delegate) -> Delegate {
-    let api_services = ApiServices(config.api_services.clone());
+    let readings = config.readings.clone();
+    let api_services = ApiServices { cache: config.api_services.clone(), readings };
     let routes = Arc::new(Routes::default());
     let resolver = Arc::new(Resolver::new(config.routing, config.services.clone()));
     let transports = Arc::new(Transports::new(config.certificate.clone(), config.route.clone()));
@@ -101,10 +104,10 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
     let listed = registration.clone();
     config.discovery.list_groups_by(move || listed.groups());
     let auto_register = AutoRegister::new(api_services.clone(), config.client.clone());
-    let built_in: Vec<Local> = config.built_in.into_iter().filter(|l| l.gv.group != OWN_GROUP).collect();
-    let names: Vec<Str> = built_in.iter().map(Local::name).collect();
+    let built_in: Vec<&Local> = config.built_in.iter().filter(|l| l.gv.group != OWN_GROUP).collect();
+    let names: Vec<Str> = built_in.iter().map(|local| local.name()).collect();
     for local in built_in {
-        auto_register.want(local, Managed::OnStart);
+        auto_register.want(local.clone(), Managed::OnStart);
     }
     let parts = Arc::new(Parts {
         discovery: Arc::new(DiscoveryAggregation {
@@ -194,7 +197,7 @@ fn local_availability(parts: &Arc<Parts>) -> PostStartHook {
     PostStartHook::new("apiservice-status-local-available-controller", |context| async move {
         let availability = parts.availability.clone();
         Controller::new("apiservice-local-availability", move |name| availability.clone().reconcile_local(name))
-            .watches(&parts.api_services.0, its_name)
+            .watches(&parts.api_services.cache, its_name)
             .workers(LOCAL_WORKERS)
             .backoff(BACKOFF)
             .start(&context.tasks);
@@ -223,7 +226,7 @@ fn remote_availability(parts: &Arc<Parts>) -> PostStartHook {
                 let key = change.key();
                 users_of(&by_service, |service| *service == key)
             })
-            .watches(&parts.api_services.0, its_name)
+            .watches(&parts.api_services.cache, its_name)
             .workers(WORKERS)
             .backoff(BACKOFF)
             .every(RESYNC)
@@ -246,7 +249,7 @@ fn registration_hook(parts: &Arc<Parts>, routes: Awaited) -> PostStartHook {
     PostStartHook::new("apiservice-registration-controller", |context| async move {
         let registration = parts.registration.clone();
         let running = Controller::new("apiservice-registration", move |name| registration.clone().reconcile(name))
-            .watches(&parts.api_services.0, its_name)
+            .watches(&parts.api_services.cache, its_name)
             .start(&context.tasks);
         running.settled().await;
         routes.done();
@@ -260,7 +263,7 @@ fn discovery_hook(parts: &Arc<Parts>) -> PostStartHook {
     PostStartHook::new("apiservice-discovery-controller", |context| async move {
         let (aggregation, changed) = (parts.discovery.clone(), parts.discovery.clone());
         let running = Controller::new("apiservice-discovery", move |name| aggregation.clone().reconcile(name))
-            .watches(&parts.api_services.0, move |change| {
+            .watches(&parts.api_services.cache, move |change| {
                 changed.changed(&change.key());
                 its_name(change)
             })
@@ -286,7 +289,7 @@ where
     PostStartHook::new(hook, move |context| async move {
         let aggregation = parts.openapi.clone();
         Controller::new(controller, move |name| reconcile(aggregation.clone(), name))
-            .watches(&parts.api_services.0, its_name)
+            .watches(&parts.api_services.cache, its_name)
             .workers(DOCUMENT_WORKERS)
             .backoff(DOCUMENT_BACKOFF)
             .every(openapi::REFRESH)
@@ -312,7 +315,7 @@ fn auto_registration(parts: &Arc<Parts>) -> PostStartHook {
             }
             let auto_register = parts.auto_register.clone();
             let running = Controller::new("autoregister", move |name| auto_register.clone().reconcile(name))
-                .watches(&parts.api_services.0, its_name)
+                .watches(&parts.api_services.cache, its_name)
                 .workers(LOCAL_WORKERS);
             parts.auto_register.remember();
             let running = running.start(&tasks);

@@ -1,8 +1,12 @@
 //! What of a server follows from its options alone. It is made once; copies of the server, which have the same options, share it.
 
+use crate::access::Authorities;
 use crate::options::Options;
+use kubelith_aggregator::{ApiServiceReadings, Local};
 use kubelith_catalog::Catalog;
 use kubelith_kube::Plan;
+use kubelith_openapi::SharedDocuments;
+use kubelith_server::fairness::FlowReadings;
 use kubelith_store::KeyLayout;
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +16,14 @@ pub struct Blueprint {
     layout: OnceLock<Arc<KeyLayout>>,
     served_by: OnceLock<Option<u64>>,
     plan: OnceLock<Arc<Plan>>,
+    pub authorities: Authorities,
+    /// OpenAPI of the built-in groups.
+    pub documents: OnceLock<SharedDocuments>,
+    /// Group versions that the kube server serves.
+    pub built_in: OnceLock<Arc<[Local]>>,
+    /// Of objects that all of them have.
+    pub api_services: Arc<ApiServiceReadings>,
+    pub flow_control: Arc<FlowReadings>,
 }
 
 impl Blueprint {

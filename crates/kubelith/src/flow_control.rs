@@ -8,7 +8,7 @@ use kubelith_kube::Resources;
 use kubelith_meta::time::Clock;
 use kubelith_observe::metrics::Metrics;
 use kubelith_server::Delegate;
-use kubelith_server::fairness::{self, Fairness, Followed, ObjectCounts, Sources};
+use kubelith_server::fairness::{self, Fairness, FlowReadings, Followed, ObjectCounts, Sources};
 use kubelith_server::filters::{Layer, memory_budget, priority_and_fairness, service_quality};
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::quality::{self, Quality};
@@ -30,17 +30,23 @@ pub struct FlowControl {
     quality: Option<Arc<Quality>>,
     metrics: Metrics,
     clock: Arc<dyn Clock>,
+    readings: Arc<FlowReadings>,
 }
 
 impl FlowControl {
-    pub fn new(options: &Options, metrics: &Metrics, clock: Arc<dyn Clock>) -> FlowControl {
+    pub fn new(
+        options: &Options,
+        metrics: &Metrics,
+        clock: Arc<dyn Clock>,
+        readings: Arc<FlowReadings>,
+    ) -> FlowControl {
         let generic = &options.generic;
         let seats = generic.max_reads_in_flight.saturating_add(generic.max_writes_in_flight);
         let seats = u32::try_from(seats).unwrap_or(u32::MAX);
         let seats = generic.memory_budget.map_or(seats, |bytes| seats.min(seats_within(bytes)));
         let fairness = generic.priority_and_fairness.then(|| Fairness::new(seats, &metrics.registry));
         let quality = generic.service_quality.then(|| Quality::new(&metrics.registry));
-        FlowControl { fairness, quality, metrics: metrics.clone(), clock }
+        FlowControl { fairness, quality, metrics: metrics.clone(), clock, readings }
     }
 
     /// `None`: neither a flag nor the system sets one.
@@ -105,15 +111,13 @@ impl FlowControl {
         let Some(fairness) = &self.fairness else {
             return next.post_start_hook(PostStartHook::new("max-in-flight-filter", |_| async { Ok(()) }));
         };
-        for ((group, resource), stored) in resources {
-            fairness.counts().track(group.clone(), resource.clone(), Arc::downgrade(&stored.cache));
-        }
+        fairness.counts().track_all(resources.iter().map(|(name, stored)| (name, Arc::downgrade(&stored.cache))));
         let (Some(levels), Some(schemas)) = (cache("prioritylevelconfigurations"), cache("flowschemas")) else {
             tracing::warn!("{GROUP} is not served: priority and fairness goes by its mandatory objects alone");
             return next;
         };
         let (metrics, clock) = (self.metrics.requests.clone(), self.clock.clone());
-        let sources = Sources { levels, schemas, metrics, clock };
+        let sources = Sources { levels, schemas, metrics, clock, readings: self.readings.clone() };
         next.post_start_hooks(fairness::hooks(fairness, sources))
     }
 }

@@ -31,7 +31,7 @@ mod tests;
 pub use foreign::Foreign;
 pub use library::Library;
 pub use published::{DeleteAnswer, Detail, Published, Renamed, Written};
-pub use serve::OpenApi;
+pub use serve::{OpenApi, SharedDocuments};
 pub use subject::Subject;
 pub use words::Words;
 

@@ -40,6 +40,20 @@ struct Documents {
     foreign: Foreigners,
 }
 
+/// Documents of version 3 by path, which several servers have: each is made once for all of them.
+#[derive(Clone)]
+pub struct SharedDocuments(Arc<BTreeMap<String, Arc<Kept>>>);
+
+impl SharedDocuments {
+    pub fn new(subjects: impl IntoIterator<Item = Subject>) -> SharedDocuments {
+        SharedDocuments(Arc::new(made(subjects).collect()))
+    }
+}
+
+fn made(subjects: impl IntoIterator<Item = Subject>) -> impl Iterator<Item = (String, Arc<Kept>)> {
+    subjects.into_iter().map(|subject| (subject.path(), Arc::new(Kept::v3(subject))))
+}
+
 /// OpenAPI with what comes after it.
 struct Link {
     openapi: Arc<OpenApi>,
@@ -78,9 +92,16 @@ impl OpenApi {
 
     /// Adds documents or replaces them. Other documents of version 3 stay as they are.
     pub fn put(&self, subjects: impl IntoIterator<Item = Subject>) {
-        let made = subjects.into_iter().map(|s| (s.path(), Arc::new(Kept::v3(s))));
         self.change(|documents| {
-            documents.v3.extend(made);
+            documents.v3.extend(made(subjects));
+            documents.v2 = None;
+        });
+    }
+
+    /// The same for documents that other servers have, too.
+    pub fn put_shared(&self, shared: &SharedDocuments) {
+        self.change(|documents| {
+            documents.v3.append(&mut BTreeMap::clone(&shared.0));
             documents.v2 = None;
         });
     }

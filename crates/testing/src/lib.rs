@@ -93,11 +93,15 @@ impl Kubelith {
     /// Another server with the same objects, revisions and users. Memory is shared as far as neither writes.
     pub async fn fork(&self) -> Result<Kubelith> {
         let snapshot = self.snapshot().await?;
-        self.fork_of(&snapshot).await
+        self.fork_at(snapshot).await
     }
 
     /// Another server with the objects of a snapshot.
     pub async fn fork_of(&self, snapshot: &Snapshot) -> Result<Kubelith> {
+        self.fork_at(snapshot.clone()).await
+    }
+
+    async fn fork_at(&self, snapshot: Snapshot) -> Result<Kubelith> {
         let plane = self.runtime.run_here(self.plane.seed().fork(snapshot)).await?;
         Ok(Kubelith {
             plane,

@@ -244,6 +244,7 @@ impl Apis {
         let built_in = built_in.collect();
         let (next, discovery, openapi) = self.served();
         let config = Config {
+            readings: Arc::default(),
             api_services,
             services,
             endpoint_slices,

@@ -1,5 +1,6 @@
 //! Who is who: all authenticators that the options ask for, as one.
 
+use super::authorities::Authorities;
 use super::client_cas::ClientCas;
 use super::files;
 use super::front_proxy::FrontProxy;
@@ -40,6 +41,7 @@ const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// What authenticators look things up in.
 pub struct Sources<'a> {
     pub client_cas: &'a ClientCas,
+    pub authorities: &'a Authorities,
     pub keys: &'a ServiceAccountKeys,
     pub objects: &'a Arc<CachedObjects>,
     pub legacy_use: &'a Arc<LegacyUse>,
@@ -72,7 +74,7 @@ pub fn build(
     let stats = Arc::<TokenStats>::default();
     let issuers = Issuers::load(options, from.egress, from.cel, from.metrics, clock)?;
     let anonymous = anonymous(options, issuers.as_ref(), anonymous_allowed)?;
-    let proxy = options.request_header.as_ref().map(FrontProxy::load).transpose();
+    let proxy = options.request_header.as_ref().map(|proxy| FrontProxy::load(proxy, from.authorities)).transpose();
     let proxy = proxy.map_err(|e| format!("unable to load --requestheader-client-ca-file: {e}"))?;
     check_overlap(options, from.client_cas)?;
     let tokens = TokenAuthenticators {

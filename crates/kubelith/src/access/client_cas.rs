@@ -1,5 +1,6 @@
 //! Authorities of client certificates, read from files and followed.
 
+use super::authorities::Authorities;
 use super::files::{self, Followed};
 use arc_swap::ArcSwapOption;
 use kubelith_auth::authn::x509::CaPool;
@@ -15,11 +16,11 @@ pub struct ClientCas {
 
 impl ClientCas {
     /// The authorities in `file`; without one no client certificate is believed.
-    pub fn load(file: Option<&Path>) -> Result<ClientCas, String> {
+    pub fn load(file: Option<&Path>, known: &Authorities) -> Result<ClientCas, String> {
         let files = Followed::read(file.into_iter().map(Path::to_owned).collect())?;
         let of_file = |file: &Path| {
             let bundle = kubelith_meta::text::quote(&format!("client-ca-bundle::{}", file.display()));
-            CaPool::from_pem(files.content()).map_err(|why| format!("error loading CA bundle for {bundle}: {why}"))
+            known.read(files.content()).map_err(|why| format!("error loading CA bundle for {bundle}: {why}"))
         };
         let pool = file.map(of_file).transpose()?;
         Ok(ClientCas { files, pool: Arc::new(ArcSwapOption::from_pointee(pool)) })
@@ -54,7 +55,7 @@ mod tests {
         let ca = |name: &str| Pki::open(dir.path().join(name), PkiOptions::all([], [])).unwrap().ca_cert();
         let more = dir.path().join("more.crt");
         std::fs::copy(ca("first"), &more).unwrap();
-        let mut cas = ClientCas::load(Some(&more)).unwrap();
+        let mut cas = ClientCas::load(Some(&more), &Authorities::default()).unwrap();
         let current = |cas: &ClientCas| Arc::as_ptr(&cas.pool.load_full().unwrap());
         let first = current(&cas);
         cas.reload().unwrap();

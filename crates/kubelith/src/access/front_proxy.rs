@@ -1,5 +1,6 @@
 //! Front proxies that vouch for users in headers: their authorities are read from a file and followed.
 
+use super::authorities::Authorities;
 use super::files::{self, Followed};
 use crate::options::RequestHeaderOptions;
 use arc_swap::ArcSwapOption;
@@ -15,12 +16,12 @@ pub struct FrontProxy {
 }
 
 impl FrontProxy {
-    pub fn load(options: &RequestHeaderOptions) -> Result<FrontProxy, String> {
+    pub fn load(options: &RequestHeaderOptions, known: &Authorities) -> Result<FrontProxy, String> {
         let file = Followed::read(vec![options.client_ca_file.clone()])?;
         let current = RequestHeaderConfig {
             headers: options.names.clone().normalized()?,
             allowed_names: options.allowed_names.clone(),
-            ca: CaPool::from_pem(file.content())?,
+            ca: known.read(file.content())?,
         };
         let config = Arc::new(ArcSwapOption::from_pointee(current.clone()));
         Ok(FrontProxy { file, current, config })

@@ -2,6 +2,7 @@
 //! from the stored objects, which are there only once the APIs are: `start` brings the two together.
 
 mod authentication;
+mod authorities;
 mod authorization;
 pub mod barrier;
 mod client_cas;
@@ -15,6 +16,7 @@ mod objects;
 mod service_accounts;
 mod signer_metrics;
 
+pub use authorities::Authorities;
 pub use client_cas::ClientCas;
 pub use feed::RolesProgress;
 pub use metrics::AccessMetrics;
@@ -54,7 +56,7 @@ impl Setup {
     /// A fork believes what was signed before it was made (`older`), and signs with a key of its own.
     pub async fn new(
         options: &Options,
-        client_cas: ClientCas,
+        (client_cas, authorities): (ClientCas, &Authorities),
         metrics: AccessMetrics,
         clock: Arc<dyn Clock>,
         older: Option<Arc<KeySet>>,
@@ -71,6 +73,7 @@ impl Setup {
         });
         let sources = Sources {
             client_cas: &client_cas,
+            authorities,
             keys: &keys,
             objects: &objects,
             legacy_use: &legacy_use,

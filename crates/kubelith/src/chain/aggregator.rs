@@ -25,6 +25,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
     let options = &shared.options.aggregator;
     let config = Config {
         api_services,
+        readings: shared.frame.blueprint.api_services.clone(),
         services,
         endpoint_slices: cache(shared, "discovery.k8s.io", "endpointslices"),
         crds: cache(shared, "apiextensions.k8s.io", "customresourcedefinitions"),
@@ -33,7 +34,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> Result<Delegate, String> {
         metrics: shared.frame.metrics.clone(),
         discovery: shared.discovery.clone(),
         openapi: shared.openapi.clone(),
-        built_in: built_in(shared),
+        built_in: shared.frame.blueprint.built_in.get_or_init(|| built_in(shared)).clone(),
         routing: if options.route_to_endpoints { Routing::Endpoints } else { Routing::ClusterIp },
         redirects: if options.reject_redirects { Redirects::Refuse } else { Redirects::Pass },
         identity: match shared.options.features.enabled("RemoteRequestHeaderUID") {
@@ -58,7 +59,7 @@ fn cache(shared: &Shared<'_>, group: &str, plural: &str) -> Option<Arc<ResourceC
 }
 
 /// What the kube server serves, with its place in discovery.
-fn built_in(shared: &Shared<'_>) -> Vec<Local> {
+fn built_in(shared: &Shared<'_>) -> Arc<[Local]> {
     let apis = kubelith_catalog::builtin().apis();
     let served = apis.iter().filter(|api| shared.discovery.has(Source::BuiltIn, &api.gv));
     served

@@ -5,6 +5,7 @@ use crate::options::NetworkOptions;
 use kubelith_handlers::api::Api;
 use kubelith_kube::bootstrap::{Bootstrap, KubernetesService, StorageBarrier};
 use kubelith_kube::connect::{self, ConnectFeatures};
+use kubelith_openapi::SharedDocuments;
 use kubelith_openapi::discovery::Source;
 use kubelith_server::lifecycle::PostStartHook;
 use kubelith_server::{Delegate, served};
@@ -33,7 +34,8 @@ pub fn server(
         &shared.frame.metrics.registry,
     )?;
     shared.discovery.set(Source::BuiltIn, builtin.entries);
-    shared.openapi.put(served::subjects(&builtin.routes));
+    let documents = || SharedDocuments::new(served::subjects(&builtin.routes));
+    shared.openapi.put_shared(shared.frame.blueprint.documents.get_or_init(documents));
     Ok(bootstrap(shared, storage_versions).install(next.behind(|next| Api::new(builtin.routes, next)), peer_hooks))
 }
 

@@ -1,7 +1,7 @@
 //! From options to a server that is ready to run, in the order in which the parts depend on each other.
 
 use super::seed::Seed;
-use crate::access::{AccessMetrics, ClientCas, Setup, barrier};
+use crate::access::{AccessMetrics, Authorities, ClientCas, Setup, barrier};
 use crate::blueprint::Blueprint;
 use crate::certificates::{Certificates, Lasting};
 use crate::failure::Failure;
@@ -165,7 +165,7 @@ impl Parts {
 
 /// How ports speak TLS.
 pub fn tls(options: &Options, certificates: &Certificates) -> Result<DynamicTls, String> {
-    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
+    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref(), &Authorities::default())?;
     let proxy_ca = options.authentication.request_header.as_ref().map(|proxy| &proxy.client_ca_file);
     DynamicTls::load(TlsOptions {
         serving: certificates.serving.clone(),
@@ -198,7 +198,7 @@ pub struct Built {
 pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Built>, Failure> {
     let Parts { options, flags, certificates, clock: plane_clock, made_up, blueprint, forked } = parts;
     let clock = plane_clock.clock();
-    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref())?;
+    let client_cas = ClientCas::load(options.authentication.client_ca_file.as_deref(), &blueprint.authorities)?;
     let metrics = Metrics::new();
     metrics.describe(&version::emulating(&options.compatibility), &options.features);
     egress_metrics::watch(&options.egress, &metrics.registry);
@@ -207,11 +207,12 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
     let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
-    let setup = Setup::new(&options, client_cas, access_metrics, clock.clone(), older).await?;
+    let setup =
+        Setup::new(&options, (client_cas, &blueprint.authorities), access_metrics, clock.clone(), older).await?;
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
     let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
-    let flow_control = FlowControl::new(&options, &metrics, clock.clone());
+    let flow_control = FlowControl::new(&options, &metrics, clock.clone(), blueprint.flow_control.clone());
     let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
     let sessions = options.console.then(|| Sessions::new(clock.clone()));
     let config = server_config(&options, &setup, audit.clone(), &flow_control, faults.clone(), sessions.as_ref());

@@ -84,7 +84,7 @@ impl Seed {
 
     /// Another plane with the same objects, revisions, users and time, in memory. Neither sees anything of the other from here on.
     /// It answers from the beginning; what it does for itself at a start may take a little longer.
-    pub async fn fork(&self, snapshot: &Snapshot) -> Result<Plane, String> {
+    pub async fn fork(&self, snapshot: Snapshot) -> Result<Plane, String> {
         let (options, blueprint) = match self.options.storage.backend {
             StorageBackend::Memory => (self.options.clone(), self.blueprint.clone()),
             _ => {
@@ -97,8 +97,8 @@ impl Seed {
         let clock = self.clock.fork();
         let forked = Forked {
             store: snapshot.state.open(clock.clock()),
-            inheritance: snapshot.caches.clone(),
-            keys: snapshot.keys.clone(),
+            inheritance: snapshot.caches,
+            keys: snapshot.keys,
             identity: self.identity.clone(),
             // Another server may make other things at its start.
             settled: if Arc::ptr_eq(&snapshot.options, &self.options) { snapshot.settled } else { Settled::NotYet },

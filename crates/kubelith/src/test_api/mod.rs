@@ -161,7 +161,7 @@ impl TestApi {
         if self.kept().forks.len() >= MAX_FORKS {
             return Err(Status::bad_request(format!("there are {MAX_FORKS} forks already")));
         }
-        let plane = self.seed.fork(&snapshot).await.map_err(Status::internal_error)?;
+        let plane = self.seed.fork(snapshot).await.map_err(Status::internal_error)?;
         let address = plane.listen((Ipv4Addr::LOCALHOST, 0).into()).map_err(Status::internal_error)?;
         let (server, ca) = (format!("https://{address}"), plane.authority().map_err(Status::internal_error)?);
         // Users come in with what they have. Only to whom it gives nothing more the administrator's certificate is given.

@@ -196,7 +196,7 @@ async fn rounds(shared: Arc<Shared>, lane: usize, seed: u64, flags: Vec<String>)
     let snapshot = first.seed().snapshot().await?;
     let mut round = 0;
     while !shared.is_over() && shared.left.load(Ordering::Relaxed) > 0 {
-        let plane = first.seed().fork(&snapshot).await?;
+        let plane = first.seed().fork(snapshot.clone()).await?;
         plane.ready().await?;
         let (end, ended) = watch::channel(false);
         let left = Arc::new(AtomicUsize::new(REQUESTS_PER_FORK));

@@ -19,6 +19,13 @@ pub struct ObjectCounts {
 }
 
 impl ObjectCounts {
+    /// Looks at these caches from now on, as long as they live.
+    pub fn track_all<'a>(&self, caches: impl ExactSizeIterator<Item = (&'a (Str, Str), Weak<ResourceCache>)>) {
+        let mut tracked = self.tracked.lock().unwrap_or_else(|e| e.into_inner());
+        tracked.reserve(caches.len());
+        tracked.extend(caches.map(|(name, cache)| (name.clone(), cache)));
+    }
+
     /// Looks at this cache from now on, as long as it lives.
     pub fn track(&self, group: impl Into<Str>, resource: impl Into<Str>, cache: Weak<ResourceCache>) {
         let mut tracked = self.tracked.lock().unwrap_or_else(|e| e.into_inner());

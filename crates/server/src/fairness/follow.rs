@@ -12,7 +12,7 @@ use kubelith_meta::text::Quoted;
 use kubelith_meta::time::{Clock, Time};
 use kubelith_meta::{GroupVersionResource, Str, Value};
 use kubelith_observe::metrics::requests::RequestMetrics;
-use kubelith_store::cache::{CachedObject, ResourceCache};
+use kubelith_store::cache::{CachedObject, Readings, ResourceCache};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,6 +37,14 @@ pub struct Sources {
     pub metrics: Arc<RequestMetrics>,
     /// Of the times in conditions.
     pub clock: Arc<dyn Clock>,
+    pub readings: Arc<FlowReadings>,
+}
+
+/// What the objects say, read once however often they are looked at.
+#[derive(Default)]
+pub struct FlowReadings {
+    levels: Readings<PriorityLevel>,
+    schemas: Readings<FlowSchema>,
 }
 
 /// Revisions of the stored levels and schemas.
@@ -66,11 +74,11 @@ impl Fairness {
 /// Has what is stored read before the first request, and returns the hooks that follow it from the start of the server on, in the order in
 /// which health shows them.
 pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
-    let Sources { levels, schemas, metrics, clock } = sources;
-    let (reader, stored) = (Arc::downgrade(fairness), (levels.clone(), schemas.clone()));
+    let Sources { levels, schemas, metrics, clock, readings } = sources;
+    let (reader, stored) = (Arc::downgrade(fairness), (levels.clone(), schemas.clone(), readings.clone()));
     fairness.reading.put_off(move || {
         if let Some(fairness) = reader.upgrade() {
-            fairness.configure(read(&stored.0, &stored.1));
+            fairness.configure(stored.2.read(&stored.0, &stored.1));
         }
     });
     let (consumer, shown, counted) = (fairness.clone(), fairness.clone(), fairness.clone());
@@ -82,6 +90,7 @@ pub fn hooks(fairness: &Arc<Fairness>, sources: Sources) -> Vec<PostStartHook> {
                 schemas: schemas.clone(),
                 client: context.client,
                 clock,
+                readings,
                 writes: Mutex::default(),
             });
             let reconcile = move |_| {
@@ -134,6 +143,7 @@ struct Follower {
     schemas: Arc<ResourceCache>,
     client: LoopbackClient,
     clock: Arc<dyn Clock>,
+    readings: Arc<FlowReadings>,
     /// When the status of which schema was written lately.
     writes: Mutex<HashMap<Str, VecDeque<Instant>>>,
 }
@@ -141,7 +151,7 @@ struct Follower {
 impl Follower {
     async fn reconcile(&self) -> Result<Next, String> {
         let seen = Followed::of(&self.levels, &self.schemas);
-        let objects = read(&self.levels, &self.schemas);
+        let objects = self.readings.read(&self.levels, &self.schemas);
         let due: Vec<(Str, Condition)> = objects
             .schemas
             .iter()
@@ -235,19 +245,27 @@ fn judged(level: &str, found: bool) -> Condition {
     }
 }
 
-/// All objects there are; broken levels are left out, as if they did not exist.
-fn read(levels: &ResourceCache, schemas: &ResourceCache) -> Objects {
-    let value = |object: &Arc<CachedObject>| json::parse_stored(&object.json()).ok();
-    let level = |value: Value| match PriorityLevel::parse(&value) {
-        Ok(level) => Some(level),
-        Err(why) => {
-            let name = value.str_at(&["metadata", "name"]);
-            tracing::warn!("Ignoring PriorityLevelConfiguration object {name} because its spec is broken: {why}");
-            None
+impl FlowReadings {
+    /// All objects there are; broken levels are left out, as if they did not exist.
+    fn read(&self, levels: &ResourceCache, schemas: &ResourceCache) -> Objects {
+        let value = |object: &CachedObject| json::parse_stored(&object.json()).ok();
+        let level = |object: &CachedObject| {
+            let value = value(object)?;
+            let broken = |why| {
+                let name = value.str_at(&["metadata", "name"]);
+                tracing::warn!("Ignoring PriorityLevelConfiguration object {name} because its spec is broken: {why}");
+            };
+            PriorityLevel::parse(&value).map_err(broken).ok()
+        };
+        let schema = |object: &CachedObject| Some(FlowSchema::parse(&value(object)?));
+        self.levels.retain(levels);
+        self.schemas.retain(schemas);
+        let (levels, schemas) = (levels.snapshot(), schemas.snapshot());
+        let levels = levels.objects.values().filter_map(|object| self.levels.of(object, level));
+        let schemas = schemas.objects.values().filter_map(|object| self.schemas.of(object, schema));
+        Objects {
+            levels: levels.map(|level| PriorityLevel::clone(&level)).collect(),
+            schemas: schemas.map(|schema| FlowSchema::clone(&schema)).collect(),
         }
-    };
-    Objects {
-        levels: levels.snapshot().objects.values().filter_map(value).filter_map(level).collect(),
-        schemas: schemas.snapshot().objects.values().filter_map(value).map(|v| FlowSchema::parse(&v)).collect(),
     }
 }

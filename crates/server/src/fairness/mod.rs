@@ -22,7 +22,7 @@ use config::Config;
 pub use config::Schema;
 pub use counts::ObjectCounts;
 pub use dump::install as install_dumps;
-pub use follow::{Followed, Sources, first_status, hooks};
+pub use follow::{FlowReadings, Followed, Sources, first_status, hooks};
 pub use in_flight::InFlight;
 use kubelith_auth::User;
 use kubelith_fairness::work::Work;

@@ -245,7 +245,7 @@ impl Hub {
         }
         let inherited = self.beginnings.inheritance.lock().expect("no panic under this lock").take(&slashed);
         let registered = match inherited.filter(|cache| cache.indexed_field() == indexed_field) {
-            Some(cache) => Registered { cache: Arc::new(cache.fork()), renderer },
+            Some(cache) => Registered { cache: cache.own(), renderer },
             None => {
                 let registered = Registered { cache: Arc::new(ResourceCache::new(indexed_field)), renderer };
                 self.load(&slashed, &registered).await?;

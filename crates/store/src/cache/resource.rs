@@ -155,6 +155,11 @@ impl ResourceCache {
         ResourceCache { state: RwLock::new(state), ..ResourceCache::new(self.indexed_field) }
     }
 
+    /// This cache if it is nobody else's, or else a fork of it.
+    pub(super) fn own(self: Arc<Self>) -> Arc<ResourceCache> {
+        if Arc::strong_count(&self) == 1 { self } else { Arc::new(self.fork()) }
+    }
+
     /// Replaces everything by what a list at `revision` gave. Watchers that were there end.
     pub fn load(&self, objects: Objects, revision: i64) {
         self.load_with_past(objects, revision, Vec::new(), revision);

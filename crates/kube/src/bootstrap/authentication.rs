@@ -6,10 +6,11 @@ use kubelith_codec::json;
 use kubelith_meta::time::Time;
 use kubelith_meta::{GroupVersionResource, Map, Value};
 use kubelith_server::controller::{Controller, Next};
-use kubelith_server::lifecycle::PostStartHook;
+use kubelith_server::lifecycle::{Begun, PostStartHook};
 use kubelith_server::loopback::ResourceRef;
 use kubelith_tls::bundle;
 use kubelith_tls::server_config::RELOAD_INTERVAL;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,10 +53,16 @@ pub fn hook(config: &Arc<Bootstrap>) -> PostStartHook {
         let watched = key.clone();
         context.tasks.spawn_until_stopped("cluster-authentication-files", publish_changes(config.clone()));
         let first = Arc::new(Mutex::new(Some(context.first_passes.token())));
+        // A copy has the map of the server that it is a copy of, and the same files.
+        let is_inherited = context.begun == Begun::AsCopy && config.has("", "configmaps", &key);
+        let is_inherited = Arc::new(AtomicBool::new(is_inherited));
         Controller::new("cluster-authentication-trust", move |_| {
-            let (config, first) = (config.clone(), first.clone());
+            let (config, first, is_inherited) = (config.clone(), first.clone(), is_inherited.clone());
             async move {
-                let done = sync(&config).await;
+                let done = match is_inherited.swap(false, Ordering::Relaxed) {
+                    true => Ok(()),
+                    false => sync(&config).await,
+                };
                 first.lock().unwrap_or_else(PoisonError::into_inner).take();
                 done.map(|()| Next::Done)
             }

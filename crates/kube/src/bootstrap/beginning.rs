@@ -16,7 +16,9 @@ use kubelith_meta::{GroupVersionResource, Status, Str, Value};
 use kubelith_registry::{Call, Mode, Prepared, TIME_OF_PREPARED, Warnings};
 use kubelith_server::lifecycle::Begun;
 use kubelith_store::cache::Hub;
+use std::panic::resume_unwind;
 use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 
 /// Who owns the fields of what the server writes as itself.
 const MANAGER: &str = "kube-apiserver";
@@ -73,6 +75,18 @@ struct Made {
     objects: Vec<((Str, Str), Prepared)>,
 }
 
+/// What became of one.
+enum Preparation {
+    Done((Str, Str), Box<Prepared>),
+    /// A group that is switched off brings no objects.
+    NotServed,
+    /// They are left to the hooks.
+    InTheWay,
+}
+
+/// More would have too little to do.
+const MOST_THREADS: usize = 4;
+
 /// Of the first server of the process: most are alike.
 static MADE: OnceLock<Arc<Made>> = OnceLock::new();
 
@@ -111,43 +125,65 @@ impl FirstObjects<'_> {
         Ok(if self.hub.caught_up().await { Beginning::Written } else { Beginning::Left })
     }
 
+    /// Side by side: it is a large part of a first start.
     fn make(&self) -> Result<Option<Made>, Status> {
-        let user = User::named(API_SERVER).with_groups(&[GROUP_MASTERS, GROUP_AUTHENTICATED]);
-        let user = Arc::new(user);
         let roles = self.roles.then(|| roles::first_objects(self.gates)).into_iter().flatten();
-        let all = namespaces::first_objects()
+        let mut all: Vec<Own> = namespaces::first_objects()
             .chain(priority::first_objects())
             .chain(flow_control::first_objects())
             .chain(roles)
-            .chain((self.others)());
+            .chain((self.others)())
+            .collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let share = all.len().div_ceil(threads).max(1);
+        let mut parts = Vec::new();
+        while !all.is_empty() {
+            parts.push(all.split_off(all.len().saturating_sub(share)));
+        }
         let mut objects = Vec::new();
-        for own in all {
-            // A group that is switched off brings no objects.
-            let Some(endpoint) = self.endpoint(&own.resource) else { continue };
-            let meta = own.object.meta();
-            let call = Call {
-                user: user.clone(),
-                verb: "create".into(),
-                resource: endpoint.resource.descriptor.group_resource(),
-                version: own.resource.version.clone(),
-                kind: endpoint.kind.clone(),
-                namespace: Str::from(meta.namespace()),
-                name: Str::from(meta.name()),
-                subresource: Str::default(),
-                mode: Mode::Real,
-                deadline: None,
-                warnings: Warnings::default(),
-            };
-            let by = |manager, subresource| By { manager, subresource, now: TIME_OF_PREPARED };
-            let object = endpoint.own_create(&by(own.manager, ""), own.object)?;
-            let apply = |object: Value| match &own.status {
-                Some((manager, status)) => endpoint.own_apply(&by(manager, "status"), object, status),
-                None => Ok(object),
-            };
-            let Some(prepared) = endpoint.resource.prepare(&call, object, apply)? else { return Ok(None) };
-            objects.push(((own.resource.group, own.resource.resource), prepared));
+        let prepared = std::thread::scope(|scope| {
+            let part =
+                |part: Vec<Own>| scope.spawn(|| part.into_iter().map(|own| self.prepare(own)).collect::<Vec<_>>());
+            let running: Vec<_> = parts.into_iter().rev().map(part).collect();
+            let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|why| resume_unwind(why));
+            running.into_iter().flat_map(ended).collect::<Vec<Result<_, Status>>>()
+        });
+        for one in prepared {
+            match one? {
+                Preparation::Done(resource, prepared) => objects.push((resource, *prepared)),
+                Preparation::NotServed => {}
+                Preparation::InTheWay => return Ok(None),
+            }
         }
         Ok(Some(Made { same_if: self.same_if.clone(), roles: self.roles, objects }))
+    }
+
+    fn prepare(&self, own: Own) -> Result<Preparation, Status> {
+        let Some(endpoint) = self.endpoint(&own.resource) else { return Ok(Preparation::NotServed) };
+        let meta = own.object.meta();
+        let call = Call {
+            user: Arc::new(User::named(API_SERVER).with_groups(&[GROUP_MASTERS, GROUP_AUTHENTICATED])),
+            verb: "create".into(),
+            resource: endpoint.resource.descriptor.group_resource(),
+            version: own.resource.version.clone(),
+            kind: endpoint.kind.clone(),
+            namespace: Str::from(meta.namespace()),
+            name: Str::from(meta.name()),
+            subresource: Str::default(),
+            mode: Mode::Real,
+            deadline: None,
+            warnings: Warnings::default(),
+        };
+        let by = |manager, subresource| By { manager, subresource, now: TIME_OF_PREPARED };
+        let object = endpoint.own_create(&by(own.manager, ""), own.object)?;
+        let apply = |object: Value| match &own.status {
+            Some((manager, status)) => endpoint.own_apply(&by(manager, "status"), object, status),
+            None => Ok(object),
+        };
+        Ok(match endpoint.resource.prepare(&call, object, apply)? {
+            Some(prepared) => Preparation::Done((own.resource.group, own.resource.resource), Box::new(prepared)),
+            None => Preparation::InTheWay,
+        })
     }
 
     fn endpoint(&self, resource: &GroupVersionResource) -> Option<&kubelith_handlers::Endpoint> {

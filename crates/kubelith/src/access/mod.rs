@@ -13,7 +13,7 @@ mod issuers;
 pub mod metrics;
 mod objects;
 mod service_accounts;
-mod signer_metrics;
+pub mod signer_metrics;
 
 pub use client_cas::ClientCas;
 pub use feed::RolesProgress;

@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use kubelith_meta::{GroupVersion, Str};
 use kubelith_outbound::egress::Route;
 use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
-use kubelith_tls::Trust;
+use kubelith_tls::{Flaws, Trust};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -89,6 +89,7 @@ fn find(table: &Table, group: &str, version: &str) -> Option<Arc<Backend>> {
 pub struct Transports {
     certificate: Arc<ClientCertificate>,
     route: Route,
+    flaws: Arc<Flaws>,
     made: Mutex<HashMap<Key, Weak<Transport>>>,
 }
 
@@ -101,8 +102,9 @@ struct Key {
 }
 
 impl Transports {
-    pub fn new(certificate: Arc<ClientCertificate>, route: Route) -> Transports {
-        Transports { certificate, route, made: Mutex::default() }
+    /// `flaws` counts old-fashioned certificates of extension servers.
+    pub fn new(certificate: Arc<ClientCertificate>, route: Route, flaws: Arc<Flaws>) -> Transports {
+        Transports { certificate, route, flaws, made: Mutex::default() }
     }
 
     pub fn certificate(&self) -> &Arc<ClientCertificate> {
@@ -126,6 +128,7 @@ impl Transports {
             trust: key.trust.clone(),
             server_name: Some(key.server_name.clone()),
             certificate: self.certificate.clone(),
+            flaws: Some(self.flaws.clone()),
         };
         let transport = Arc::new(Transport::by(&self.route, Some(&tls)).map_err(|e| e.to_string())?);
         made.insert(key, Arc::downgrade(&transport));

@@ -98,7 +98,11 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
     let api_services = ApiServices { cache: config.api_services.clone(), readings };
     let routes = Arc::new(Routes::default());
     let resolver = Arc::new(Resolver::new(config.routing, config.services.clone()));
-    let transports = Arc::new(Transports::new(config.certificate.clone(), config.route.clone()));
+    let transports = Arc::new(Transports::new(
+        config.certificate.clone(),
+        config.route.clone(),
+        config.metrics.extension_servers.clone(),
+    ));
     let metrics = Arc::new(AggregatorMetrics::new(&config.metrics.registry));
     let registration = Registration::new(api_services.clone(), routes.clone(), transports.clone());
     let listed = registration.clone();

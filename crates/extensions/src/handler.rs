@@ -101,7 +101,8 @@ fn run(
     let (endpoint, verb) = endpoint(&serving, &info)?;
     let Asked { user, query, headers, warnings, authorizer, audit } = asked;
     let deadline = request.deadline().map(Into::into);
-    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline });
+    let late = request.context().late.clone();
+    let cx = Arc::new(Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline, late });
     Ok(match verb {
         "get" => Answer::begin(read(table, next, serving, cx, Box::new(request))),
         "list" => Answer::pending(read(table, next, serving, cx, Box::new(request))),
@@ -141,6 +142,7 @@ async fn read(
                     authorizer: cx.authorizer.clone(),
                     audit: cx.audit.clone(),
                     deadline: cx.deadline,
+                    late: cx.late.clone(),
                 });
                 serving = now;
             }

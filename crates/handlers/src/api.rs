@@ -283,7 +283,8 @@ fn dispatch(served: &Served, info: Arc<RequestInfo>, asked: Asked, request: Requ
     let answering = match route {
         Route::Verb(endpoint, verb) => {
             let deadline = request.deadline().map(Into::into);
-            let cx = Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline };
+            let late = request.context().late.clone();
+            let cx = Context { endpoint, info, user, query, headers, warnings, authorizer, audit, deadline, late };
             let cx = Arc::new(cx);
             crate::serve(cx, verb, request)
         }

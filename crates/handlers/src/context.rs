@@ -9,6 +9,7 @@ use kubelith_auth::{Attributes, Authorizer, Decision};
 use kubelith_codec::negotiate::{self, Output, ResourceEndpoint};
 use kubelith_http::RequestInfo;
 use kubelith_http::audit::AuditContext;
+use kubelith_http::late::LateWrites;
 use kubelith_http::negotiated::{accept_of, negotiation_error};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
@@ -41,6 +42,8 @@ pub struct Context {
     pub audit: Option<Arc<AuditContext>>,
     /// By when the request must be answered.
     pub deadline: Option<Instant>,
+    /// Whom to tell of a write that goes on after that.
+    pub late: Option<Arc<dyn LateWrites>>,
 }
 
 impl Context {

@@ -55,7 +55,7 @@ pub async fn create(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
             })
         }
     };
-    match super::run_to_end(task).await? {
+    match super::run_to_end(cx.late.clone(), task).await? {
         Created::Json(json) => Ok(output::cached_json(&cx, StatusCode::CREATED, json)),
         Created::Object(object) => output::value(&cx, &negotiated, StatusCode::CREATED, object),
     }

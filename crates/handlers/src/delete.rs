@@ -27,7 +27,7 @@ pub async fn delete(cx: Arc<Context>, request: RequestBody) -> Result<Response, 
     let orphan = options.orphan_dependents;
     let result = {
         let (cx, call) = (cx.clone(), call.clone());
-        super::run_to_end(async move {
+        super::run_to_end(cx.late.clone(), async move {
             let resource = &cx.endpoint.resource;
             let result = resource.delete(&call, &options, DeleteBy::Client(&object)).await?;
             let object = match result.object {
@@ -70,7 +70,7 @@ pub async fn delete_collection(cx: Arc<Context>, request: RequestBody) -> Result
 
     let deleted = {
         let cx = cx.clone();
-        super::run_to_end(async move {
+        super::run_to_end(cx.late.clone(), async move {
             let workers = cx.endpoint.limits.delete_collection_workers.max(1);
             let shared = Arc::new((call, options, object));
             let deletions = futures::stream::iter(found).map(move |cached| {

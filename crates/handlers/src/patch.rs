@@ -70,7 +70,7 @@ pub async fn patch(cx: Arc<Context>, request: RequestBody) -> Result<Response, S
             Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
         }
     };
-    let (object, json, outcome) = super::run_to_end(task).await?;
+    let (object, json, outcome) = super::run_to_end(cx.late.clone(), task).await?;
     output::written(&cx, &negotiated, code_of(outcome), object, json)
 }
 

@@ -40,7 +40,7 @@ pub async fn update(cx: Arc<Context>, body: RequestBody) -> Result<Response, Sta
             Ok((cx.answer(updated.object).await?, updated.json, updated.outcome))
         }
     };
-    let (object, json, outcome) = super::run_to_end(task).await?;
+    let (object, json, outcome) = super::run_to_end(cx.late.clone(), task).await?;
     output::written(&cx, &negotiated, code_of(outcome), object, json)
 }
 

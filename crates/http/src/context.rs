@@ -3,6 +3,7 @@
 use crate::audit::AuditContext;
 use crate::connection::ConnectionInfo;
 use crate::labels::Labels;
+use crate::late::LateWrites;
 use crate::latency::Latency;
 use crate::message::Request;
 use crate::request_info::RequestInfo;
@@ -61,6 +62,8 @@ pub struct RequestContext {
     pub latency: Option<Latency>,
     /// By when the request must be answered; absent for long-running ones.
     pub deadline: Option<Instant>,
+    /// Whom to tell of what goes on after that.
+    pub late: Option<Arc<dyn LateWrites>>,
     /// What metrics call it.
     pub labels: Option<Labels>,
     pub warnings: Option<Warnings>,

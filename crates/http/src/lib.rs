@@ -6,6 +6,7 @@ pub mod body;
 pub mod connection;
 pub mod context;
 pub mod labels;
+pub mod late;
 pub mod latency;
 mod message;
 pub mod negotiated;

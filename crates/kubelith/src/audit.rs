@@ -2,7 +2,7 @@
 
 use crate::options::{AuditLogOptions, AuditOptions, AuditWebhookOptions};
 use kubelith_observe::audit::{Backends, LogBackend, LogTarget, Policy, RotatingFile, WebhookBackend};
-use kubelith_observe::metrics::audit::AuditMetrics;
+use kubelith_observe::metrics::Metrics;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::Route;
 use kubelith_server::filters::audit::Audit;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `None` if nothing is to be kept, or nowhere. Must be called within the runtime: batches are written by tasks.
-pub fn open(options: &AuditOptions, route: &Route, metrics: &Arc<AuditMetrics>) -> Result<Option<Arc<Audit>>, String> {
+pub fn open(options: &AuditOptions, route: &Route, metrics: &Metrics) -> Result<Option<Arc<Audit>>, String> {
     let Some(policy) = &options.policy_file else {
         if options.log.is_some() || options.webhook.is_some() {
             tracing::info!("No audit policy file provided, no events will be recorded");
@@ -22,19 +22,20 @@ pub fn open(options: &AuditOptions, route: &Route, metrics: &Arc<AuditMetrics>) 
         return Ok(None);
     };
     let policy = read_policy(policy).map_err(|e| format!("loading audit policy file: {e}"))?;
-    let mut backends = Backends::new(metrics);
+    let mut backends = Backends::new(&metrics.audit);
     if let Some(log) = &options.log {
         let backend = Arc::new(LogBackend::new(target(log)?, log.format));
         backends.add(backend, log.mode.clone(), log.truncation);
     }
     if let Some(webhook) = &options.webhook {
-        let backend = Arc::new(connect(webhook, route).map_err(|e| format!("initializing audit webhook: {e}"))?);
+        let backend =
+            Arc::new(connect(webhook, route, metrics).map_err(|e| format!("initializing audit webhook: {e}"))?);
         backends.add(backend, webhook.mode.clone(), webhook.truncation);
     }
     if backends.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Arc::new(Audit { policy, backends: Arc::new(backends), metrics: metrics.clone() })))
+    Ok(Some(Arc::new(Audit { policy, backends: Arc::new(backends), metrics: metrics.audit.clone() })))
 }
 
 fn read_policy(path: &Path) -> Result<Policy, String> {
@@ -52,8 +53,9 @@ fn target(log: &AuditLogOptions) -> Result<LogTarget, String> {
     Ok(LogTarget::File(Box::new(file)))
 }
 
-fn connect(webhook: &AuditWebhookOptions, route: &Route) -> Result<WebhookBackend, String> {
-    let kubeconfig = Kubeconfig::load(&webhook.config_file)?;
+fn connect(webhook: &AuditWebhookOptions, route: &Route, metrics: &Metrics) -> Result<WebhookBackend, String> {
+    let mut kubeconfig = Kubeconfig::load(&webhook.config_file)?;
+    kubeconfig.tls.flaws = Some(metrics.webhooks.clone());
     let client = Arc::new(kubeconfig.client(route, WEBHOOK_TIMEOUT)?);
     Ok(WebhookBackend::new(client, kubeconfig.server, webhook.initial_backoff))
 }

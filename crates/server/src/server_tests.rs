@@ -124,6 +124,35 @@ async fn a_request_that_takes_too_long_is_a_504() {
     let status = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
     assert_eq!((late.status, late.text().trim_end()), (504, status));
     assert_eq!(late.header("content-type"), "text/plain; charset=utf-8");
+    let metrics = server.get("/metrics", ADMIN_TOKEN).await;
+    let line = "apiserver_request_post_timeout_total{source=\"timeout-handler\",status=\"ok\"} 1\n";
+    assert!(metrics.text().contains(line), "{}", metrics.text());
+}
+
+/// As one whose time is up: nobody gets an answer.
+#[tokio::test]
+async fn a_client_that_leaves_is_counted() {
+    let came = Arc::new(tokio::sync::Notify::new());
+    let tell = came.clone();
+    let never = handler(move |_| {
+        tell.notify_one();
+        Reply::pending(std::future::pending())
+    });
+    let server = TestServer::start(|b| b.delegate(never)).await;
+    let connection = server.connect(b"http/1.1", false).await.unwrap();
+    let (mut sender, driver) = hyper::client::conn::http1::handshake(TokioIo::new(connection)).await.unwrap();
+    let driver = tokio::spawn(driver);
+    let asking = sender.send_request(request("GET", "/x", ADMIN_TOKEN));
+    tokio::select! { _ = asking => unreachable!("nobody answers"), () = came.notified() => {} }
+    driver.abort();
+    let counted = ["request_post_timeout_total{source=\"timeout-handler\"", "request_terminations_total{code=\"504\""];
+    loop {
+        let metrics = server.get("/metrics", ADMIN_TOKEN).await;
+        if counted.iter().all(|name| metrics.text().contains(name)) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ pub mod bundle;
 pub mod client_certs;
 pub mod expiry;
 pub mod files;
+pub mod flaws;
 mod groups;
 pub mod kubeconfig;
 pub mod local_names;
@@ -16,6 +17,7 @@ pub mod server_config;
 pub mod signing;
 pub mod trust;
 
+pub use flaws::{Flaw, Flaws};
 pub use pki::{Part, Pki, PkiOptions, ServingNames, pair_in};
 pub use policy::{TlsPolicy, TlsPolicyError};
 pub use server_config::{CertKeyFiles, DynamicTls, SniCertKey, TlsError, TlsOptions};

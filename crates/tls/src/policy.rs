@@ -22,6 +22,11 @@ pub enum TlsPolicyError {
     UnknownCurve(i32),
     #[error("cipher suites that this server does not offer: {}; those that it offers are {}", .0.join(", "), offered())]
     LackingSuites(Vec<String>),
+    #[error(
+        "error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher (need at \
+         least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)"
+    )]
+    UnfitForHttp2,
 }
 
 #[derive(Debug, Clone)]
@@ -92,6 +97,17 @@ impl TlsPolicy {
         let suites = parse_suites(suites)?;
         let groups = parse_curves(curves)?;
         Ok(TlsPolicy { versions, suites, groups, warnings })
+    }
+
+    /// HTTP/2 wants one suite that every client of TLS 1.2 has (RFC 9113, 9.2.2); Go's server does not start without.
+    pub fn check_http2(&self) -> Result<(), TlsPolicyError> {
+        const REQUIRED: [SupportedCipherSuite; 2] = [
+            cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        ];
+        let is_asked = self.versions.contains(&&version::TLS12);
+        let has_one = REQUIRED.iter().any(|suite| self.suites.contains(suite));
+        if has_one || !is_asked { Ok(()) } else { Err(TlsPolicyError::UnfitForHttp2) }
     }
 
     pub fn provider(&self) -> CryptoProvider {

@@ -1,5 +1,6 @@
 //! Whom to believe among the servers that are called.
 
+use crate::flaws::{Flaw, Flaws};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
@@ -34,8 +35,16 @@ pub enum Trust {
 impl Trust {
     /// A client that believes these servers; who it is itself comes next.
     pub fn client(&self) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+        self.counting_client(None)
+    }
+
+    /// The same; old-fashioned certificates that it meets are counted.
+    pub fn counting_client(
+        &self,
+        flaws: Option<Arc<Flaws>>,
+    ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = Verifier { known: self.known(&provider)?, provider: provider.clone() };
+        let verifier = Verifier { known: self.known(&provider)?, provider: provider.clone(), flaws };
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         Ok(builder.map_err(|e| e.to_string())?.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
     }
@@ -104,7 +113,13 @@ fn verify_own(leaf: &CertificateDer<'_>, name: &ServerName<'_>, now: UnixTime) -
 
 /// Whether nothing is wrong but who signed the certificate. Go looks at everything else before, and tells that.
 fn is_about_authority(why: &rustls::Error) -> bool {
-    matches!(why, rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature))
+    use CertificateError as E;
+    matches!(
+        why,
+        rustls::Error::InvalidCertificate(
+            E::UnknownIssuer | E::BadSignature | E::UnsupportedSignatureAlgorithmContext { .. }
+        )
+    )
 }
 
 /// Who believes anyone still checks that the server has the key of its certificate.
@@ -112,6 +127,36 @@ fn is_about_authority(why: &rustls::Error) -> bool {
 struct Verifier {
     known: Option<Known>,
     provider: Arc<CryptoProvider>,
+    flaws: Option<Arc<Flaws>>,
+}
+
+impl Verifier {
+    /// What Go would have told. Only of those that are refused it is looked for.
+    fn flaw(
+        &self,
+        why: &rustls::Error,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+    ) -> Option<Flaw> {
+        let rustls::Error::InvalidCertificate(why) = why else { return None };
+        let flaw = match why {
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Flaw::of_name(leaf, name)
+            }
+            // So old that the library does not read it: there were no lists of names then.
+            CertificateError::Other(why) if format!("{why:?}").contains("UnsupportedCertVersion") => {
+                Flaw::of_name(leaf, name)
+            }
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => None,
+            _ => Flaw::of_signatures(leaf, intermediates, self.known.as_ref().map_or(&[], |known| &known.roots)),
+        }?;
+        self.flaws.iter().for_each(|flaws| flaws.refused(&flaw));
+        Some(flaw)
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -124,7 +169,10 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let verified = match &self.known {
-            None => Ok(ServerCertVerified::assertion()),
+            None => {
+                self.flaws.iter().for_each(|flaws| flaws.believed(leaf, intermediates));
+                Ok(ServerCertVerified::assertion())
+            }
             // Its time and its names still count.
             Some(known) if known.roots.contains(leaf) => {
                 verify_own(leaf, name, now).map(|()| ServerCertVerified::assertion())
@@ -132,9 +180,12 @@ impl ServerCertVerifier for Verifier {
             Some(Known { chains: Some(chains), .. }) => chains.verify_server_cert(leaf, intermediates, name, ocsp, now),
             Some(_) => Err(CertificateError::UnknownIssuer.into()),
         };
-        verified.map_err(|why| match is_about_authority(&why) {
-            true => verify_own(leaf, name, now).err().unwrap_or(why),
-            false => why,
+        verified.map_err(|why| {
+            let why = match is_about_authority(&why) {
+                true => verify_own(leaf, name, now).err().unwrap_or(why),
+                false => why,
+            };
+            self.flaw(&why, leaf, intermediates, name).map_or(why, rustls::Error::from)
         })
     }
 
@@ -177,7 +228,7 @@ mod tests {
         };
         let trust = Trust::Authorities(signed("other").pem().into_bytes());
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = Verifier { known: trust.known(&provider).unwrap(), provider };
+        let verifier = Verifier { known: trust.known(&provider).unwrap(), provider, flaws: None };
         let told = |name: &'static str, year: i32| {
             let now = rcgen::date_time_ymd(year, 6, 1).unix_timestamp();
             let now = UnixTime::since_unix_epoch(Duration::from_secs(now.try_into().unwrap()));
@@ -193,5 +244,49 @@ mod tests {
         assert!(matches!(told("elsewhere", 2025), CertificateError::NotValidForNameContext { .. }));
         assert!(matches!(told("elsewhere", 2035), CertificateError::ExpiredContext { .. }));
         assert!(matches!(told("server", 2015), CertificateError::NotValidYetContext { .. }));
+    }
+
+    /// Made with openssl, valid for a hundred years: rcgen makes nothing so old.
+    const AUTHORITY: &[u8] = include_bytes!("old_certificates/authority.pem");
+    const SHA1: &[u8] = include_bytes!("old_certificates/sha1.pem");
+    const VERSION_1: &[u8] = include_bytes!("old_certificates/version-1.pem");
+
+    #[test]
+    fn old_certificates_are_refused_in_gos_words_and_counted() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "*.legacy");
+        let legacy = params.self_signed(&key).unwrap();
+        let bundle = [AUTHORITY, legacy.pem().as_bytes()].concat();
+        let (provider, flaws) = (Arc::new(aws_lc_rs::default_provider()), Arc::new(Flaws::default()));
+        let verifier = |trust: Trust| Verifier {
+            known: trust.known(&provider).unwrap(),
+            provider: provider.clone(),
+            flaws: Some(flaws.clone()),
+        };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
+        let pem = |pem: &[u8]| CertificateDer::from_pem_slice(pem).unwrap();
+        let told = |trust: Trust, leaf: &CertificateDer<'_>, name: &'static str| {
+            let name = ServerName::try_from(name).unwrap();
+            match verifier(trust).verify_server_cert(leaf, &[], &name, &[], now) {
+                Err(rustls::Error::InvalidCertificate(why)) => Flaw::of(&why).map(Flaw::to_string),
+                other => other.map(|_| None).unwrap(),
+            }
+        };
+        let known = || Trust::Authorities(bundle.clone());
+        let relies = Some("certificate relies on legacy Common Name field, use SANs instead".to_owned());
+        assert_eq!(told(known(), legacy.der(), "a.legacy"), relies);
+        assert_eq!(told(known(), legacy.der(), "elsewhere"), None);
+        assert_eq!(told(known(), &pem(VERSION_1), "server"), relies);
+        assert_eq!((flaws.missing_san(), flaws.sha1()), (2, 0));
+        let signed = "certificate signed by unknown authority (possibly because of \"x509: cannot verify signature: insecure \
+                      algorithm SHA1-RSA\" while trying to verify candidate authority certificate \"old authority\")";
+        assert_eq!(told(known(), &pem(SHA1), "server"), Some(signed.to_owned()));
+        assert_eq!(told(known(), &pem(SHA1), "elsewhere"), None);
+        assert_eq!((flaws.missing_san(), flaws.sha1()), (2, 1));
+        // Who believes anyone only counts.
+        assert_eq!(told(Trust::Anyone, legacy.der(), "a.legacy"), None);
+        assert_eq!(told(Trust::Anyone, &pem(SHA1), "x"), None);
+        assert_eq!((flaws.missing_san(), flaws.sha1()), (3, 2));
     }
 }

@@ -183,3 +183,32 @@ fn credentials_come_from_the_kubeconfig_file() {
     let (_, answer) = world.create("a");
     assert_eq!(answer["message"], "admission webhook \"who.example.com\" denied the request: Bearer secret");
 }
+
+/// The client's time is up before the webhook's: the server says so, whatever the webhook's failure means, and stores nothing.
+#[test]
+fn a_webhook_that_outlasts_a_request_ends_with_it() {
+    let world = World::start(&[]);
+    let cases =
+        ["validating", "mutating"].into_iter().flat_map(|power| ["Fail", "Ignore"].map(|policy| (power, policy)));
+    for (i, (power, policy)) in cases.enumerate() {
+        let (plural, name) = (format!("{power}webhookconfigurations"), format!("late-{i}"));
+        let more = json!({"timeoutSeconds": 20, "failurePolicy": policy});
+        world.configure(&plural, &name, json!([world.hook(&name, "hang", more)]));
+        let body = json!({"metadata": {"name": name, "labels": {"hooked": "yes"}}}).to_string();
+        let answer = world.server.post(&format!("{CONFIG_MAPS}?timeout=300ms"), &body).unwrap();
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status == 504 && text.contains("within the allotted timeout"), "{power} {policy}: {text}");
+        world.delete(&plural, &name);
+    }
+    let lines = [
+        "apiserver_request_post_timeout_total{source=\"rest-handler\",status=\"error\"} 4\n",
+        "apiserver_request_post_timeout_total{source=\"timeout-handler\",status=\"ok\"} 4\n",
+    ];
+    world.server.wait_for("what became of them", || {
+        let metrics = world.server.get("/metrics").unwrap();
+        let metrics = String::from_utf8_lossy(&metrics.body).into_owned();
+        lines.iter().all(|line| metrics.contains(line))
+    });
+    let left = world.server.get(CONFIG_MAPS).unwrap();
+    assert!(!String::from_utf8_lossy(&left.body).contains("\"late-"));
+}

@@ -151,7 +151,7 @@ impl Webhooks {
             }
             Err(Failure::Calling { why, .. }) => {
                 tracing::warn!(webhook = %hook.name, "failed calling webhook, failing closed: {why}");
-                Err(unreachable(hook, &why))
+                Err(out_of_time(request).await.unwrap_or_else(|| unreachable(hook, &why)))
             }
         }
     }

@@ -117,11 +117,11 @@ impl Webhooks {
                 self.observer.webhook_failed_open(&hook.name, self.power);
                 let key = format!("{FAILED_OPEN}round_0_index_{}", invocation.place);
                 request.call.annotate(key, hook.name.as_str());
-                Ok(())
+                out_of_time(request).await.map_or(Ok(()), Err)
             }
             Err(Failure::Calling { why, .. }) => {
                 tracing::warn!(webhook = %hook.name, "failed calling webhook, failing closed: {why}");
-                Err(unreachable(hook, &why))
+                Err(out_of_time(request).await.unwrap_or_else(|| unreachable(hook, &why)))
             }
         }
     }

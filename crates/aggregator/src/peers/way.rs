@@ -73,6 +73,7 @@ fn transport(
         trust: Trust::Authorities(authorities.to_vec()),
         server_name: Some(SERVER_NAME.to_owned()),
         certificate: certificate.clone(),
+        flaws: None,
     };
     Ok(Arc::new(Transport::by(route, Some(&tls)).map_err(|e| e.to_string())?))
 }

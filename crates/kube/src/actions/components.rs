@@ -175,7 +175,12 @@ impl Probes {
 
     /// GET /healthz, whoever answers: these components sign their own certificates.
     async fn ask(&self, port: u16) -> Health {
-        let tls = || TlsClient { trust: Trust::Anyone, server_name: None, certificate: ClientCertificate::none() };
+        let tls = || TlsClient {
+            trust: Trust::Anyone,
+            server_name: None,
+            certificate: ClientCertificate::none(),
+            flaws: None,
+        };
         let transport = self.transport.get_or_init(|| Transport::new(Some(&tls())).map_err(|e| e.to_string()));
         let answer = match (transport, format!("127.0.0.1:{port}").parse()) {
             (Ok(transport), Ok(authority)) => {

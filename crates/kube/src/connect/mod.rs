@@ -80,7 +80,8 @@ pub fn install(
     else {
         return Ok(());
     };
-    let anyone = TlsClient { trust: Trust::Anyone, server_name: None, certificate: ClientCertificate::none() };
+    let anyone =
+        TlsClient { trust: Trust::Anyone, server_name: None, certificate: ClientCertificate::none(), flaws: None };
     let text = |e: kubelith_outbound::proxy::TlsClientError| e.to_string();
     let parts = Arc::new(Parts {
         services,

@@ -38,7 +38,7 @@ impl Ways {
         };
         let (route, bandwidth, own) = (options.route.clone(), options.bandwidth, certificate.clone());
         let transport = move |trust| {
-            let tls = TlsClient { trust, server_name: None, certificate: own.clone() };
+            let tls = TlsClient { trust, server_name: None, certificate: own.clone(), flaws: None };
             let transport = Transport::by(&route, Some(&tls)).map_err(|e| e.to_string())?;
             Ok::<_, String>(Arc::new(transport.limited_to(bandwidth)))
         };

@@ -27,6 +27,7 @@ use kubelith_auth::stats::TokenStats;
 use kubelith_meta::Str;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::{Egress, Route};
+use kubelith_tls::Flaws;
 use kubelith_tls::files::unopened;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -96,7 +97,10 @@ pub fn build(
         }),
         oidc: issuers.iter().map(|i| i.tokens()).collect(),
         webhook: match &options.webhook {
-            Some(webhook) => Some(token_webhook(webhook, &audiences, &from.egress.control_plane, clock)?),
+            Some(webhook) => {
+                let (route, flaws) = (&from.egress.control_plane, &from.metrics.webhooks);
+                Some(token_webhook(webhook, &audiences, route, clock, flaws)?)
+            }
             None => None,
         },
     };
@@ -172,9 +176,11 @@ fn token_webhook(
     audiences: &[Str],
     route: &Route,
     clock: &Arc<dyn Clock>,
+    flaws: &Arc<Flaws>,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let version = TokenReviewVersion::parse(&options.version)?;
-    let kubeconfig = Kubeconfig::load(&options.config_file)?;
+    let mut kubeconfig = Kubeconfig::load(&options.config_file)?;
+    kubeconfig.tls.flaws = Some(flaws.clone());
     let client = Arc::new(kubeconfig.client(route, WEBHOOK_TIMEOUT)?);
     let client = ReviewClient::new(client, kubeconfig.server.clone(), Backoff::default());
     let tokens = Arc::new(WebhookTokens::new(client, version, audiences.to_vec()));

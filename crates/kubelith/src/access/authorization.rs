@@ -17,6 +17,7 @@ use kubelith_meta::time::Duration;
 use kubelith_outbound::client::Kubeconfig;
 use kubelith_outbound::egress::Route;
 use kubelith_server::lifecycle::Tasks;
+use kubelith_tls::Flaws;
 use kubelith_tls::files::unopened;
 use std::path::Path;
 use std::sync::Arc;
@@ -161,7 +162,7 @@ fn factory(
         node: has(AuthorizerMode::Node).then(|| Arc::new(NodeAuthorizer::new(knowledge.nodes, &knowledge.features))),
         rbac: has(AuthorizerMode::Rbac).then(|| Arc::new(RbacAuthorizer::new(knowledge.roles))),
         abac,
-        webhooks: Arc::new(Connect { route: knowledge.route }),
+        webhooks: Arc::new(Connect { route: knowledge.route, flaws: knowledge.metrics.webhooks }),
         backoff: Backoff::default(),
         compiler: Arc::new(knowledge.cel),
         metrics: Some(knowledge.metrics.authorizers),
@@ -171,6 +172,7 @@ fn factory(
 
 struct Connect {
     route: Route,
+    flaws: Arc<Flaws>,
 }
 
 impl ConnectWebhook for Connect {
@@ -179,7 +181,8 @@ impl ConnectWebhook for Connect {
         else {
             return Err(format!("connection type {} is not supported", webhook.connection_type));
         };
-        let kubeconfig = Kubeconfig::load(Path::new(file.as_str()))?;
+        let mut kubeconfig = Kubeconfig::load(Path::new(file.as_str()))?;
+        kubeconfig.tls.flaws = Some(self.flaws.clone());
         let timeout = std::time::Duration::from_nanos(u64::try_from(webhook.timeout.as_nanos()).unwrap_or(0));
         Ok((Arc::new(kubeconfig.client(&self.route, timeout)?), kubeconfig.server))
     }

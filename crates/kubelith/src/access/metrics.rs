@@ -7,11 +7,12 @@ use kubelith_auth::oidc::IssuerMetrics;
 use kubelith_auth::remote::TryOutcome;
 use kubelith_auth::traits::Authentication;
 use kubelith_meta::time::unix_time;
-use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::prometheus;
 use kubelith_observe::metrics::prometheus::proto::MetricFamily;
 use kubelith_observe::metrics::pulled::{PulledFamilies, counter_family};
 use kubelith_observe::metrics::{Counters, FloatGauges, Histograms, counters, float_gauges, histograms, register};
+use kubelith_observe::metrics::{Metrics, Registry};
+use kubelith_tls::Flaws;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -169,11 +170,15 @@ pub struct AccessMetrics {
     pub signer: SignerMetrics,
     pub authorization: ReloadMetrics,
     pub authorizers: Arc<dyn AuthorizerMetrics>,
+    /// Old-fashioned certificates of webhooks.
+    pub webhooks: Arc<Flaws>,
 }
 
 impl AccessMetrics {
-    pub fn new(registry: &Registry, server_id: &str) -> AccessMetrics {
+    pub fn new(metrics: &Metrics, server_id: &str) -> AccessMetrics {
+        let registry = &metrics.registry;
         AccessMetrics {
+            webhooks: metrics.webhooks.clone(),
             authentication: ReloadMetrics::new(registry, "authentication", server_id),
             issuers: IssuerCounters::new(registry, server_id),
             signer: SignerMetrics::new(registry),

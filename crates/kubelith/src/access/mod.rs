@@ -14,7 +14,7 @@ mod issuers;
 pub mod metrics;
 mod objects;
 mod service_accounts;
-mod signer_metrics;
+pub mod signer_metrics;
 
 pub use authorities::Authorities;
 pub use client_cas::ClientCas;

@@ -41,7 +41,8 @@ impl From<tonic::Status> for CallError {
     }
 }
 
-fn code_name(code: tonic::Code) -> &'static str {
+/// As Go calls a code.
+pub fn code_name(code: tonic::Code) -> &'static str {
     use tonic::Code;
     match code {
         Code::Ok => "OK",

@@ -35,6 +35,7 @@ use kubelith_server::lifecycle::{Begun, Tasks};
 use kubelith_server::loopback::{LoopbackClient, ResourceRef};
 use kubelith_server::served::count_what_is_served;
 use kubelith_store::cache::Hub;
+use kubelith_tls::Flaws;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -123,8 +124,8 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
-            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone())),
-            reviewer: reviewer(),
+            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone()), &frame.metrics.webhooks),
+            reviewer: reviewer(&frame.metrics.webhooks),
             custom: custom_resources(frame.client.clone()),
             observer: Arc::new(AdmissionMetrics::new(
                 &frame.metrics.registry,
@@ -222,19 +223,25 @@ impl<'a> Shared<'a> {
 }
 
 /// The way to admission webhooks, as whom a kubeconfig file says.
-fn hooks(options: &Options, resolve: Resolve, own: OwnServer) -> HookFactory {
-    let egress = options.egress.clone();
+fn hooks(options: &Options, resolve: Resolve, own: OwnServer, flaws: &Arc<Flaws>) -> HookFactory {
+    let (egress, flaws) = (options.egress.clone(), flaws.clone());
     Arc::new(move |kubeconfig| {
         let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
         let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
         let (resolve, own) = (resolve.clone(), Some(own.clone()));
-        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane }))
+        let flaws = Some(flaws.clone());
+        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane, flaws }))
     })
 }
 
 /// The way to the server that a kubeconfig file names: straight, as in the reference.
-fn reviewer() -> Reviewer {
-    Arc::new(|kubeconfig| hook::of_kubeconfig(&Kubeconfig::load(kubeconfig)?, &Route::Direct))
+fn reviewer(flaws: &Arc<Flaws>) -> Reviewer {
+    let flaws = flaws.clone();
+    Arc::new(move |kubeconfig| {
+        let mut kubeconfig = Kubeconfig::load(kubeconfig)?;
+        kubeconfig.tls.flaws = Some(flaws.clone());
+        hook::of_kubeconfig(&kubeconfig, &Route::Direct)
+    })
 }
 
 /// Custom resources, read as every client reads them.

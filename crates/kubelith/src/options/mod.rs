@@ -134,6 +134,7 @@ impl Options {
         if !errors.is_empty() {
             return Err(InvalidOptions(errors));
         }
+        serving.check_http2()?;
         let data_dir = PathBuf::from(flags.text("data-dir"));
         let profiling = flags.bool("profiling");
         let debug_socket = Some(flags.text("debug-socket-path")).filter(|p| !p.is_empty()).map(PathBuf::from);

@@ -61,6 +61,11 @@ impl ServingOptions {
         }
     }
 
+    /// The reference notices when it begins to listen: after all that is wrong with flags themselves.
+    pub fn check_http2(&self) -> Result<(), String> {
+        if self.http2 { self.policy.check_http2().map_err(|e| e.to_string()) } else { Ok(()) }
+    }
+
     pub fn alpn(&self) -> Vec<Vec<u8>> {
         let http1 = b"http/1.1".to_vec();
         if self.http2 { vec![b"h2".to_vec(), http1] } else { vec![http1] }

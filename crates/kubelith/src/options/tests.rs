@@ -22,6 +22,13 @@ fn no_flag_is_needed() {
     assert!(options("--authorization-mode=AlwaysAllow").unwrap().authorization.allows_always());
 }
 
+#[test]
+fn without_http2_any_suites_will_do() {
+    let suites = "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
+    assert!(!options(&format!("{suites} --disable-http2-serving")).unwrap().serving.http2);
+    assert!(options(&format!("{suites} --tls-min-version=VersionTLS13")).unwrap().serving.http2);
+}
+
 /// The reference's messages, where it has the rule.
 #[test]
 fn errors() {
@@ -46,6 +53,11 @@ fn errors() {
         (
             "--coordinated-leadership-renew-deadline=20s",
             "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline",
+        ),
+        (
+            "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            "error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher (need \
+             at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)",
         ),
         ("--vmodule=api=3 --logging-format=json", "vmodule: Forbidden: Only supported for text log format"),
         (

@@ -206,12 +206,12 @@ pub async fn build(parts: Parts, stop: &CancellationToken) -> Result<Option<Buil
     let storage = Storage::open(&options, kubelith_catalog::builtin(), &blueprint, &metrics, begin);
     let Some(storage) = stop.run_until_cancelled(storage).await else { return Ok(None) };
     let storage = storage?;
-    let access_metrics = AccessMetrics::new(&metrics.registry, &identity.id);
+    let access_metrics = AccessMetrics::new(&metrics, &identity.id);
     let setup =
         Setup::new(&options, (client_cas, &blueprint.authorities), access_metrics, clock.clone(), older).await?;
     metrics.watch_tokens(&setup.stats());
     let access = setup.access.clone();
-    let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics.audit)?;
+    let audit = audit::open(&options.audit, &options.egress.control_plane, &metrics)?;
     let flow_control = FlowControl::new(&options, &metrics, clock.clone(), blueprint.flow_control.clone());
     let faults = options.test_api.served.then(|| Arc::new(Faults::default()));
     let sessions = options.console.then(|| Sessions::new(clock.clone()));

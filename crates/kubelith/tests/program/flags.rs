@@ -123,7 +123,7 @@ fn leaders_are_elected_and_storage_versions_kept_with_their_gates() {
     });
 }
 
-/// As soon as a server begins to elect, and not only half an hour later.
+/// A moment after a server begins to elect, and not only half an hour later.
 #[test]
 fn candidates_that_are_gone_are_collected_by_a_new_leader() {
     const FLAGS: [&str; 3] = [

@@ -8,15 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is not there, and why.
 const MISSING: &[(&str, &[&str])] = &[
     (
-        "connections to servers with such certificates fail",
-        &[
-            "apiserver_kube_aggregator_x509_insecure_sha1_total",
-            "apiserver_kube_aggregator_x509_missing_san_total",
-            "apiserver_webhooks_x509_insecure_sha1_total",
-            "apiserver_webhooks_x509_missing_san_total",
-        ],
-    ),
-    (
         "there is no second implementation of the rules to compare with",
         &[
             "apiserver_validation_declarative_validation_mismatch_total",

@@ -32,6 +32,7 @@ pub use selection::Selection;
 use kubelith_auth::stats::TokenStats;
 use kubelith_features::{FeatureGates, Stage, VersionInfo};
 use kubelith_meta::time::unix_time;
+use kubelith_tls::Flaws;
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntGaugeVec, Opts};
 use pulled::{PulledCounter, PulledFamilies};
@@ -53,6 +54,10 @@ pub struct Metrics {
     pub audit: Arc<audit::AuditMetrics>,
     pub workqueues: Arc<workqueue::WorkqueueMetrics>,
     pub rest_client: Arc<rest_client::RestClientMetrics>,
+    /// Old-fashioned certificates of webhooks.
+    pub webhooks: Arc<Flaws>,
+    /// And of extension servers.
+    pub extension_servers: Arc<Flaws>,
 }
 
 impl Default for Metrics {
@@ -76,6 +81,8 @@ impl Metrics {
             audit: Arc::new(audit::AuditMetrics::new(&registry)),
             workqueues: Arc::new(workqueue::WorkqueueMetrics::new(&registry)),
             rest_client: Arc::new(rest_client::RestClientMetrics::new(&registry)),
+            webhooks: flaws(&registry, "webhooks"),
+            extension_servers: flaws(&registry, "kube_aggregator"),
             registry,
         }
     }
@@ -113,6 +120,20 @@ impl Metrics {
         // A second listener of one process is counted with the first.
         let _ = self.registry.register(Box::new(counter));
     }
+}
+
+/// Counts of certificates that servers of a kind have.
+fn flaws(registry: &Registry, of: &str) -> Arc<Flaws> {
+    let (flaws, of) = (Arc::new(Flaws::default()), of.to_owned());
+    let [names, signatures] = [flaws.clone(), flaws.clone()];
+    registry.later(move |registry| {
+        let name = |what: &str| format!("apiserver_{of}_x509_{what}_total");
+        let help = "Connections to servers whose certificate has its name in its subject alone.";
+        register(registry, PulledCounter::new(Opts::new(name("missing_san"), help), move || names.missing_san()));
+        let help = "Connections to servers whose certificate is signed with SHA-1.";
+        register(registry, PulledCounter::new(Opts::new(name("insecure_sha1"), help), move || signatures.sha1()));
+    });
+    flaws
 }
 
 fn describe(registry: &Registry, version: &VersionInfo, features: FeatureGates) {

@@ -6,6 +6,7 @@ use super::series::{ByCode, Fixed, Later};
 use super::{Counter, Counters, Gauges, Histogram, Histograms, MAX_SERIES, counters, gauges, histograms};
 use crate::recent::Recent;
 use kubelith_http::labels::Labels;
+use kubelith_http::late::{Late, LateWrites};
 use kubelith_http::latency::Latency;
 use kubelith_http::{Request, RequestInfo};
 use kubelith_meta::Str;
@@ -46,6 +47,7 @@ pub struct RequestMetrics {
     long_running: Gauges,
     terminations: Counters,
     aborts: Counters,
+    post_timeout: Counters,
     self_requests: Counters,
     filter_duration: Fixed<Histogram, 2>,
     body_sizes: Histograms,
@@ -145,7 +147,10 @@ impl RequestMetrics {
         // Series are kept here by their routes: those are let go first.
         self.routes.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.write().unwrap_or_else(PoisonError::into_inner).clear();
-        for counters in [&self.total, &self.terminations, &self.aborts, &self.self_requests, &self.watch_events] {
+        for counters in [&self.total, &self.terminations, &self.aborts, &self.post_timeout] {
+            counters.reset();
+        }
+        for counters in [&self.self_requests, &self.watch_events] {
             counters.reset();
         }
         for histograms in [&self.duration, &self.sli_duration, &self.response_sizes, &self.watch_event_sizes] {
@@ -205,6 +210,12 @@ impl RequestMetrics {
                 "apiserver_request_aborts_total",
                 "Requests whose answer was broken off, by verb and resource.",
                 &ROUTE[..6],
+            ),
+            post_timeout: counters(
+                registry,
+                "apiserver_request_post_timeout_total",
+                "What became of requests after their time was up or their client had left.",
+                &["source", "status"],
             ),
             self_requests: counters(
                 registry,
@@ -386,6 +397,12 @@ impl RequestMetrics {
         self.aborts.with_label_values(&[labels.verb, group, version, resource, subresource, labels.scope]).inc();
     }
 
+    /// A request's time is up, or its client has left, and what it did has ended.
+    pub fn left(&self, labels: &Labels) {
+        self.terminated(labels, 504);
+        self.post_timeout.with_label_values(&["timeout-handler", "ok"]).inc();
+    }
+
     pub fn filter_took(&self, filter: &str, took: Duration) {
         self.filter_duration.of(filter).observe(took.as_secs_f64());
     }
@@ -439,6 +456,18 @@ impl RequestMetrics {
         // Custom resources come and go, their series stay.
         let has_room = lasting == Lasting::Always || known.len() < MAX_SERIES;
         has_room && (known.insert(key), true).1
+    }
+}
+
+impl LateWrites for RequestMetrics {
+    fn ended(&self, how: Late) {
+        let status = match how {
+            Late::Done => "ok",
+            Late::Failed => "error",
+            Late::Panicked => "panic",
+            Late::Pending => "pending",
+        };
+        self.post_timeout.with_label_values(&["rest-handler", status]).inc();
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The current context of a kubeconfig file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Kubeconfig {
     /// The URL that requests go to.
     pub server: String,
@@ -56,7 +56,7 @@ impl Kubeconfig {
             None => Trust::System,
         };
         let server_name = Some(cluster.str_at(&["tls-server-name"]).to_owned()).filter(|n| !n.is_empty());
-        Ok(Kubeconfig { server, tls: ClientTls { trust, server_name, identity }, credential })
+        Ok(Kubeconfig { server, tls: ClientTls { trust, server_name, identity, flaws: None }, credential })
     }
 
     pub fn client(&self, route: &Route, timeout: Duration) -> Result<HttpClient, String> {

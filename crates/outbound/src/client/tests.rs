@@ -14,9 +14,10 @@ fn kubeconfigs() {
     let read = |cluster: &str, user: &str| Kubeconfig::parse(file(cluster, user).as_bytes(), Path::new("/nowhere"));
     let plain = read("server: https://a/b", "").unwrap();
     assert_eq!(
-        (plain.server.as_str(), &plain.tls, &plain.credential),
-        ("https://a/b", &ClientTls::default(), &Credential::None)
+        (plain.server.as_str(), &plain.tls.trust, &plain.credential),
+        ("https://a/b", &Trust::System, &Credential::None)
     );
+    assert!(plain.tls.server_name.is_none() && plain.tls.identity.is_none());
     assert_eq!(read("server: a", "").unwrap().server, "http://a");
     let token = read("server: a, insecure-skip-tls-verify: true", "token: t").unwrap();
     assert_eq!((token.credential, token.tls.trust), (Credential::Token("t".into()), Trust::Anyone));

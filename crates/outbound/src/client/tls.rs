@@ -1,22 +1,25 @@
 //! TLS towards other servers: whom to trust, who we are.
 
-use kubelith_tls::Trust;
+use kubelith_tls::{Flaws, Trust};
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::sync::Arc;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct ClientTls {
     pub trust: Trust,
     /// The name that must be in the server's certificate; that of the address if absent.
     pub server_name: Option<String>,
     /// Our certificate and key, PEM.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Counts old-fashioned certificates of servers.
+    pub flaws: Option<Arc<Flaws>>,
 }
 
 impl ClientTls {
     pub(super) fn config(&self) -> Result<ClientConfig, String> {
-        let builder = self.trust.client()?;
+        let builder = self.trust.counting_client(self.flaws.clone())?;
         let Some((certificate, key)) = &self.identity else { return Ok(builder.with_no_client_auth()) };
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
         let chain = chain.map_err(|e| format!("client certificate: {e}"))?;

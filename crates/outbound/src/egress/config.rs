@@ -234,7 +234,7 @@ fn tls(connection: &Value) -> Result<(Arc<rustls::ClientConfig>, Option<String>)
         }
     };
     let server_name = Some(text("tlsServerName")).filter(|name| !name.is_empty());
-    let client = TlsClient { trust, server_name: server_name.clone(), certificate };
+    let client = TlsClient { trust, server_name: server_name.clone(), certificate, flaws: None };
     let config = client.config().map_err(|_| "failed to append CA cert to the cert pool".to_owned())?;
     Ok((Arc::new(config), server_name))
 }

@@ -45,6 +45,41 @@ pub trait DialObserver: Send + Sync + std::fmt::Debug {
     fn started(&self, way: Way);
     fn done(&self, way: Way, after: Duration);
     fn failed(&self, way: Way, stage: Stage);
+    /// A packet goes through a tunnel of konnectivity, by its name there.
+    fn packet(&self, segment: Segment, kind: &'static str);
+    /// What comes through a tunnel broke off.
+    fn stream_failed(&self, code: tonic::Code);
+    /// A tunnel led nowhere.
+    fn tunnel_failed(&self, reason: Reason);
+    /// Tunnels came into a state, or left it.
+    fn tunnels(&self, state: State, change: i64);
+}
+
+/// Between this server and a konnectivity server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment {
+    FromClient,
+    ToClient,
+}
+
+/// Why a tunnel led nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// There was no answer for too long.
+    Timeout,
+    /// Whoever wanted it did not wait for it.
+    Context,
+    /// The other end could not be reached.
+    Endpoint,
+    DialClosed,
+    TunnelClosed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Created,
+    Dialing,
+    Ok,
 }
 
 /// How a proxy is spoken to, in the words of metrics.
@@ -89,7 +124,7 @@ impl Proxy {
         let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let (way, began, observer) = (self.server.way(), Instant::now(), self.observer.get());
         observer.inspect(|o| o.started(way));
-        let connected = self.server.connect(&target).await;
+        let connected = self.server.connect(&target, observer).await;
         observer.inspect(|o| match &connected {
             Ok(_) => o.done(way, began.elapsed()),
             Err((stage, _)) => o.failed(way, *stage),
@@ -101,16 +136,20 @@ impl Proxy {
 impl Server {
     fn way(&self) -> Way {
         let (protocol, transport) = match self {
-            Server::Konnectivity(_) => ("grpc", "uds"),
+            Server::Konnectivity(_) => return konnectivity::WAY,
             Server::Unix(_) => ("http_connect", "uds"),
             Server::Tcp { .. } => ("http_connect", "tcp"),
         };
         Way { protocol, transport }
     }
 
-    async fn connect(&self, target: &str) -> Result<Box<dyn Duplex>, Failure> {
+    async fn connect(
+        &self,
+        target: &str,
+        observer: Option<&Arc<dyn DialObserver>>,
+    ) -> Result<Box<dyn Duplex>, Failure> {
         if let Server::Konnectivity(socket) = self {
-            return Ok(Box::new(konnectivity::connect(socket, target).await?));
+            return Ok(Box::new(konnectivity::connect(socket, target, observer.cloned()).await?));
         }
         let (mut stream, named) = self.open().await.map_err(|why| (Stage::Connect, why))?;
         tunnel(&mut stream, &named, target).await.map_err(|why| (Stage::Proxy, why))?;

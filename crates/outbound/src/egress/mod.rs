@@ -6,4 +6,4 @@ mod connect;
 mod konnectivity;
 
 pub use config::{Destination, Egress};
-pub use connect::{Connection, DialObserver, Route, Stage, Way};
+pub use connect::{Connection, DialObserver, Reason, Route, Segment, Stage, State, Way};

@@ -19,7 +19,7 @@ use kubelith_auth::remote::{FetchError, FetchResponse};
 use kubelith_http::RequestBody;
 use kubelith_meta::text::quote;
 use kubelith_meta::{Str, Value};
-use kubelith_tls::Trust;
+use kubelith_tls::{Flaws, Trust};
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
@@ -56,12 +56,15 @@ pub struct HookConfig {
     pub cluster: Route,
     /// To URLs.
     pub control_plane: Route,
+    /// Counts old-fashioned certificates of webhooks.
+    pub flaws: Option<Arc<Flaws>>,
 }
 
 impl HookConfig {
     /// Straight, and as nobody.
     pub fn direct(resolve: Resolve) -> HookConfig {
-        HookConfig { resolve, own: None, users: Users::default(), cluster: Route::Direct, control_plane: Route::Direct }
+        let (cluster, control_plane) = (Route::Direct, Route::Direct);
+        HookConfig { resolve, own: None, users: Users::default(), cluster, control_plane, flaws: None }
     }
 }
 
@@ -244,6 +247,7 @@ pub fn of_kubeconfig(file: &Kubeconfig, route: &Route) -> Result<Arc<dyn Hook>, 
             Some((certificate, key)) => ClientCertificate::fixed(certificate, key)?,
             None => ClientCertificate::none(),
         },
+        flaws: file.tls.flaws.clone(),
     };
     let is_plain = uri.scheme_str() == Some("http");
     Ok(Arc::new(Client {
@@ -284,6 +288,7 @@ impl Client {
                 Some((certificate, key)) => ClientCertificate::fixed(&certificate, &key)?,
                 None => ClientCertificate::none(),
             },
+            flaws: config.flaws.clone(),
         };
         let route = if service.is_some() { &config.cluster } else { &config.control_plane };
         let transport = Transport::by(route, Some(&tls)).map_err(|e| e.to_string())?;

@@ -1,7 +1,7 @@
 //! TLS towards other servers: whom to trust, who we are.
 
 use super::certificates::ClientCertificate;
-use kubelith_tls::Trust;
+use kubelith_tls::{Flaws, Trust};
 use rustls::ClientConfig;
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub struct TlsClient {
     /// The name that must be in the server's certificate; that of the address if absent.
     pub server_name: Option<String>,
     pub certificate: Arc<ClientCertificate>,
+    /// Counts old-fashioned certificates of servers.
+    pub flaws: Option<Arc<Flaws>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +22,7 @@ pub struct TlsClientError(String);
 
 impl TlsClient {
     pub(crate) fn config(&self) -> Result<ClientConfig, TlsClientError> {
-        let builder = self.trust.client().map_err(TlsClientError)?;
+        let builder = self.trust.counting_client(self.flaws.clone()).map_err(TlsClientError)?;
         Ok(builder.with_client_cert_resolver(self.certificate.clone()))
     }
 }

@@ -1,6 +1,7 @@
 //! Why TLS with another server failed, in the words clients know.
 
 use kubelith_meta::time::Time;
+use kubelith_tls::Flaw;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io;
@@ -48,6 +49,9 @@ fn certificate(error: &CertificateError) -> String {
         let text = |t: &UnixTime| Time::from_unix(t.as_secs() as i64).rfc3339();
         format!("certificate has expired or is not yet valid: current time {} is {side} {}", text(time), text(bound))
     };
+    if let Some(flaw) = Flaw::of(error) {
+        return flaw.to_string();
+    }
     match error {
         // Another authority of the same name has another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {

@@ -48,6 +48,20 @@ fn suites_that_the_library_lacks_are_refused_by_name() {
     );
 }
 
+#[test]
+fn http2_wants_a_suite_that_all_have() {
+    for (version, suites, fits) in [
+        ("", &[][..], true),
+        ("VersionTLS12", &["TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"], false),
+        ("VersionTLS13", &["TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"], true),
+        ("", &["TLS_AES_128_GCM_SHA256"], false),
+        ("", &["TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"], true),
+        ("", &["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], true),
+    ] {
+        assert_eq!(parse(version, suites, &[]).unwrap().check_http2().is_ok(), fits, "{version} {suites:?}");
+    }
+}
+
 /// A client that has only one of the exchanges, in each version of TLS that knows it.
 #[test]
 fn every_curve_makes_a_connection() {

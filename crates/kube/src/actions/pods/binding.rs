@@ -26,7 +26,8 @@ impl Action for Bind {
             if request.info.subresource.is_empty() {
                 crate::actions::wipe_system_fields(&mut deed.object);
             }
-            run_to_end(async move {
+            let late = request.request.context().late.clone();
+            run_to_end(late, async move {
                 bind(&pods, &env, &request, deed).await?;
                 Ok(request.status(&Status::success(201)))
             })

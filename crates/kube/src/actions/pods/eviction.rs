@@ -30,7 +30,8 @@ impl Action for Evict {
         Box::pin(async move {
             let kinds = ["v1", "v1beta1"].map(|version| GroupVersionKind::new("policy", version, "Eviction"));
             let deed = Deed::read(&mut request, &pods, &kinds).await?;
-            run_to_end(async move {
+            let late = request.request.context().late.clone();
+            run_to_end(late, async move {
                 let status = evict(&pods, &budgets, &request, deed).await?;
                 Ok(request.status(&status))
             })

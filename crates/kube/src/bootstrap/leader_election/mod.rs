@@ -22,7 +22,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 const GROUP: &str = "coordination.k8s.io";
-/// Between looks for candidates that are gone; the first is when this server begins to elect.
+/// Between looks for candidates that are gone; the first is a moment (`--coordinated-leadership-retry-period`) after this server begins to
+/// elect, as in the reference, whose first try to lead comes before there is a namespace for the lease.
 const COLLECT: Duration = Duration::from_secs(30 * 60);
 /// To give the leadership back when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ pub fn install(config: &Arc<Bootstrap>, times: LeadershipTimes, kube: Delegate) 
     let released = lock.clone();
     kube.post_start_hook(PostStartHook::new(
         "start-kube-apiserver-coordinated-leader-election-controller",
-        |context| async move {
+        move |context| async move {
             let running = elections.clone().start(&context);
             let (collecting, leads) = (elections.clone(), elections.leads.clone());
             let begun = Arc::new(Notify::new());
@@ -58,7 +59,7 @@ pub fn install(config: &Arc<Bootstrap>, times: LeadershipTimes, kube: Delegate) 
                 let mut pauses = Pauses::by(&collecting.config.clock);
                 loop {
                     tokio::select! {
-                        () = leading.notified() => {}
+                        () = leading.notified() => pauses.pause(times.retry).await,
                         () = pauses.pause(COLLECT) => {}
                     }
                     collecting.collect().await;

@@ -2,7 +2,8 @@
 
 use base64::Engine;
 use kubelith_meta::{GroupVersion, Str, Value};
-use kubelith_store::cache::{CachedObject, Readings, ResourceCache};
+use kubelith_server::readings::Readings;
+use kubelith_store::cache::{CachedObject, ResourceCache};
 use std::sync::Arc;
 
 /// The port of services that name none.

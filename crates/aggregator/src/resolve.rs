@@ -3,7 +3,8 @@
 use crate::api_service::{ServiceReference, value_of};
 use http::uri::Authority;
 use kubelith_meta::{Str, Value};
-use kubelith_store::cache::{CachedObject, Readings, ResourceCache};
+use kubelith_server::readings::Readings;
+use kubelith_store::cache::{CachedObject, ResourceCache};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

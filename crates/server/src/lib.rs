@@ -19,6 +19,7 @@ pub mod lifecycle;
 pub mod loopback;
 mod pauses;
 pub mod quality;
+pub mod readings;
 pub mod routes;
 pub mod served;
 pub mod server;

@@ -1,7 +1,7 @@
 //! What was read of objects, for those who look at the same ones again and again.
 
-use super::{CachedObject, ResourceCache};
 use kubelith_meta::Str;
+use kubelith_store::cache::{CachedObject, ResourceCache};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Clients and servers that mean harm, or are just broken.
 
-mod support;
-
+use crate::support::raw::{Body, RawServer, full};
+use crate::support::{Cluster, PATIENCE, eventually, insecure, value};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -10,8 +10,6 @@ use hyper_util::rt::TokioIo;
 use kubelith_meta::Value;
 use kubelith_server::testing::{ADMIN_TOKEN, Answer, USER_TOKEN};
 use std::sync::Arc;
-use support::raw::{Body, RawServer, full};
-use support::{Cluster, PATIENCE, eventually, insecure, value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
@@ -22,7 +20,7 @@ async fn echo(request: Request<Incoming>) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let mut lines = vec![format!("{} {}", parts.method, parts.uri)];
     lines.extend(parts.headers.iter().map(|(k, v)| format!("{k}: {}", String::from_utf8_lossy(v.as_bytes()))));
-    lines.push(String::from_utf8_lossy(&support::rest(body).await).into_owned());
+    lines.push(String::from_utf8_lossy(&crate::support::rest(body).await).into_owned());
     Response::new(full(lines.join("\n")))
 }
 

@@ -1,13 +1,11 @@
 //! A real extension API server behind the aggregator: our own server with one group on.
 
-mod support;
-
+use crate::support::raw::{RawServer, full};
+use crate::support::{Cluster, api_services, eventually, extension, insecure, value};
 use base64::Engine;
 use kubelith_meta::Value;
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use kubelith_server::testing::ADMIN_TOKEN;
-use support::raw::{RawServer, full};
-use support::{Cluster, api_services, eventually, extension, insecure, value};
 
 const GROUP: &str = "storagemigration.k8s.io";
 const COLLECTION: &str = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";

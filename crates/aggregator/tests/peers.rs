@@ -1,7 +1,6 @@
 //! Two servers of a cluster that do not serve the same: what one lacks, the other is asked for.
 
-mod support;
-
+use crate::support::{Apis, FrontProxy, behind, eventually, value};
 use futures::future::BoxFuture;
 use kubelith_aggregator::{Locate, PeerConfig};
 use kubelith_meta::Value;
@@ -9,7 +8,6 @@ use kubelith_observe::metrics::Registry;
 use kubelith_observe::metrics::prometheus::TextEncoder;
 use kubelith_server::testing::{ADMIN_TOKEN, Place, TestServer, request};
 use std::sync::Arc;
-use support::{Apis, FrontProxy, behind, eventually, value};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";

@@ -56,6 +56,9 @@ pub enum Patience {
 /// Enough for what comes at all.
 const LITTLE: Duration = Duration::from_secs(1);
 
+/// A busy machine takes longer than the one that the exchanges were recorded on.
+const BUSY: Duration = Duration::from_secs(60);
+
 /// Between two requests of an `until` step.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -154,7 +157,7 @@ impl Session<'_> {
             other => other.clone(),
         };
         let limit = match patience {
-            Patience::AsRecorded => Duration::from_secs_f64(until.seconds),
+            Patience::AsRecorded => Duration::from_secs_f64(until.seconds).max(BUSY),
             Patience::Little => LITTLE,
         };
         let end = Instant::now() + limit;

@@ -1,13 +1,10 @@
 //! Custom resources from request to answer: schemas take effect at once, definitions take their instances with them.
 
-mod common;
-
-use common::{definition, definitions, in_memory, start, things, value};
+use crate::common::{PATIENCE, definition, definitions, in_memory, start, things, value};
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::loopback::{PatchType, ResourceRef};
 use kubelith_store::{Expect, MemoryStore, Store};
 use std::sync::Arc;
-use std::time::Duration;
 
 const V1: &str = r#"[{"name":"v1","served":true,"storage":true,
     "subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},
@@ -48,7 +45,7 @@ async fn what_discovery_shows_is_served() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), shown).await.expect("discovery shows it in time");
+        tokio::time::timeout(PATIENCE, shown).await.expect("discovery shows it in time");
         let object = r#"{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}"#;
         server.create("v1", object).await.unwrap_or_else(|why| panic!("round {round}: {}", why.message));
     }
@@ -120,7 +117,7 @@ async fn what_one_server_acknowledged_another_reads_by() {
     // Another server knows of its end, too.
     one.client.delete(&target, None).await.unwrap();
     let gone = async { while one.client.get(&target).await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the definition goes");
+    tokio::time::timeout(PATIENCE, gone).await.expect("the definition goes");
     let refused = two.client.list(&ResourceRef::new(&things)).await.unwrap_err();
     assert_eq!(refused.code, 404);
 }
@@ -173,7 +170,7 @@ async fn a_definition_takes_its_instances_with_it() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the definition goes");
+    tokio::time::timeout(PATIENCE, gone).await.expect("the definition goes");
     assert_eq!(server.get("v1", "a").await.unwrap_err().code, 404);
 }
 
@@ -353,7 +350,7 @@ async fn watches_end_with_the_schema_they_began_with() {
     );
     server.client.patch(&target, PatchType::Json, &patch).await.unwrap();
     // The old schema is over, though nobody comes and asks for the new one.
-    let last = tokio::time::timeout(Duration::from_secs(20), events.next()).await.expect("the watch ends in time");
+    let last = tokio::time::timeout(PATIENCE, events.next()).await.expect("the watch ends in time");
     assert!(last.is_none(), "without an error");
 }
 

@@ -1,8 +1,6 @@
 //! Definitions in the place of built-in resources: the built-in ones stay as they are.
 
-mod common;
-
-use common::{Server, definitions, in_memory, value};
+use crate::common::{Server, definitions, in_memory, value};
 use kubelith_meta::{GroupVersionResource, Value};
 use kubelith_server::loopback::ResourceRef;
 use kubelith_server::testing::ADMIN_TOKEN;

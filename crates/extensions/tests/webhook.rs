@@ -1,8 +1,6 @@
 //! Conversion by webhook: what it does well, and what it cannot do to stored objects however badly it behaves.
 
-mod common;
-
-use common::{Server, definition, definitions, in_memory, start_with, things, value};
+use crate::common::{Server, definition, definitions, in_memory, start_with, things, value};
 use http_body_util::BodyExt;
 use kubelith_auth::authz::builtin::AlwaysAllow;
 use kubelith_codec::json;

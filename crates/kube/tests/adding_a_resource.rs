@@ -1,9 +1,7 @@
 //! What `docs/guides/adding-a-resource.md` says, followed to the letter: `widgets/example.v1.api` is the text of a resource, and
 //! `widgets/mod.rs` its room. Nothing else knows of widgets, and they are served as any resource is.
 
-mod support;
-mod widgets;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_catalog::Catalog;
 use kubelith_kinds::Kinds;
@@ -12,7 +10,6 @@ use kubelith_meta::Value;
 use kubelith_store::MemoryStore;
 use std::path::Path;
 use std::sync::Arc;
-use support::Server;
 
 const URI: &str = "/apis/example.dev/v1/namespaces/default/widgets";
 
@@ -28,7 +25,7 @@ async fn server() -> Server {
     texts.push(("example.v1".to_owned(), include_str!("widgets/example.v1.api").to_owned()));
     let catalog = Catalog::of_texts(texts.iter().map(|(stem, text)| (stem.as_str(), text.as_str()))).unwrap();
     let catalog: &'static Catalog = Box::leak(Box::new(catalog));
-    let kinds: Kinds = Box::leak([kubelith_kinds::BUILTIN, &[&widgets::WIDGET]].concat().into_boxed_slice());
+    let kinds: Kinds = Box::leak([kubelith_kinds::BUILTIN, &[&crate::widgets::WIDGET]].concat().into_boxed_slice());
     Server::with(Arc::new(MemoryStore::default()), |install| Install { catalog, kinds, ..install }).await
 }
 

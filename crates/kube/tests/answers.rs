@@ -1,10 +1,8 @@
 //! Answers that depend on how a client asks: forms, odd paths and odd revisions.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_meta::Value;
-use support::Server;
 
 #[tokio::test]
 async fn components_are_shown_in_every_form() {

@@ -1,11 +1,9 @@
 //! What single kinds do beyond the generic life cycle, from request to response.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_store::{Expect, MemoryStore, Store};
 use std::sync::Arc;
-use support::Server;
 
 const MERGE: &str = "application/merge-patch+json";
 

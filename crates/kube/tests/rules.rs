@@ -2,8 +2,7 @@
 //! they are by default, and with some turned), and that every
 //! message a rule can give is reached by one of them, by a recorded exchange, or by a test beside the rule.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_features::FeatureGates;
@@ -15,7 +14,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::Server;
 
 /// The gates that were on where the examples come from, beside those that are on by default.
 const GATES: [&str; 8] = [

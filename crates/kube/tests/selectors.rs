@@ -1,10 +1,8 @@
 //! What lists and watches with selectors answer is what looking at every object gives, whichever way it was found.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_meta::{FieldSelector, LabelSelector, Value};
-use support::Server;
 
 const NAMESPACES: [&str; 3] = ["a", "a-b", "b"];
 const PODS: usize = 20;

@@ -1,7 +1,6 @@
 //! The built-in resources over the memory store, from request to response, without sockets and filters.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use kubelith_catalog::RuntimeConfig;
 use kubelith_kube::Install;
@@ -11,7 +10,6 @@ use kubelith_store::embedded::fault::FaultyDisk;
 use kubelith_store::{EmbeddedOptions, EmbeddedStore, Expect, MemoryStore, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::Server;
 
 #[tokio::test]
 async fn a_config_map_lives_and_dies() {

@@ -1,15 +1,13 @@
 //! Watches against a model: after any mix of writes, restarts and compactions, what a watcher has put together from its
 //! events is what a list with the same selectors says.
 
-mod support;
-
+use crate::support::{Events, Server};
 use http::Method;
 use kubelith_meta::Value;
 use kubelith_store::embedded::fault::FaultyDisk;
 use kubelith_store::{EmbeddedOptions, EmbeddedStore, Revision, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::{Events, Server};
 
 const STEPS: usize = 120;
 const MAX_WATCHERS: usize = 6;

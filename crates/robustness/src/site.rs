@@ -4,6 +4,7 @@ use crate::faults::FaultKind;
 use crate::plan::{Plan, Store};
 use crate::proxy::{Proxy, Way};
 use crate::wire::{self, Api, LEADER_TOKEN, STORM_TOKEN, TOKEN};
+use kubelith_conformance::harness::put_key;
 use kubelith_conformance::http::{Address, Client, Request};
 use kubelith_conformance::pauses::Pauses;
 use kubelith_store::etcd::server::Cluster;
@@ -61,7 +62,7 @@ impl Site {
             let proxies = proxies(etcd.as_ref()).map_err(|error| format!("a proxy: {error}"))?;
             let (port, reserved) = reserve().map_err(|error| format!("a port: {error}"))?;
             let folder = dir.path().join(format!("server{index}"));
-            std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+            put_key(&folder.join("data")).map_err(|error| error.to_string())?;
             let mut flags = vec![
                 format!("--data-dir={}", folder.join("data").display()),
                 format!("--token-auth-file={}", tokens.display()),

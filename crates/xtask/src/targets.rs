@@ -75,6 +75,29 @@ fn what_has_no_tests_has_no_benchmarks() {
     }
 }
 
+/// Where a program has the tests of several files, cargo does not look for those files: one that nobody names is never run.
+#[test]
+fn every_file_of_tests_belongs_to_a_program() {
+    let metadata = capture(cargo().args(["metadata", "--no-deps", "--format-version=1", "--offline"])).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let tests = Path::new(package["manifest_path"].as_str().unwrap()).with_file_name("tests");
+        let targets = package["targets"].as_array().unwrap().iter().filter(|target| target["kind"][0] == "test");
+        let programs: Vec<&Path> = targets.map(|target| Path::new(target["src_path"].as_str().unwrap())).collect();
+        let sources: Vec<String> = programs.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        for entry in std::fs::read_dir(&tests).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let is_named = sources.iter().any(|source| source.contains(&format!("mod {name};")));
+            if path.extension().is_some_and(|ending| ending == "rs") && !programs.contains(&&*path) && !is_named {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    assert_eq!(found, [""; 0], "no program has the tests of these files");
+}
+
 #[test]
 fn examples_are_told_from_figures() {
     assert!(has_examples("/// ```\n/// assert!(true);\n/// ```"));

@@ -69,7 +69,7 @@ pub fn served(address: SocketAddr) -> Vec<u8> {
 /// where it does not, it has so long.
 pub fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(address, None);
-    stream.sock.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream.sock.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let _ = stream.write_all(bytes);
     let _ = stream.flush();
     let mut heard = Vec::new();

@@ -1,6 +1,6 @@
 //! A server process on a data folder that outlives it, and requests to it.
 
-use kubelith_conformance::harness::free_port;
+use kubelith_conformance::harness::{free_port, put_key};
 use kubelith_conformance::http::{Address, Client, Request};
 use kubelith_conformance::pauses::Pauses;
 use serde_json::{Value, json};
@@ -53,6 +53,7 @@ impl Site {
 
     /// Starts a server that may fail.
     pub fn spawn(&self) -> Server {
+        put_key(&self.data()).unwrap();
         let port = free_port().unwrap();
         let log = self.folder.path().join(format!("server-{port}.log"));
         let out = File::create(&log).unwrap();

@@ -101,7 +101,7 @@ impl Drop for Wild {
         }
         // Wakes the one that accepts, which ends then and frees the port.
         let _ = TcpStream::connect(self.address);
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + crate::support::LIMIT;
         while TcpStream::connect(self.address).is_ok() {
             assert!(Instant::now() < end, "the port is still taken");
         }

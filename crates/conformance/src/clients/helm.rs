@@ -14,7 +14,7 @@ const NAMESPACE: &str = "clients-helm";
 fn helm(context: &Context, words: &[&str]) -> Result<process::Output, String> {
     let mut command = Command::new(context.program("helm"));
     command.arg("--kubeconfig").arg(&context.kubeconfig).args(["--namespace", NAMESPACE]).args(words);
-    command.env("HOME", &context.home).env_remove("KUBECONFIG");
+    command.env("HOME", &context.home).env_remove("KUBECONFIG").envs(process::SHORT_LIVED);
     process::run(command, "")
 }
 

@@ -44,7 +44,7 @@ impl<'a> Kubectl<'a> {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.context.program("kubectl"));
         command.arg("--kubeconfig").arg(&self.context.kubeconfig).arg("--namespace").arg(&self.namespace);
-        command.args(words).env("HOME", &self.context.home).env_remove("KUBECONFIG");
+        command.args(words).env("HOME", &self.context.home).env_remove("KUBECONFIG").envs(process::SHORT_LIVED);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }

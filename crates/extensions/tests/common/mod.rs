@@ -27,7 +27,7 @@ use std::time::Duration;
 const GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 /// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Server {
     /// Serves for as long as it is kept.

@@ -1,7 +1,7 @@
 //! NodeRestriction: what a kubelet may do, rule by rule.
 
-use crate::Want::{Admitted, Code, Passes};
-use crate::{Case, DEFAULT, Setting, World, merged, pod, refused};
+use super::Want::{Admitted, Code, Passes};
+use super::{Case, DEFAULT, Setting, World, merged, pod, refused};
 use kubelith_auth::Attributes;
 use serde_json::{Value as Json, json};
 

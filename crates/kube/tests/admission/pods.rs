@@ -1,7 +1,7 @@
 //! Plugins of which a test must fail without them: each does something to a request that otherwise goes through.
 
-use crate::Want::Passes;
-use crate::{Case, DEFAULT, Setting, World, merged, pod, refused};
+use super::Want::Passes;
+use super::{Case, DEFAULT, Setting, World, merged, pod, refused};
 use serde_json::{Value as Json, json};
 
 const NODES: &str = "/api/v1/nodes";
@@ -312,7 +312,7 @@ async fn made_names_are_seen() {
             &[
                 Case("POST", maps.clone(), json!({"metadata": {"generateName": "x-"}}), Passes),
                 Case("POST", maps.clone(), json!({"metadata": {"name": "long"}}), Passes),
-                Case("POST", maps, json!({"metadata": {"name": "a"}}), crate::Want::Code(422, why.into())),
+                Case("POST", maps, json!({"metadata": {"name": "a"}}), super::Want::Code(422, why.into())),
             ],
         )
         .await;

@@ -4,6 +4,7 @@
 
 pub mod client;
 
+use kubelith_conformance::harness::put_key;
 use kubelith_conformance::http::{Address, Client, Request, Response};
 use kubelith_conformance::pauses::Pauses;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -162,6 +163,7 @@ impl Drop for Server {
 }
 
 fn spawn(dir: &Path, port: u16, flags: &[&str], environment: &[(&str, &str)]) -> Child {
+    put_key(&dir.join("data")).unwrap();
     let mut command = Command::new(program());
     command
         .arg(format!("--data-dir={}", dir.join("data").display()))

@@ -13,9 +13,13 @@ use tokio::task::JoinHandle;
 
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 const FLAGS: [&str; 3] =
-    ["--shutdown-delay-duration=500ms", "--shutdown-send-retry-after", "--shutdown-watch-termination-grace-period=2s"];
-/// Ten times in the delay before a server stops: a balancer that asks less often would send requests to one that is gone.
+    ["--shutdown-delay-duration=1500ms", "--shutdown-send-retry-after", "--shutdown-watch-termination-grace-period=2s"];
+/// An etcd that is slow, as on a busy machine, does not make both servers unready.
+const READY_PATIENCE: &str = "--etcd-readycheck-timeout=30s";
+/// Thirty times in the delay before a server stops: a balancer that asks less often would send requests to one that is gone.
 const PROBE: Duration = Duration::from_millis(50);
+/// Of each writer, between two objects: the servers shall have time for the balancer's questions.
+const PACE: Duration = Duration::from_millis(5);
 const WRITERS: usize = 3;
 
 /// Knows which servers are ready, as a load balancer does: by asking /readyz again and again.
@@ -74,6 +78,7 @@ async fn work(balancer: Balancer, protocol: Protocol, name: String, stop: Arc<At
         let path = format!("{COLLECTION}/{name}-{made}");
         assert_eq!(demand(&balancer, protocol, &mut connection, "GET", &path, "").await, 200, "{name}-{made}");
         made += 1;
+        tokio::time::sleep(PACE).await;
     }
     made
 }
@@ -194,7 +199,7 @@ impl Load {
 async fn nobody_notices() {
     let etcd = crate::support::etcd();
     let etcd = format!("--etcd-servers={}", etcd.url);
-    let flags: Vec<&str> = FLAGS.into_iter().chain([etcd.as_str()]).collect();
+    let flags: Vec<&str> = FLAGS.into_iter().chain([READY_PATIENCE, etcd.as_str()]).collect();
     let start = || async {
         let flags: Vec<String> = flags.iter().map(|f| (*f).to_owned()).collect();
         let started = move || Server::start(&flags.iter().map(String::as_str).collect::<Vec<_>>());

@@ -1,12 +1,10 @@
 //! Admission plugins over the built-in resources, in the process and without sockets: each rule with a request that passes and
 //! one that does not. What configures plugins, and the order of all of them, is tried with the real program.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod nodes;
 mod pods;
 
+use crate::support::Server;
 use kubelith_admission::Switches;
 use kubelith_auth::traits::UserRules;
 use kubelith_auth::{Answer, Attributes, Authorizer, Decision};
@@ -18,7 +16,6 @@ use kubelith_store::MemoryStore;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::Server;
 
 /// Lets through what a function does.
 struct May(fn(&Attributes) -> bool);
@@ -55,7 +52,7 @@ impl World {
             turned.map_or_else(|| FeatureGates::default().enabled(gate), |(_, on)| *on)
         });
         let server = Server::with(Arc::new(MemoryStore::default()), |install| {
-            let config = support::admitted::config(&install.objects, Arc::new(May(may)), gates.clone());
+            let config = crate::support::admitted::config(&install.objects, Arc::new(May(may)), gates.clone());
             let names = plugins.iter().map(|name| (*name).to_owned()).collect();
             let chain = kubelith_admission::build(&config, &Switches::exactly(names)).unwrap();
             let all = BTreeMap::from([("api/all".to_owned(), "true".to_owned())]);

@@ -1,0 +1,7 @@
+//! Requests that go on to other servers.
+
+mod support;
+
+mod attacks;
+mod extension;
+mod peers;

@@ -1,0 +1,7 @@
+//! Custom resources, from request to response.
+
+mod common;
+
+mod serving;
+mod shadows;
+mod webhook;

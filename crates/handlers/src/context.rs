@@ -13,7 +13,7 @@ use kubelith_http::late::LateWrites;
 use kubelith_http::negotiated::{accept_of, negotiation_error};
 use kubelith_meta::user::User;
 use kubelith_meta::{GroupResource, Status, Str, Value};
-use kubelith_registry::{Call, Mode, Warnings};
+use kubelith_registry::{Call, Mode, ReadAt, Warnings};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,6 +68,16 @@ impl Context {
     pub fn audit_request(&self, object: &Value) {
         if let Some(audit) = &self.audit {
             audit.request_object(object);
+        }
+    }
+
+    /// Where the reference has no watch cache, it does not wait for a revision of the future.
+    pub(crate) async fn check_reached(&self, at: ReadAt) -> Result<(), Status> {
+        match at {
+            ReadAt::NotOlderThan(revision) if self.endpoint.limits.pages_any_age => {
+                self.endpoint.resource.check_reached(revision).await
+            }
+            _ => Ok(()),
         }
     }
 

@@ -14,6 +14,9 @@ pub async fn get(cx: Arc<Context>) -> Result<Response, Status> {
         return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
     }
     let at = options::read_at(cx.query.get("resourceVersion").unwrap_or(""))?;
+    if cx.endpoint.limits.pages_any_age {
+        cx.check_reached(at).await?;
+    }
     let call = cx.call(Mode::Real);
     let found = cx.endpoint.resource.get(&call, at).await?;
     let object = found.ok_or_else(|| Status::not_found(&call.resource, &call.name))?;

@@ -70,6 +70,7 @@ pub async fn find(cx: &Context, options: &ListOptions) -> Result<Page, Status> {
     let selection = Selection::new(cx, options)?;
     let (at, start) = resolve(options)?;
     let (began, is_consistent) = (Instant::now(), at == ReadAt::Latest);
+    cx.check_reached(at).await?;
     let snapshot = match cx.endpoint.resource.snapshot(at).await {
         Err(status) if status.is_expired() && start.is_some() => return Err(expired_continue(status, start)),
         read => read?,

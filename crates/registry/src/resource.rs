@@ -408,6 +408,11 @@ impl Resource {
         Ok(snapshot)
     }
 
+    /// Whether the store has come so far; nobody waits until it has.
+    pub async fn check_reached(&self, revision: u64) -> Result<(), Status> {
+        self.wait(ReadAt::Exact(revision)).await.map(drop)
+    }
+
     async fn wait(&self, at: ReadAt) -> Result<i64, Status> {
         match at {
             ReadAt::Latest => self.hub.fresh().await.map_err(error::from_read),

@@ -21,7 +21,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 /// Where nobody but clients of a server that is down may notice anything, an etcd that is slow, as on a busy machine, does not
 /// make a server unready. Less than clients wait.
-const READY_PATIENCE: &str = "--etcd-readycheck-timeout=12s";
+const READY_PATIENCE: [&str; 2] = ["--etcd-readycheck-timeout=12s", "--etcd-healthcheck-timeout=12s"];
 /// A write beyond a limit on files shall fail, not end the process: the signal is ignored from the start on.
 const IGNORE_LIMIT_SIGNAL: &str = "trap '' XFSZ; exec \"$0\" \"$@\"";
 
@@ -82,7 +82,7 @@ impl Site {
                 flags.extend(["--enable-test-api", "--clock=manual"].map(str::to_owned));
             }
             if plan.is_isolated() {
-                flags.push(READY_PATIENCE.to_owned());
+                flags.extend(READY_PATIENCE.map(str::to_owned));
             }
             flags.extend_from_slice(&plan.flags);
             let program = plan.program.clone();

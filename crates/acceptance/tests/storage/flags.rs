@@ -74,6 +74,14 @@ fn lists_of_any_age_have_pages_without_a_watch_cache() {
         api.get(&format!("/api/v1/namespaces/default/{plural}"));
         let list = api.get(&format!("/api/v1/namespaces/default/{plural}?limit=2&resourceVersion=0")).1;
         assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag} {plural}");
+        // What is not there yet: a cache may get there, the store says what it has.
+        for name in ["", "/a"] {
+            let path = format!("/api/v1/namespaces/default/{plural}{name}?resourceVersion=999999");
+            let (code, answer) = api.get(&path);
+            assert_eq!(code, 504, "{answer}");
+            let again = answer["details"]["retryAfterSeconds"].as_i64();
+            assert_eq!(again, (shown == 3).then_some(1), "{flag} {path}: {answer}");
+        }
     }
 }
 

@@ -53,36 +53,48 @@ fn storage_is_counted_and_checked() {
 #[test]
 fn lists_of_any_age_have_pages_without_a_watch_cache() {
     let (secrets, events) = ("secrets", "events");
-    for (flag, plural, shown) in [
-        ("--watch-cache=true", secrets, 3),
-        ("--watch-cache=false", secrets, 2),
-        ("--watch-cache-sizes=pods#0,secrets#0", secrets, 2),
-        ("--watch-cache-sizes=secrets#7,secrets.example.com#0", secrets, 3),
-        // They have none in kube-apiserver, unless they are given a size.
-        ("--watch-cache=true", events, 2),
-        ("--watch-cache-sizes=events#7", events, 3),
-    ] {
-        let site = Site::new(&["--storage-backend=memory", flag]);
-        let server = site.start();
-        let mut api = server.client();
-        for name in ["a", "b", "c"] {
-            let object = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}});
-            let path = format!("/api/v1/namespaces/default/{plural}?fieldValidation=Ignore");
-            api.create(&path, &object);
+    // Caches are waited for: side by side, for that takes seconds.
+    std::thread::scope(|scope| {
+        for (flag, plural, shown) in [
+            ("--watch-cache=true", secrets, 3),
+            ("--watch-cache=false", secrets, 2),
+            ("--watch-cache-sizes=pods#0,secrets#0", secrets, 2),
+            ("--watch-cache-sizes=secrets#7,secrets.example.com#0", secrets, 3),
+            // They have none in kube-apiserver, unless they are given a size.
+            ("--watch-cache=true", events, 2),
+            ("--watch-cache-sizes=events#7", events, 3),
+        ] {
+            scope.spawn(move || pages_by_flag(flag, plural, shown));
         }
-        // What may be of any age may be older than the last write, unless somebody has waited for it.
-        api.get(&format!("/api/v1/namespaces/default/{plural}"));
-        let list = api.get(&format!("/api/v1/namespaces/default/{plural}?limit=2&resourceVersion=0")).1;
-        assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag} {plural}");
-        // What is not there yet: a cache may get there, the store says what it has.
-        for name in ["", "/a"] {
-            let path = format!("/api/v1/namespaces/default/{plural}{name}?resourceVersion=999999");
-            let (code, answer) = api.get(&path);
-            assert_eq!(code, 504, "{answer}");
-            let again = answer["details"]["retryAfterSeconds"].as_i64();
-            assert_eq!(again, (shown == 3).then_some(1), "{flag} {path}: {answer}");
-        }
+    });
+}
+
+fn pages_by_flag(flag: &str, plural: &str, shown: usize) {
+    let site = Site::new(&["--storage-backend=memory", flag]);
+    let server = site.start();
+    let mut api = server.client();
+    for name in ["a", "b", "c"] {
+        let object = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}});
+        let path = format!("/api/v1/namespaces/default/{plural}?fieldValidation=Ignore");
+        api.create(&path, &object);
     }
+    // What may be of any age may be older than the last write, unless somebody has waited for it.
+    api.get(&format!("/api/v1/namespaces/default/{plural}"));
+    let list = api.get(&format!("/api/v1/namespaces/default/{plural}?limit=2&resourceVersion=0")).1;
+    assert_eq!(list["items"].as_array().unwrap().len(), shown, "{flag} {plural}");
+    // What is not there yet: a cache may get there, the store says what it has.
+    std::thread::scope(|scope| {
+        for name in ["", "/a"] {
+            let mut api = server.client();
+            scope.spawn(move || {
+                let path = format!("/api/v1/namespaces/default/{plural}{name}?resourceVersion=999999");
+                let (code, answer) = api.get(&path);
+                assert_eq!(code, 504, "{answer}");
+                let again = answer["details"]["retryAfterSeconds"].as_i64();
+                assert_eq!(again, (shown == 3).then_some(1), "{flag} {path}: {answer}");
+            });
+        }
+    });
 }
 
 #[test]

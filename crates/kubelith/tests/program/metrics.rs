@@ -26,7 +26,7 @@ const MISSING: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "of etcd's client and its leases; the store here is built in",
+        "of Go's client of etcd and its leases: ours does not count by them, and the embedded store has none",
         &[
             "etcd_bookmark_total",
             "etcd_lease_object_counts",

@@ -21,6 +21,7 @@ mod old_tokens;
 mod policies;
 mod quotas;
 mod requests;
+mod resources;
 mod roles;
 mod root_ca;
 mod storage_versions;

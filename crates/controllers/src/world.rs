@@ -5,6 +5,7 @@ use kubelith_meta::{GroupResource, GroupVersion, GroupVersionResource, Str};
 use kubelith_store::cache::ResourceCache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 pub trait World: Send + Sync {
     /// The watch cache of a built-in resource, if it is served.
@@ -15,6 +16,9 @@ pub trait World: Send + Sync {
 
     /// All resources that are served now, here or elsewhere.
     fn discover(&self) -> Discovered;
+
+    /// Tells that `discover` may say something else.
+    fn discovery_changes(&self) -> watch::Receiver<()>;
 }
 
 /// A resource in one version.

@@ -7,10 +7,10 @@ use super::Shared;
 use super::api::{self, Api};
 use super::graph::{Identity, Seen};
 use crate::caches::{BEING_DELETED, OWNED, mentions};
+use crate::resources::when_resources_change;
 use crate::world::Known;
 use crate::{Context, World};
 use kubelith_meta::{GroupResource, Status, Str, Value};
-use kubelith_server::controller::{Controller, Next};
 use kubelith_server::lifecycle::Tasks;
 use kubelith_server::loopback::{ResourceRef, WatchKind};
 use kubelith_store::cache::{CachedObject, Event, EventKind, ResourceCache, Scope};
@@ -20,8 +20,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Extension servers may come to serve something without a change of any object here.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Until a watch of another server is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// Between looks at followers that are a moment behind.
@@ -68,26 +66,13 @@ impl Monitors {
         })
     }
 
-    /// Follows what there is, and looks again when definitions or the servers behind others change.
+    /// Follows what there is, and looks again when that changes.
     pub fn start(self: &Arc<Self>) {
         let monitors = self.clone();
-        let mut controller = Controller::new("garbage_collector_resources", move |_| {
+        when_resources_change(&self.context, "garbage_collector_resources", move || {
             let monitors = monitors.clone();
-            async move {
-                monitors.sync().await;
-                Ok::<Next, String>(Next::Done)
-            }
-        })
-        .key("all")
-        .every(LOOK_AGAIN);
-        for (group, plural) in
-            [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
-        {
-            if let Some(cache) = self.world.cache(group, plural) {
-                controller = controller.watches(&cache, |_| vec!["all".into()]);
-            }
-        }
-        controller.start(&self.context.tasks);
+            async move { monitors.sync().await }
+        });
     }
 
     async fn sync(&self) {

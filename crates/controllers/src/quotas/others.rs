@@ -3,10 +3,10 @@
 
 use super::Quotas;
 use crate::Context;
+use crate::resources::when_resources_change;
 use crate::world::Known;
-use kubelith_meta::{GroupResource, Status, Str};
-use kubelith_server::controller::{Controller, Next, Running, follow};
-use kubelith_server::lifecycle::Tasks;
+use kubelith_meta::{GroupResource, Status};
+use kubelith_server::controller::{Running, follow};
 use kubelith_server::loopback::{ResourceRef, WatchKind};
 use kubelith_store::cache::ResourceCache;
 use std::collections::HashMap;
@@ -14,8 +14,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Extension servers may come to serve something without a change of any object here.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Until a watch of another server is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -43,27 +41,13 @@ impl Others {
         Arc::new(Others { context: context.clone(), quotas, running, followed: Mutex::default() })
     }
 
-    /// Looks which there are, and again when definitions or the servers behind others change.
+    /// Looks which there are, and again when these change.
     pub fn start(self: Arc<Self>) {
-        let world = self.context.world.clone();
-        let tasks: Tasks = self.context.tasks.clone();
-        let mut controller = Controller::new("resourcequota_resources", move |_: Str| {
+        let context = self.context.clone();
+        when_resources_change(&context, "resourcequota_resources", move || {
             let this = self.clone();
-            async move {
-                this.sync().await;
-                Ok::<Next, String>(Next::Done)
-            }
-        })
-        .key("all")
-        .every(LOOK_AGAIN);
-        for (group, plural) in
-            [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
-        {
-            if let Some(cache) = world.cache(group, plural) {
-                controller = controller.watches(&cache, |_| vec!["all".into()]);
-            }
-        }
-        controller.start(&tasks);
+            async move { this.sync().await }
+        });
     }
 
     async fn sync(&self) {

@@ -19,7 +19,7 @@ use kubelith_server::lifecycle::{PreShutdownHook, Tasks};
 use kubelith_store::cache::ResourceCache;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Between looks at whether the server is ready. It takes a few dozen milliseconds to be.
@@ -193,6 +193,10 @@ impl World for ServerWorld {
                 (None, None) => None,
             }
         })
+    }
+
+    fn discovery_changes(&self) -> watch::Receiver<()> {
+        self.discovery.changes()
     }
 
     fn discover(&self) -> Discovered {

@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
+use tokio::sync::watch;
 
 /// Its document is a route like those of versions; those of other groups are what is left of a path.
 const AGGREGATOR: &str = "apiregistration.k8s.io";
@@ -53,6 +54,8 @@ pub struct Discovery {
     /// Other servers of the cluster, if they are asked.
     peers: OnceLock<Peers>,
     peer_counts: Arc<PeerCounts>,
+    /// Told of each change of `sources`.
+    changes: watch::Sender<()>,
 }
 
 /// What other servers serve.
@@ -95,6 +98,7 @@ impl Discovery {
             listed: OnceLock::new(),
             peers: OnceLock::new(),
             peer_counts: Arc::default(),
+            changes: watch::Sender::default(),
         })
     }
 
@@ -120,6 +124,12 @@ impl Discovery {
         let mut sources = self.sources.lock().expect("no panic under this lock");
         change(sources.entry(source).or_default());
         self.merged.store(None);
+        self.changes.send_replace(());
+    }
+
+    /// Tells that a source may have come to serve something else.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     fn merged(&self) -> Arc<Merged> {

@@ -1,9 +1,9 @@
 //! What people try who have no business here. None of it may work, and the server must go on.
 
-use crate::authority::Authority;
-use crate::raw::{self, Identity};
+use super::authority::Authority;
+use super::raw::{self, Identity};
+use super::{ALICE, TOKEN, bearer, header, server, whose};
 use crate::support::Server;
-use crate::{ALICE, TOKEN, bearer, header, server, whose};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 

@@ -1,7 +1,7 @@
 //! The audit log on disk and at a webhook, and that nothing is lost when the server is told to stop.
 
-use crate::stub::{Reply, Stub};
-use crate::{ALICE, server};
+use super::stub::{Reply, Stub};
+use super::{ALICE, server};
 use std::collections::BTreeSet;
 
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\

@@ -1,6 +1,6 @@
 //! An authority of the tests' own.
 
-use crate::raw::Identity;
+use super::raw::Identity;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 /// Issues what tests show to the server.

@@ -1,8 +1,8 @@
 //! Authorizers other than RBAC: a policy file, a webhook that hangs, fails and lies, and a file that is followed.
 
-use crate::stub::{Reply, Stub};
+use super::stub::{Reply, Stub};
+use super::{ALICE, server};
 use crate::support::LIMIT;
-use crate::{ALICE, server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};

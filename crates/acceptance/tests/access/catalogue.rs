@@ -1,7 +1,7 @@
 //! Every endpoint there is, asked by somebody without rights: 403, in the reference's words.
 
+use super::{ALICE, bearer, header, raw};
 use crate::support::Server;
-use crate::{ALICE, bearer, header, raw};
 use kubelith_conformance::http::{Address, Client, Request};
 
 pub fn nobody_gets_anywhere_without_rights(server: &Server) {
@@ -11,7 +11,7 @@ pub fn nobody_gets_anywhere_without_rights(server: &Server) {
     let mut client = Client::new(address);
     let mut asked = 0;
     for root in ["/api", "/apis"] {
-        let headers = [bearer(crate::TOKEN), header("accept", aggregated)];
+        let headers = [bearer(super::TOKEN), header("accept", aggregated)];
         let groups = raw::send(server.address(), None, "GET", root, &headers, "").json();
         for group in groups["items"].as_array().unwrap() {
             let name = group["metadata"]["name"].as_str().unwrap_or("");

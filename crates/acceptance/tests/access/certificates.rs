@@ -1,9 +1,9 @@
 //! Whose certificates are used and believed: those that the flags name, untouched, and no others.
 
-use crate::authority::Authority;
-use crate::raw::{self, Identity};
+use super::authority::Authority;
+use super::raw::{self, Identity};
+use super::{TOKEN, bearer, whose};
 use crate::support::Server;
-use crate::{TOKEN, bearer, whose};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! Weaknesses that kube-apiserver had, tried here. Each function names the CVE or the class; docs/SECURITY.md has the whole
 //! list with the tests of other files.
 
-use crate::raw::{self, Answer};
-use crate::stub::{Reply, Stub};
+use super::raw::{self, Answer};
+use super::stub::{Reply, Stub};
+use super::{ALICE, bearer, header, server};
 use crate::support::Server;
-use crate::{ALICE, bearer, header, server};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ fn make(server: &Server, path: &str, body: &Value) -> Value {
 }
 
 fn send_as(server: &Server, media_type: &str, method: &str, path: &str, body: &str) -> Answer {
-    let headers = [bearer(crate::TOKEN), header("content-type", media_type)];
+    let headers = [bearer(super::TOKEN), header("content-type", media_type)];
     raw::send(server.address(), None, method, path, &headers, body)
 }
 
@@ -331,7 +331,7 @@ fn bytes_behind_a_request_are_nobody_s(server: &Server) {
         "x: y\0\r\n\r\n".to_owned(),
     ];
     // Side by side: where the server does not close, each waits its time.
-    let (_, authorization) = bearer(crate::TOKEN);
+    let (_, authorization) = bearer(super::TOKEN);
     let try_one = |framing: &str| {
         let text =
             format!("GET /version HTTP/1.1\r\nhost: localhost\r\nauthorization: {authorization}\r\n{framing}{behind}");

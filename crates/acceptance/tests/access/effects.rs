@@ -1,6 +1,6 @@
 //! Plugins that are on by default: each does something that does not happen without it.
 
-use crate::plugins::{make, merged, pod, send};
+use super::plugins::{make, merged, pod, send};
 use crate::support::Server;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! `--egress-selector-config-file`: what leaves the server goes by the proxy that is named.
 
-use crate::server;
-use crate::stub::{Reply, Stub};
+use super::server;
+use super::stub::{Reply, Stub};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

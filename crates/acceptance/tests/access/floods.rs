@@ -1,8 +1,8 @@
 //! Clients of HTTP/2 that send frames without end and never read: nobody else notices, and the server keeps its size.
 
-use crate::cves::resident;
+use super::cves::resident;
+use super::{TOKEN, raw};
 use crate::support::Server;
-use crate::{TOKEN, raw};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ fn flood(server: &Server, part: Part) {
 
 #[test]
 fn floods_of_frames_drown_nobody() {
-    let (server, _dir) = crate::server(&[]);
+    let (server, _dir) = super::server(&[]);
     for (name, part) in FLOODS {
         let before = resident(&server);
         std::thread::scope(|scope| {

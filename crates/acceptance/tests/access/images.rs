@@ -1,7 +1,7 @@
 //! ImagePolicyWebhook: another server says which images may run.
 
-use crate::plugins::{merged, pod, send};
-use crate::stub::{Reply, Stub};
+use super::plugins::{merged, pod, send};
+use super::stub::{Reply, Stub};
 use crate::support::Server;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;

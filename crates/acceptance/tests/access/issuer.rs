@@ -1,6 +1,6 @@
 //! OpenID tokens of an issuer on loopback that rotates its keys, by flags and by a file that is followed.
 
-use crate::stub::{Reply, Stub};
+use super::stub::{Reply, Stub};
 use crate::support::{LIMIT, Server};
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_auth::service_account::KeySet;

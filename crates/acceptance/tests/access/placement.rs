@@ -1,7 +1,7 @@
 //! Admission plugins with a configuration: where pods may run and what they tolerate, how many events are taken, and who
 //! may make one object depend on another.
 
-use crate::plugins::{make, merged, pod, send};
+use super::plugins::{make, merged, pod, send};
 use crate::support::Server;
 use serde_json::{Value, json};
 

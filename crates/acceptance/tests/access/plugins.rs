@@ -1,7 +1,7 @@
 //! Admission plugins that run when they are asked for: each rule with a request that passes and one that does not.
 
+use super::{bearer, header, raw};
 use crate::support::{Server, TOKEN};
-use crate::{bearer, header, raw};
 use serde_json::{Value, json};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";

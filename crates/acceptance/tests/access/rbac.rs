@@ -1,7 +1,7 @@
 //! RBAC and the node authorizer as clients meet them: a change counts at once, and nobody rises by their own hand.
 
+use super::{ALICE, TOKEN, bearer, header, raw};
 use crate::support::Server;
-use crate::{ALICE, TOKEN, bearer, header, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

@@ -1,8 +1,8 @@
 //! Tokens of service accounts: given out, bound, published, and refused when something is wrong with them.
 
-use crate::issuer::{forged, unsigned};
+use super::issuer::{forged, unsigned};
+use super::{bearer, header, raw};
 use crate::support::Server;
-use crate::{bearer, header, raw};
 use kubelith_auth::jwt::signer::Signer;
 use kubelith_meta::time::unix_time;
 
@@ -156,7 +156,7 @@ fn legacy_tokens_live_in_their_secret(server: &Server, signer: &Signer) {
 #[test]
 fn keys_are_published() {
     let server = Server::start(&[]);
-    let admin = [bearer(crate::TOKEN)];
+    let admin = [bearer(super::TOKEN)];
     let get = |path: &str, accept: &str| {
         let headers = [admin[0].clone(), header("accept", accept)];
         raw::send(server.address(), None, "GET", path, &headers, "")

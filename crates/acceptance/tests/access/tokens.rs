@@ -1,8 +1,8 @@
 //! Bearer tokens that others know: a webhook, Secrets of kube-system, WebSocket headers; and who may be anonymous.
 
-use crate::stub::{Reply, Stub};
+use super::stub::{Reply, Stub};
+use super::{bearer, header, raw};
 use crate::support::{Server, TOKEN};
-use crate::{bearer, header, raw};
 
 /// A TokenReview's answer.
 fn review(status: &str) -> Reply {

@@ -2,7 +2,7 @@
 //! resource, that believes the first one's front proxy.
 
 use super::api::{Api, config_map};
-use super::support::Server;
+use crate::support::Server;
 use serde_json::{Value, json};
 
 const WIDGETS: &str = "/apis/elsewhere.example.com/v1/namespaces/default/widgets";

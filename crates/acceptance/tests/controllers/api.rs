@@ -1,7 +1,7 @@
 //! Objects in JSON, over one connection or several.
 
-use super::support::client::{Connection, Protocol};
-use super::support::{LIMIT, Server};
+use crate::support::client::{Connection, Protocol};
+use crate::support::{LIMIT, Server};
 use kubelith_conformance::pauses::Pauses;
 use serde_json::{Value, json};
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use super::api::{Api, blocking, config_map};
 use super::namespaces::definition;
-use super::support::Server;
+use crate::support::Server;
 use serde_json::{Value, json};
 
 const ON: &str = "--controllers=garbage-collector-controller";

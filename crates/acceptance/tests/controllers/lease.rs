@@ -1,14 +1,14 @@
 //! Only one acts.
 
 use super::api::Api;
-use super::support::Server;
+use crate::support::Server;
 use serde_json::json;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
 
 #[tokio::test]
 async fn the_lease_is_taken_kept_and_given_back() {
-    let etcd = super::support::etcd();
+    let etcd = crate::support::etcd();
     let etcd = format!("--etcd-servers={}", etcd.url);
     let other = Server::start(&[&etcd]);
     let mut api = Api::of(&other).await;

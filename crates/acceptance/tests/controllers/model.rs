@@ -2,7 +2,7 @@
 //! over restarts. In the end exactly what the model keeps is there; and nothing that has a live owner is ever missing.
 
 use super::api::{Api, config_map};
-use super::support::Server;
+use crate::support::Server;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

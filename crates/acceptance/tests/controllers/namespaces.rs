@@ -1,7 +1,7 @@
 //! Namespaces that are deleted go.
 
 use super::api::{Api, condition, config_map};
-use super::support::Server;
+use crate::support::Server;
 use serde_json::json;
 
 const ON: &str = "--controllers=namespace-controller";

@@ -1,7 +1,7 @@
 //! Accounts, certificates, roles, quotas, jobs and volumes.
 
 use super::api::Api;
-use super::support::Server;
+use crate::support::Server;
 use serde_json::{Value, json};
 
 fn is(path: &'static [&'static str], want: Value) -> impl Fn(Option<&Value>) -> bool {

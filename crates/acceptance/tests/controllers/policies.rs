@@ -1,7 +1,7 @@
 //! Types of policies, storage versions, and quotas of custom resources.
 
 use super::api::Api;
-use super::support::Server;
+use crate::support::Server;
 use serde_json::{Value, json};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";

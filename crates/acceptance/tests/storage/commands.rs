@@ -1,6 +1,6 @@
 //! `kubelith store …` on the folder of a server that ran, or runs.
 
-use crate::support::{Site, config_map, revision};
+use super::support::{Site, config_map, revision};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

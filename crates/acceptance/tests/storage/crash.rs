@@ -1,7 +1,7 @@
 //! Kills a server under load at random moments: what it acknowledged is there after the next start, in order, and a
 //! watch that goes on from where it was cut sees every change once.
 
-use crate::support::{Api, Server, Site, config_map, revision};
+use super::support::{Api, Server, Site, config_map, revision};
 use kubelith_meta::time::unix_time;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn live(
             std::thread::spawn(move || write(api, writer, seed, &record, &count).unwrap_err())
         })
         .collect();
-    crate::support::wait_until("enough is written", || count.load(Ordering::Relaxed) >= until);
+    super::support::wait_until("enough is written", || count.load(Ordering::Relaxed) >= until);
     // Somewhere between two commits, or in one.
     std::thread::sleep(pause);
     server.kill();

@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions on two servers that share an etcd: what one acknowledged holds for the other.
 
-use crate::support::{Api, Site, wait_until};
+use super::support::{Api, Site, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Encryption at rest: what is on disk, rotated keys, reloads, unreadable objects.
 
-use crate::support::{Api, Site, wait_until};
+use super::support::{Api, Site, wait_until};
 use kubelith_store::embedded::EmbeddedStore;
 use kubelith_store::{EmbeddedOptions, Store};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn secrets_are_not_plain_on_disk_and_keys_rotate() {
     let site = site(&["A", "identity"], &[]);
     let server = site.start();
     server.client().create(SECRETS, &secret("s"));
-    server.client().create("/api/v1/namespaces/default/configmaps", &crate::support::config_map("c", "plain"));
+    server.client().create("/api/v1/namespaces/default/configmaps", &super::support::config_map("c", "plain"));
     server.stop();
     let file = std::fs::read(site.data().join("store").join("store.redb")).unwrap();
     let holds = |text: &str| file.windows(text.len()).any(|part| part == text.as_bytes());

@@ -1,6 +1,6 @@
 //! Servers on a real etcd cluster.
 
-use crate::support::{Site, config_map, revision, wait_until};
+use super::support::{Site, config_map, revision, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};
 use kubelith_store::{RangeRequest, Select, Store};

@@ -1,6 +1,6 @@
 //! Flags of storage that show in what a server does.
 
-use crate::support::{Site, config_map, wait_until};
+use super::support::{Site, config_map, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use serde_json::json;
 
@@ -109,7 +109,7 @@ fn some_resources_live_in_an_etcd_of_their_own() {
     api.create("/api/v1/namespaces/default/secrets", &secret);
     let shown = api.text("/readyz?verbose");
     assert!(shown.contains("[+]etcd-override-0 ok") && shown.contains("[+]etcd-override-readiness-0 ok"), "{shown}");
-    let keys = crate::etcd::keys(&etcd, "/registry/");
+    let keys = super::etcd::keys(&etcd, "/registry/");
     assert!(keys.contains(&"/registry/configmaps/default/c".to_owned()), "{keys:?}");
     assert!(keys.iter().all(|key| key.starts_with("/registry/configmaps/")), "{keys:?}");
 }

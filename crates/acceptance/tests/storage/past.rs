@@ -1,6 +1,6 @@
 //! What the store has kept of an object is told, whichever process wrote it.
 
-use crate::support::{Api, Site, config_map, wait_until};
+use super::support::{Api, Site, config_map, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use serde_json::{Value, json};
 

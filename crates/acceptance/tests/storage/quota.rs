@@ -1,6 +1,6 @@
 //! Quotas under requests at once: never more is let in than fits, at one server and at two.
 
-use crate::support::{Server, Site, config_map, wait_until};
+use super::support::{Server, Site, config_map, wait_until};
 use kubelith_store::etcd::server::Cluster;
 use serde_json::json;
 
@@ -78,6 +78,6 @@ fn requests_at_once_never_pass_a_quota() {
 #[test]
 fn two_servers_never_pass_a_quota() {
     let etcd = Cluster::start(1, &[]);
-    let (one, other) = (crate::etcd::site(&etcd), crate::etcd::site(&etcd));
+    let (one, other) = (super::etcd::site(&etcd), super::etcd::site(&etcd));
     quota_holds(&[&one.start(), &other.start()]);
 }

@@ -1,6 +1,6 @@
 //! A webhook that refuses everything, the server's own writes among it, does not keep a server from starting again.
 
-use crate::support::Site;
+use super::support::Site;
 use serde_json::json;
 
 #[test]

@@ -1,6 +1,6 @@
 //! What lies in etcd is, byte for byte, what kube-apiserver stores for the same objects.
 
-use crate::support::Site;
+use super::support::Site;
 use kubelith_store::Store;
 use kubelith_store::etcd::server::Cluster;
 use kubelith_store::etcd::{EtcdOptions, EtcdStore};

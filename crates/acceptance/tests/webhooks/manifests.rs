@@ -1,9 +1,9 @@
 //! Webhooks and policies from files: in force from the first request on, replaced while the server runs, and out of reach of
 //! the API.
 
-use crate::policies::{create, policy};
+use super::policies::{create, policy};
+use super::{CONFIGURATIONS, World};
 use crate::support::Server;
-use crate::{CONFIGURATIONS, World};
 use serde_json::{Value, json};
 use std::path::Path;
 

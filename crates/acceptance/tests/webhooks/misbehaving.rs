@@ -1,8 +1,8 @@
 //! Webhook servers that break off, never end, are restarted or change their certificates.
 
+use super::wild::{Authority, Wild};
+use super::{CONFIGURATIONS, World};
 use crate::support::LIMIT;
-use crate::wild::{Authority, Wild};
-use crate::{CONFIGURATIONS, World};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -121,7 +121,7 @@ fn who_is_slow_or_odd_but_right_is_heard() {
 fn who_sends_on_or_says_other_words_is_heard() {
     let (world, authority) = (World::start(&[]), Authority::new("wild"));
     let wild = Wild::start(&authority);
-    let path = format!("to-plain/{}", crate::wild::plain());
+    let path = format!("to-plain/{}", super::wild::plain());
     world.configure(VALIDATING, "plain", json!([hook(&world, &wild, &authority, &path)]));
     let (code, answer) = world.create("a");
     let want = "admission webhook \"wild.example.com\" denied the request: there by plain";

@@ -1,7 +1,7 @@
 //! Policies of the real program: from when on they count, what they judge, and what is counted of them.
 
+use super::{CONFIG_MAPS, CONFIGURATIONS};
 use crate::support::Server;
-use crate::{CONFIG_MAPS, CONFIGURATIONS};
 use serde_json::{Value, json};
 
 const POLICIES: &str = "validatingadmissionpolicies";

@@ -1,9 +1,6 @@
 //! Who gets in and who may what, tried on the real program over its socket: every kind of credential, the servers that
 //! it asks (also when they hang, fail or lie), the audit log, and attacks that must be refused.
 
-#[path = "../../../kubelith/tests/support/mod.rs"]
-mod support;
-
 mod attacks;
 mod audit;
 mod authority;
@@ -24,10 +21,8 @@ mod service_accounts;
 mod stub;
 mod tokens;
 
+use crate::support::{Server, TOKEN};
 use raw::Answer;
-use support::{Server, TOKEN};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_server-to-test");
 
 /// The token of alice, a user of the group devs without rights.
 const ALICE: &str = "alicetoken";

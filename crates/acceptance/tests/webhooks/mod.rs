@@ -1,20 +1,16 @@
 //! Admission webhooks of the real program: what they may do, what becomes of requests when they misbehave, and from when on a
 //! configuration counts. The recorded exchanges cover contents and wording.
 
-#[path = "../../../kubelith/tests/support/mod.rs"]
-mod support;
-
 mod manifests;
 mod misbehaving;
 mod policies;
 mod wild;
 
+use crate::support::{LIMIT, Server};
 use kubelith_conformance::webhook_server;
 use serde_json::{Value, json};
 use std::time::Instant;
-use support::{LIMIT, Server};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_server-to-test");
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -3,6 +3,7 @@
 
 use crate::run::{binaries, cargo, command, follow, run};
 use crate::{browser, tools};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
@@ -175,8 +176,6 @@ fn clippy(request: &Request, say: Say) -> Tally {
 /// depend on (tests ask for more of tokio than the server does), and then everything would be built twice.
 const WHOLE: [&str; 3] = ["--workspace", "--features", "kubelith-conformance/kube-rs,kubelith-testing/kube"];
 
-const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
-
 /// The tests, and the programs that the later stages start.
 fn build(request: &Request, say: Say) -> Tally {
     Tally::of(run(request.cargo().args(["build", "--quiet", "--bins", "--tests"]).args(WHOLE)), say)
@@ -193,20 +192,33 @@ fn tools(request: &Request, say: Say) -> Tally {
     Tally::of(got.unwrap_or(Ok(())), say)
 }
 
+/// Settings that hold unless somebody gives others.
+fn settings_of_tests() -> [(&'static str, String); 3] {
+    // Tests of whole programs wait for these half of their time.
+    let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
+    [
+        // Property tests try the same inputs each time, so that a change fails by what it changed.
+        ("PROPTEST_RNG_SEED", "7".to_owned()),
+        ("NEXTEST_TEST_THREADS", threads.to_string()),
+        ("RUST_TEST_THREADS", threads.to_string()),
+    ]
+}
+
 fn unit(request: &Request, say: Say) -> Tally {
     let filters = &request.filters;
     let has_nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
     let mut tests = request.cargo();
     if has_nextest {
-        let quiet = ["--status-level=fail", "--final-status-level=fail", "--show-progress=none"];
+        let quiet = ["--status-level=fail", "--final-status-level=flaky", "--show-progress=none"];
         tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass", "--cargo-quiet"]).args(quiet);
     } else {
         tests.args(["test", "--quiet", "--no-fail-fast"]);
     }
     tests.args(WHOLE).args(filters);
-    // Property tests try the same inputs each time, so that a change fails by what it changed; another seed can be given.
-    if std::env::var_os(PROPERTY_SEED).is_none() {
-        tests.env(PROPERTY_SEED, "7");
+    for (setting, value) in settings_of_tests() {
+        if std::env::var_os(setting).is_none() {
+            tests.env(setting, value);
+        }
     }
     let mut tally = counted(&mut tests, say);
     if Command::new("valgrind").arg("--version").output().is_err() {

@@ -2,9 +2,11 @@
 
 use super::issuer::{forged, unsigned};
 use super::{bearer, header, raw};
-use crate::support::Server;
+use crate::support::{Server, TOKEN};
 use kubelith_auth::jwt::signer::Signer;
+use kubelith_conformance::http::{Address, Client, Request};
 use kubelith_meta::time::unix_time;
+use serde_json::{Value, json};
 
 const ISSUER: &str = "https://kubernetes.default.svc";
 
@@ -22,7 +24,7 @@ fn server(flags: &[&str]) -> (Server, Signer, tempfile::TempDir) {
     (Server::start(&all), Signer::from_pem(pem.as_bytes()).unwrap(), dir)
 }
 
-fn make(server: &Server, collection: &str, body: &str) -> serde_json::Value {
+fn make(server: &Server, collection: &str, body: &str) -> Value {
     let made = server.as_admin("POST", collection, body);
     assert_eq!(made.status, 201, "{}", made.body);
     made.json()
@@ -55,6 +57,55 @@ fn tokens_of_service_accounts() {
     given_out_and_bound(&server);
     signed_by_our_key_is_not_enough(&server, &signer);
     legacy_tokens_live_in_their_secret(&server, &signer);
+}
+
+#[test]
+fn tokens_of_a_deleted_secret_open_nothing_from_the_answer_on() {
+    let (server, _, _dir) = server(&[]);
+    account(&server, "robot");
+    let url = format!("https://{}", server.address());
+    // Each is the others' load, so that the server has more to do than to tell its caches.
+    let some = &|client: usize| {
+        let mut client = Kept { client: Client::new(Address::parse(&url).unwrap()), name: format!("s{client}") };
+        (0..40).filter(|_| client.is_let_in_after_deletion()).count()
+    };
+    let let_in: usize = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..6).map(|client| scope.spawn(move || some(client))).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert_eq!(let_in, 0, "of 240");
+}
+
+/// A client that keeps its connection, and a Secret of its own.
+struct Kept {
+    client: Client,
+    name: String,
+}
+
+impl Kept {
+    fn is_let_in_after_deletion(&mut self) -> bool {
+        let secrets = "/api/v1/namespaces/default/secrets";
+        let object = json!({"metadata": {"name": self.name}});
+        let (code, secret) = self.send(TOKEN, "POST", secrets, Some(object));
+        assert_eq!(code, 201, "{secret}");
+        let bound = json!({"kind": "Secret", "apiVersion": "v1", "name": self.name, "uid": secret["metadata"]["uid"]});
+        let wanted = json!({"spec": {"boundObjectRef": bound}});
+        let path = "/api/v1/namespaces/default/serviceaccounts/robot/token";
+        let (code, given) = self.send(TOKEN, "POST", path, Some(wanted));
+        assert_eq!(code, 201, "{given}");
+        let token = given["status"]["token"].as_str().unwrap().to_owned();
+        assert_eq!(self.send(TOKEN, "DELETE", &format!("{secrets}/{}", self.name), None).0, 200);
+        let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        self.send(&token, "POST", review, Some(json!({}))).0 != 401
+    }
+
+    fn send(&mut self, token: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let headers = vec![bearer(token), header("content-type", "application/json")];
+        let body = body.map(|body| body.to_string().into_bytes());
+        let request = Request { method: method.into(), path: path.into(), headers, body };
+        let answer = self.client.send(&request).unwrap();
+        (answer.status, serde_json::from_slice(&answer.body).unwrap())
+    }
 }
 
 fn given_out_and_bound(server: &Server) {

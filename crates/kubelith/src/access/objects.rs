@@ -1,5 +1,6 @@
 //! Looks up the objects that tokens are bound to, in the caches of the resources that this server serves.
 
+use futures::FutureExt;
 use kubelith_auth::objects::{Looked, ObjectGetter};
 use kubelith_auth::service_account::LegacyTokenUse;
 use kubelith_auth::service_account::legacy::LAST_USED_LABEL;
@@ -58,11 +59,19 @@ impl ObjectGetter for CachedObjects {
             Looked::Node => &kinds.nodes,
         };
         let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-        if let Some(object) = find(resource, &key) {
+        // What this server has deleted opens nothing from the answer on: the cache must have seen it.
+        if resource.hub.caught_up().now_or_never() == Some(true)
+            && let Some(object) = find(resource, &key)
+        {
             return Answer::Ready(object.map(Some));
         }
-        // Another server may have written it a moment ago: ask the store how far the cache should be.
         Answer::pending(async move {
+            if resource.hub.caught_up().await
+                && let Some(object) = find(resource, &key)
+            {
+                return object.map(Some);
+            }
+            // Another server may have written it a moment ago: ask the store how far the cache should be.
             resource.hub.fresh().await.map_err(|e| AuthError::new(e.to_string()))?;
             find(resource, &key).transpose()
         })

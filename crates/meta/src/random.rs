@@ -2,6 +2,7 @@
 //! that tests can choose it; [`random_bits`] is what servers pass.
 
 use crate::Str;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -168,9 +169,34 @@ fn split_mix(state: &mut u64) -> u64 {
 
 /// Bits that nobody can guess.
 pub fn random_bits() -> u64 {
-    let bits = uuid::Uuid::new_v4().as_u128();
-    // Version and variant are not random; folding the halves onto each other covers them.
-    (bits >> 64) as u64 ^ (bits as u64).rotate_left(32)
+    thread_local! {
+        static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; AT_ONCE], left: 0 }) };
+    }
+    DRAWN.with_borrow_mut(Drawn::next)
+}
+
+const AT_ONCE: usize = 512;
+
+/// Random bytes of a thread, many of one system call: what is made up for one object takes half a dozen draws.
+struct Drawn {
+    bytes: [u8; AT_ONCE],
+    left: usize,
+}
+
+impl Drawn {
+    fn next(&mut self) -> u64 {
+        if self.left == 0 {
+            getrandom::fill(&mut self.bytes).expect("the system has random numbers");
+            self.left = AT_ONCE;
+        }
+        let (unused, drawn) = self.bytes[..self.left].split_at_mut(self.left - size_of::<u64>());
+        self.left = unused.len();
+        let mut bits = [0; size_of::<u64>()];
+        bits.copy_from_slice(drawn);
+        // Nobody finds here what was given out.
+        drawn.fill(0);
+        u64::from_ne_bytes(bits)
+    }
 }
 
 /// Bits that differ each time, but that can be guessed by who has seen some: for names of what is no secret. They
@@ -201,6 +227,13 @@ mod tests {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
         }
+    }
+
+    #[test]
+    fn no_bits_are_given_out_twice() {
+        let drawn: std::collections::HashSet<u64> = (0..1000).map(|_| random_bits()).collect();
+        assert_eq!(drawn.len(), 1000);
+        assert!(!drawn.contains(&0));
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl TestServer {
         configure: impl FnOnce(&mut ServerConfig),
         set_up: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> TestServer {
-        let dir = std::env::temp_dir().join(format!("kubelith-test-{}", uuid::Uuid::new_v4()));
+        let dir = std::env::temp_dir()
+            .join(format!("kubelith-test-{}", kubelith_meta::random::uid(kubelith_meta::random::random_bits)));
         let names = place.names.iter().copied().chain(["localhost"]);
         let options = PkiOptions::all(names, [Ipv4Addr::LOCALHOST.into()]);
         let pki = Pki::open(dir.join("pki"), options).expect("certificates");

@@ -6,7 +6,7 @@ use crate::jwt::{self, signer::Signer};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use kubelith_meta::time::Time;
-use kubelith_meta::{Map, Str, Value};
+use kubelith_meta::{Map, Str, Value, random};
 use std::sync::Arc;
 
 /// Of tokens that live in Secrets.
@@ -110,7 +110,7 @@ impl TokenIssuer {
     }
 
     pub async fn issue(&self, spec: &TokenSpec<'_>) -> Result<IssuedToken, String> {
-        let id = uuid::Uuid::new_v4().to_string();
+        let id = random::uid(random::random_bits).to_string();
         let claims = self.claims(spec, &id);
         let token = match &self.signing {
             Signing::Own(own) => own.signer()?.sign(&claims)?,

@@ -16,12 +16,15 @@ pub enum Access {
 
 /// Why a file cannot be read, as Go tells it.
 pub fn unopened(path: &Path, why: &io::Error) -> String {
-    let why = match why.kind() {
-        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => why.to_string(),
-    };
-    format!("open {}: {why}", path.display())
+    format!("open {}: {}", path.display(), system_error(why))
+}
+
+/// An error of the operating system, as Go words it: the same texts, but for their first letter.
+pub fn system_error(why: &io::Error) -> String {
+    let text = why.to_string();
+    let Some((words, _)) = text.split_once(" (os error ") else { return text };
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// Replaces `path` by a file with `contents`. Other processes see the old file or the new one, and the mode is
@@ -57,6 +60,13 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn errors_of_the_system_are_worded_as_go_does() {
+        let missing = fs::read("/nowhere/at/all").unwrap_err();
+        assert_eq!(unopened(Path::new("/nowhere/at/all"), &missing), "open /nowhere/at/all: no such file or directory");
+        assert_eq!(system_error(&io::Error::other("Odd")), "Odd");
+    }
 
     #[test]
     fn a_private_file_is_private_even_if_it_replaces_a_public_one() {

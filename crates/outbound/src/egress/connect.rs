@@ -1,6 +1,7 @@
 //! Connections by a route: straight to the address, or through a proxy.
 
 use super::konnectivity;
+use kubelith_tls::files::system_error;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -160,12 +161,13 @@ impl Server {
         match self {
             Server::Unix(path) | Server::Konnectivity(path) => {
                 let named = path.display().to_string();
-                let stream = UnixStream::connect(path).await.map_err(|e| format!("dial unix {named}: connect: {e}"))?;
+                let failed = |e: io::Error| format!("dial unix {named}: connect: {}", system_error(&e));
+                let stream = UnixStream::connect(path).await.map_err(failed)?;
                 Ok((Box::new(stream), named))
             }
             Server::Tcp { host, port, tls } => {
                 let named = format!("{host}:{port}");
-                let failed = |e: io::Error| format!("dial tcp {named}: connect: {e}");
+                let failed = |e: io::Error| format!("dial tcp {named}: connect: {}", system_error(&e));
                 let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
                 let _ = stream.set_nodelay(true);
                 let Some((config, server_name)) = tls else { return Ok((Box::new(stream), named)) };

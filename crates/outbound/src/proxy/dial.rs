@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use kubelith_tls::files::system_error;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -114,16 +115,7 @@ async fn name_server() -> String {
 }
 
 fn connect_error(address: SocketAddr, error: &io::Error) -> String {
-    use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut};
-    let why = match error.kind() {
-        ConnectionRefused => "connection refused",
-        ConnectionReset => "connection reset by peer",
-        HostUnreachable => "no route to host",
-        NetworkUnreachable => "network is unreachable",
-        TimedOut => "connection timed out",
-        _ => return format!("dial tcp {address}: connect: {error}"),
-    };
-    format!("dial tcp {address}: connect: {why}")
+    format!("dial tcp {address}: connect: {}", system_error(error))
 }
 
 /// How an answer begins that is not encrypted.

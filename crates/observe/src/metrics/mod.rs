@@ -19,6 +19,7 @@ pub mod rest_client;
 pub mod route;
 pub mod selection;
 pub mod series;
+mod stability;
 pub mod workqueue;
 
 pub use counter::Counter;
@@ -71,6 +72,7 @@ impl Metrics {
         let registry = Registry::new();
         let started = unix_time();
         registry.later(move |registry| register(registry, process::ProcessMetrics::new(started)));
+        registry.later(|registry| registry.registered().show(registry));
         let slis = Registry::new();
         Metrics {
             health: Arc::new(health::HealthMetrics::new(&slis)),

@@ -70,6 +70,8 @@ pub struct CacheStats {
     pub undecodable: u64,
     /// What the objects take.
     pub object_bytes: usize,
+    /// And in the store.
+    pub stored_bytes: u64,
     /// Events of the window, and what is kept for them alone.
     pub events: usize,
     pub bytes: usize,
@@ -109,8 +111,9 @@ pub struct ResourceCache {
 #[derive(Debug, Default, Clone)]
 pub(super) struct CacheState {
     pub(super) objects: Objects,
-    /// Their weight.
+    /// Their weight, and what they take in the store.
     object_bytes: usize,
+    stored_bytes: u64,
     pub(super) events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
@@ -168,12 +171,13 @@ impl ResourceCache {
     /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
         let mut odd = Oddities::default();
-        let mut object_bytes = 0;
+        let (mut object_bytes, mut stored_bytes) = (0, 0);
         let mut unread = 0;
         for object in objects.values() {
             odd.add(object);
             unread += u64::from(object.is_undecodable());
             object_bytes += object.weight();
+            stored_bytes += u64::from(object.stored);
         }
         let index = Index::new(self.indexed_field).filled(objects.values());
         let mut state = self.state.write().expect("no panic under this lock");
@@ -182,6 +186,7 @@ impl ResourceCache {
         let now = CacheState {
             objects,
             object_bytes,
+            stored_bytes,
             index,
             first,
             replaced: first,
@@ -228,6 +233,7 @@ impl ResourceCache {
         CacheStats {
             objects: state.objects.len(),
             object_bytes: state.object_bytes,
+            stored_bytes: state.stored_bytes,
             loads: state.loads,
             received: state.received,
             undecodable: state.undecodable,
@@ -387,9 +393,11 @@ impl CacheState {
         self.index.follow(&object.key, prev.as_deref(), Some(&object));
         self.odd.add(&object);
         self.object_bytes += object.weight();
+        self.stored_bytes += u64::from(object.stored);
         if let Some(prev) = &prev {
             self.odd.remove(prev);
             self.object_bytes -= prev.weight();
+            self.stored_bytes -= u64::from(prev.stored);
         }
     }
 
@@ -430,10 +438,12 @@ impl CacheState {
             self.odd.add(&object);
             self.undecodable += u64::from(object.is_undecodable());
             self.object_bytes += object.weight();
+            self.stored_bytes += u64::from(object.stored);
         }
         if let Some(prev) = &prev {
             self.odd.remove(prev);
             self.object_bytes -= prev.weight();
+            self.stored_bytes -= u64::from(prev.stored);
         }
         self.revision = revision;
         let sequence = self.first + self.events.len() as u64;

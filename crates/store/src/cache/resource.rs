@@ -181,7 +181,8 @@ impl ResourceCache {
         }
         let index = Index::new(self.indexed_field).filled(objects.values());
         let mut state = self.state.write().expect("no panic under this lock");
-        let first = state.first + state.events.len() as u64 + 1;
+        // Numbers are left out, so that a past that is remembered later has some of its own.
+        let first = state.first + state.events.len() as u64 + WINDOW_EVENTS as u64 + 1;
         let (loads, received, undecodable) = (state.loads + 1, state.received, state.undecodable + unread);
         let now = CacheState {
             objects,
@@ -208,6 +209,31 @@ impl ResourceCache {
         self.changes.fetch_add(1, Ordering::Release);
         drop(state);
         self.watcher_groups.overflow_all();
+    }
+
+    /// Watches can begin after this revision.
+    pub(super) fn horizon(&self) -> i64 {
+        self.state.read().expect("no panic under this lock").horizon
+    }
+
+    /// Takes what happened between `after` and `until`, so that watches can begin there, as far as there is room for it. `until` is
+    /// where they could begin: if they cannot any more, nothing is taken.
+    pub(super) fn remember(&self, past: Vec<PastChange>, after: i64, until: i64) {
+        let mut state = self.state.write().expect("no panic under this lock");
+        let has_room = past.len() + state.events.len() <= WINDOW_EVENTS;
+        let Some(first) = state.first.checked_sub(past.len() as u64).filter(|_| has_room && state.horizon == until)
+        else {
+            return;
+        };
+        for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate().rev() {
+            let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
+            state.bytes += kept_for(&event);
+            state.events.push_front((Instant::now(), Arc::new(event)));
+        }
+        state.first = first;
+        state.replaced = state.replaced.min(first);
+        state.horizon = after;
+        state.trim();
     }
 
     /// Takes over which of its objects can be read, from a list of the same objects.

@@ -4,7 +4,7 @@ use crate::api_service::{ApiService, ServiceReference};
 use arc_swap::ArcSwap;
 use kubelith_meta::{GroupVersion, Str};
 use kubelith_outbound::egress::Route;
-use kubelith_outbound::proxy::{ClientCertificate, TlsClient, Transport};
+use kubelith_outbound::proxy::{ClientCertificate, KeptTransport, TlsClient, Transport, TransportCounts};
 use kubelith_tls::{Flaws, Trust};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -90,7 +90,8 @@ pub struct Transports {
     certificate: Arc<ClientCertificate>,
     route: Route,
     flaws: Arc<Flaws>,
-    made: Mutex<HashMap<Key, Weak<Transport>>>,
+    counts: Arc<TransportCounts>,
+    made: Mutex<HashMap<Key, (Weak<Transport>, KeptTransport)>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -102,9 +103,14 @@ struct Key {
 }
 
 impl Transports {
-    /// `flaws` counts old-fashioned certificates of extension servers.
-    pub fn new(certificate: Arc<ClientCertificate>, route: Route, flaws: Arc<Flaws>) -> Transports {
-        Transports { certificate, route, flaws, made: Mutex::default() }
+    /// `flaws` counts old-fashioned certificates of extension servers, `counts` how transports are shared.
+    pub fn new(
+        certificate: Arc<ClientCertificate>,
+        route: Route,
+        flaws: Arc<Flaws>,
+        counts: Arc<TransportCounts>,
+    ) -> Transports {
+        Transports { certificate, route, flaws, counts, made: Mutex::default() }
     }
 
     pub fn certificate(&self) -> &Arc<ClientCertificate> {
@@ -120,10 +126,11 @@ impl Transports {
         let server_name = format!("{}.{}.svc", service.name, service.namespace);
         let key = Key { trust, server_name, generation: self.certificate.generation() };
         let mut made = self.made.lock().expect("no panic under this lock");
-        if let Some(known) = made.get(&key).and_then(Weak::upgrade) {
+        if let Some(known) = made.get(&key).and_then(|(known, _)| known.upgrade()) {
+            self.counts.found();
             return Ok(known);
         }
-        made.retain(|_, transport| transport.strong_count() > 0);
+        made.retain(|_, (transport, _)| transport.strong_count() > 0);
         let tls = TlsClient {
             trust: key.trust.clone(),
             server_name: Some(key.server_name.clone()),
@@ -131,7 +138,7 @@ impl Transports {
             flaws: Some(self.flaws.clone()),
         };
         let transport = Arc::new(Transport::by(&self.route, Some(&tls)).map_err(|e| e.to_string())?);
-        made.insert(key, Arc::downgrade(&transport));
+        made.insert(key, (Arc::downgrade(&transport), self.counts.made()));
         Ok(transport)
     }
 }

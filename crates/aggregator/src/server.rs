@@ -102,6 +102,7 @@ pub fn serve(config: Config, next: Delegate) -> Delegate {
         config.certificate.clone(),
         config.route.clone(),
         config.metrics.extension_servers.clone(),
+        config.metrics.transports.clone(),
     ));
     let metrics = Arc::new(AggregatorMetrics::new(&config.metrics.registry));
     let registration = Registration::new(api_services.clone(), routes.clone(), transports.clone());

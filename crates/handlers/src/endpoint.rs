@@ -69,8 +69,8 @@ pub struct Limits {
     pub delete_collection_workers: usize,
     /// Large answers are compressed for who takes that (APIResponseCompression).
     pub compresses: bool,
-    /// Lists of any age have pages, and no revision is waited for (`--watch-cache=false`): the reference's watch cache answers such lists
-    /// whole, and waits.
+    /// Lists of any age have pages, no revision is waited for, and watches begin wherever the store can (`--watch-cache=false`): the
+    /// reference's watch cache answers such lists whole, waits, and begins with the server.
     pub pages_any_age: bool,
     pub initial_events: InitialEvents,
     /// Clients may ask for a part of all objects (ShardedListAndWatch).

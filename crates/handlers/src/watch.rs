@@ -20,7 +20,7 @@ use kubelith_meta::time::turned;
 use kubelith_meta::{Status, Time, Value};
 use kubelith_observe::metrics::reads::CacheRead;
 use kubelith_registry::ReadAt;
-use kubelith_store::cache::{CachedObject, Event, EventKind, Form, Watcher};
+use kubelith_store::cache::{CachedObject, Event, EventKind, Form, Interest, TooOld, Watcher};
 use pieces::Pieces;
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -107,12 +107,12 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
             state.revision = snapshot.revision;
             state.watcher = Some(watcher);
         }
-        Start::After(revision) => match resource.cache.watch(interest, revision) {
+        Start::After(revision) => match changes_after(&state.cx, interest, revision).await? {
             Ok(watcher) => {
                 (state.revision, state.after) = (revision, revision);
                 state.watcher = Some(watcher);
             }
-            Err(_) => state.push_error(&too_old(revision, &resource)),
+            Err(TooOld) => state.push_error(&too_old(revision, &resource)),
         },
     }
     if websocket::is_requested(request.headers()) {
@@ -128,6 +128,17 @@ pub async fn watch(cx: Arc<Context>, options: ListOptions, request: Request) -> 
         response.extensions_mut().insert(read);
     }
     Ok(response)
+}
+
+/// Without a watch cache (`--watch-cache=false`) watches can begin wherever the store can.
+async fn changes_after(cx: &Context, interest: Interest, revision: i64) -> Result<Result<Watcher, TooOld>, Status> {
+    let resource = &cx.endpoint.resource;
+    let watcher = resource.cache.watch(interest.clone(), revision);
+    if watcher.is_ok() || !cx.endpoint.limits.pages_any_age {
+        return Ok(watcher);
+    }
+    resource.recall(revision).await?;
+    Ok(resource.cache.watch(interest, revision))
 }
 
 /// Whether a watch says that its initial events are all there.

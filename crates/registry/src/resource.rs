@@ -437,6 +437,14 @@ impl Resource {
         }
     }
 
+    /// Lets watches begin after a revision that the cache does not have, if the store has all that happened since.
+    pub async fn recall(&self, revision: i64) -> Result<(), Status> {
+        match self.hub.recall(&self.descriptor.storage.prefix, revision).await {
+            Ok(()) | Err(StoreError::Compacted { .. }) => Ok(()),
+            Err(e) => Err(error::from_read(e)),
+        }
+    }
+
     async fn snapshot_at(&self, revision: u64) -> Result<Snapshot, Status> {
         self.wait(ReadAt::Exact(revision)).await?;
         // It was reached, so it is one of the store's.

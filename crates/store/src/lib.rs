@@ -20,7 +20,9 @@ mod offload;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
 #[cfg(test)]
-mod simulation;
+mod tests {
+    mod simulation;
+}
 mod traits;
 mod watch;
 

@@ -46,6 +46,41 @@ fn two_servers_on_one_etcd_see_each_other_at_once() {
     }
 }
 
+#[test]
+fn without_a_watch_cache_watches_begin_where_etcd_can() {
+    let etcd = Cluster::start(1, &[]);
+    let one = site(&etcd);
+    let one = one.start();
+    let mut api = one.client();
+    let begun = revision(&api.create(CONFIG_MAPS, &config_map("a", "1")));
+    api.create(CONFIG_MAPS, &config_map("b", "1"));
+    assert_eq!(api.send("PUT", &format!("{CONFIG_MAPS}/a"), Some(&config_map("a", "2"))).0, 200);
+    assert_eq!(api.send("DELETE", &format!("{CONFIG_MAPS}/b"), None).0, 200);
+    // Both are started after that.
+    let url = format!("--etcd-servers={}", etcd.endpoints().join(","));
+    let [cached, uncached] = ["true", "false"].map(|cache| Site::new(&[&url, &format!("--watch-cache={cache}")]));
+    let seen = |site: &Site, count: usize| {
+        let server = site.start();
+        let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={begun}");
+        let told = |event: &serde_json::Value| {
+            let object = &event["object"];
+            let what = object["metadata"]["name"].as_str().or(object["reason"].as_str()).unwrap();
+            format!("{} {what}", event["type"].as_str().unwrap())
+        };
+        server.client().watch(&path, count).iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&cached, 1), ["ERROR Expired"]);
+    assert_eq!(seen(&uncached, 3), ["ADDED b", "MODIFIED a", "DELETED b"]);
+    // What etcd does not have any more is expired for everybody.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = EtcdStore::new(EtcdOptions::new(etcd.endpoints())).unwrap();
+        store.compact(store.current_revision().await.unwrap()).await.unwrap();
+        store.close().await;
+    });
+    assert_eq!(seen(&uncached, 1), ["ERROR Expired"]);
+}
+
 /// A place that belongs to the test all the time, and leads to `target` once it is opened: the port of a server that is
 /// down may be taken by another test.
 fn gate(target: &str) -> (String, Arc<AtomicBool>) {

@@ -30,6 +30,9 @@ pub fn decode(bytes: &[u8]) -> Result<Value, DecodeError> {
 
 /// The first document of a sequence, and what stands behind it.
 pub fn split_first(bytes: &[u8]) -> Result<(Value, &[u8]), DecodeError> {
+    if bytes.is_empty() {
+        return malformed("EOF");
+    }
     let mut reader = Reader { rest: bytes };
     let value = reader.value(0, Tag::None)?;
     Ok((value, reader.rest))
@@ -68,7 +71,7 @@ impl<'a> Reader<'a> {
 
     fn head(&mut self) -> Result<(u8, u8, Argument), DecodeError> {
         let Some((&first, rest)) = self.rest.split_first() else {
-            return malformed("EOF");
+            return malformed("unexpected EOF");
         };
         self.rest = rest;
         let (major, low) = (first >> 5, first & 31);
@@ -116,7 +119,7 @@ impl<'a> Reader<'a> {
                 let tag = match tag {
                     1 => Tag::Epoch,
                     2 | 3 => {
-                        return malformed("cbor: cannot unmarshal UTF-8 text string into Go value of type big.Int");
+                        return malformed("cbor: data item of cbor type tag is not accepted by protocol: bignum");
                     }
                     21 => Tag::Base64Url,
                     22 => Tag::Base64,
@@ -232,7 +235,7 @@ fn simple(low: u8, argument: u64, tag: Tag) -> Result<Value, DecodeError> {
         27 => f64::from_bits(argument),
         _ => {
             return malformed(format!(
-                "cbor: cannot unmarshal primitives into Go value of type interface {{}} (simple value {argument} is not recognized)"
+                "cbor: data item of cbor type primitives is not accepted by protocol: simple value {argument} is not recognized"
             ));
         }
     };

@@ -51,6 +51,7 @@ pub fn server(shared: &Shared<'_>, next: Delegate) -> (Delegate, Option<Arc<Exte
             cluster: shared.options.egress.cluster.clone(),
             control_plane: shared.options.egress.control_plane.clone(),
             flaws: Some(shared.frame.metrics.webhooks.clone()),
+            transports: shared.frame.metrics.transports.clone(),
         }),
         webhook_timeout: kubelith_extensions::WEBHOOK_TIMEOUT,
     };

@@ -124,7 +124,7 @@ impl<'a> Shared<'a> {
             not_ready_toleration_seconds: options.admission.not_ready_toleration_seconds,
             unreachable_toleration_seconds: options.admission.unreachable_toleration_seconds,
             configuration: options.admission.configuration.clone(),
-            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone()), &frame.metrics.webhooks),
+            hooks: hooks(options, resolve.clone(), own_server(frame.client.clone()), &frame.metrics),
             reviewer: reviewer(&frame.metrics.webhooks),
             custom: custom_resources(frame.client.clone()),
             observer: Arc::new(AdmissionMetrics::new(
@@ -223,14 +223,14 @@ impl<'a> Shared<'a> {
 }
 
 /// The way to admission webhooks, as whom a kubeconfig file says.
-fn hooks(options: &Options, resolve: Resolve, own: OwnServer, flaws: &Arc<Flaws>) -> HookFactory {
-    let (egress, flaws) = (options.egress.clone(), flaws.clone());
+fn hooks(options: &Options, resolve: Resolve, own: OwnServer, metrics: &Metrics) -> HookFactory {
+    let (egress, flaws, transports) = (options.egress.clone(), metrics.webhooks.clone(), metrics.transports.clone());
     Arc::new(move |kubeconfig| {
         let users = kubeconfig.map_or_else(|| Ok(Users::default()), Users::load)?;
         let (cluster, control_plane) = (egress.cluster.clone(), egress.control_plane.clone());
         let (resolve, own) = (resolve.clone(), Some(own.clone()));
-        let flaws = Some(flaws.clone());
-        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane, flaws }))
+        let (flaws, transports) = (Some(flaws.clone()), transports.clone());
+        Ok(HookClients::new(HookConfig { resolve, own, users, cluster, control_plane, flaws, transports }))
     })
 }
 

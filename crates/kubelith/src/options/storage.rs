@@ -49,7 +49,8 @@ pub struct StorageOptions {
     pub encoding: Encoding,
     /// `--storage-media-type` says it.
     pub is_encoding_given: bool,
-    /// `--watch-cache`: lists of any age are answered whole. Reads come from memory either way.
+    /// `--watch-cache`: lists of any age are answered whole, and watches begin in what this server has seen. Reads come from memory
+    /// either way.
     pub watch_cache: bool,
     /// `--watch-cache-sizes`: resources of which that does not hold.
     pub uncached: Vec<GroupResource>,

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use futures::future::BoxFuture;
 use kubelith_outbound::egress::Route;
-use kubelith_store::etcd::EtcdOptions;
+use kubelith_store::etcd::{EtcdCounts, EtcdOptions};
 use kubelith_store::{Dial, Io, TlsFiles};
 use kubelith_tls::files::unopened;
 use std::io;
@@ -43,8 +43,8 @@ pub fn check_files(files: &TlsFiles) -> Result<(), String> {
     files.check().map_err(|why| failed(why.to_string()))
 }
 
-/// How the etcd at `servers` is used.
-pub fn etcd_options(options: &Options, servers: &[String]) -> EtcdOptions {
+/// How the etcd at `servers` is used, and where that is counted.
+pub fn etcd_options(options: &Options, servers: &[String], counts: Arc<EtcdCounts>) -> EtcdOptions {
     let storage = &options.storage;
     let dial = match &options.egress.etcd {
         Route::Direct => None,
@@ -55,6 +55,7 @@ pub fn etcd_options(options: &Options, servers: &[String]) -> EtcdOptions {
         dial,
         compaction_interval: storage.etcd_compaction_interval,
         lease_reuse: storage.lease_reuse,
+        counts,
         ..EtcdOptions::new(servers.iter().cloned())
     }
 }

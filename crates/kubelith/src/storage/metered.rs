@@ -44,9 +44,14 @@ impl Store for MeteredStore {
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse>> {
         let operation = if request.select == Select::Count { "count" } else { "list" };
+        let lists = request.select == Select::KeysAndValues;
         Box::pin(async move {
             let start = request.range.start.clone();
-            self.timed(operation, &start, self.inner.range(request)).await
+            let outcome = self.timed(operation, &start, self.inner.range(request)).await;
+            if let Some(resource) = self.layout.resource(&start).filter(|_| lists) {
+                self.metrics.listed(&resource, outcome.as_ref().map_or(0, |response| response.items.len()));
+            }
+            outcome
         })
     }
 

@@ -13,7 +13,8 @@ use kubelith_observe::metrics::{
 use kubelith_store::KeyLayout;
 use kubelith_store::cache::{CacheStats, Hub};
 use kubelith_store::encryption::Reloaded;
-use std::sync::{Arc, Mutex, Weak};
+use kubelith_store::etcd::EtcdCounts;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 const REQUEST_SECONDS: &[f64] = &[
@@ -27,6 +28,10 @@ pub struct StorageMetrics {
     durations: Histograms,
     requests: Counters,
     errors: Counters,
+    lists: Counters,
+    /// Objects of lists, which the store looks at and answers as it reads them.
+    listed: [Counters; 3],
+    etcd: OnceLock<Arc<EtcdCounts>>,
     size: Gauges,
     reloads: Counters,
     reloaded_at: FloatGauges,
@@ -60,6 +65,12 @@ impl StorageMetrics {
             ),
             requests: counters("etcd_requests_total", "Requests to the store, by operation and resource.", REQUEST),
             errors: counters("etcd_request_errors_total", "Requests to the store that failed.", REQUEST),
+            lists: counters("apiserver_storage_list_total", "Lists that were read from the store.", RESOURCE),
+            listed: ["fetched", "evaluated", "returned"].map(|what| {
+                let name = format!("apiserver_storage_list_{what}_objects_total");
+                counters(&name, &format!("Objects {what} for lists that were read from the store."), RESOURCE)
+            }),
+            etcd: OnceLock::new(),
             size: gauges("apiserver_storage_size_bytes", "Bytes that the store takes.", &["storage_cluster_id"]),
             reloads: counters(
                 &format!("{CONTROLLER}_automatic_reloads_total"),
@@ -89,6 +100,24 @@ impl StorageMetrics {
         if failed {
             self.errors.with_label_values(&labels).inc();
         }
+    }
+
+    /// The store was read for a list.
+    pub fn listed(&self, resource: &GroupResource, objects: usize) {
+        let labels: [&str; 2] = [&resource.group, &resource.resource];
+        self.lists.with_label_values(&labels).inc();
+        for count in &self.listed {
+            count.with_label_values(&labels).inc_by(objects as u64);
+        }
+    }
+
+    /// Where clients of etcd count what they do, which is shown once there is one.
+    pub fn etcd(&self) -> &Arc<EtcdCounts> {
+        self.etcd.get_or_init(|| {
+            let counts = Arc::new(EtcdCounts::default());
+            super::etcd_metrics::show(&self.registry, counts.clone());
+            counts
+        })
     }
 
     /// The size of the store with this number.
@@ -130,11 +159,14 @@ struct CacheMetrics {
     count: CountObjects,
     objects: IntGaugeVec,
     resources: IntGaugeVec,
+    stored: IntGaugeVec,
     capacity: IntGaugeVec,
     revision: IntGaugeVec,
     /// Bytes of objects, of what is kept of the past, and of indexes.
     bytes: IntGaugeVec,
     counters: Vec<(IntCounterVec, Figure)>,
+    /// Of the watch on the store, which is one for all resources.
+    notices: IntCounterVec,
     /// Those that have a series once there is something to count.
     rare: Vec<(IntCounterVec, Figure)>,
     /// One scrape at a time: counters move by differences.
@@ -174,6 +206,11 @@ impl CacheMetrics {
             count,
             objects: gauge("apiserver_storage_objects", "Stored objects, by resource.", &["resource"]),
             resources: gauge("apiserver_resource_objects", "Stored objects, by group and resource.", RESOURCE),
+            stored: gauge(
+                "apiserver_resource_size_estimate_bytes",
+                "What the objects of a resource take in the store, without what that needs around them.",
+                RESOURCE,
+            ),
             capacity: gauge("watch_cache_capacity", "Events that a watch cache holds now.", RESOURCE),
             revision: gauge("apiserver_watch_cache_resource_version", "How far a watch cache has come.", RESOURCE),
             bytes: gauge(
@@ -182,6 +219,7 @@ impl CacheMetrics {
                 &["group", "resource", "part"],
             ),
             counters,
+            notices: counter("etcd_bookmark_total", "Times that the store said how far it is, with nothing new."),
             rare,
             scraping: Mutex::default(),
         }
@@ -189,19 +227,19 @@ impl CacheMetrics {
 }
 
 impl CacheMetrics {
-    fn gauges(&self) -> [&IntGaugeVec; 5] {
-        [&self.objects, &self.resources, &self.capacity, &self.revision, &self.bytes]
+    fn gauges(&self) -> [&IntGaugeVec; 6] {
+        [&self.objects, &self.resources, &self.stored, &self.capacity, &self.revision, &self.bytes]
     }
 
-    fn all_counters(&self) -> impl Iterator<Item = &(IntCounterVec, Figure)> {
-        self.counters.iter().chain(&self.rare)
+    fn all_counters(&self) -> impl Iterator<Item = &IntCounterVec> {
+        self.counters.iter().chain(&self.rare).map(|(counter, _)| counter).chain([&self.notices])
     }
 }
 
 impl Collector for CacheMetrics {
     fn desc(&self) -> Vec<&Desc> {
         let gauges = self.gauges().into_iter().flat_map(Collector::desc);
-        gauges.chain(self.all_counters().flat_map(|(counter, _)| counter.desc())).collect()
+        gauges.chain(self.all_counters().flat_map(Collector::desc)).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -217,7 +255,10 @@ impl Collector for CacheMetrics {
                 if self.count == CountObjects::Yes {
                     self.objects.with_label_values(&[&resource.to_string()]).set(stats.objects as i64);
                     self.resources.with_label_values(&labels).set(stats.objects as i64);
+                    self.stored.with_label_values(&labels).set(stats.stored_bytes as i64);
                 }
+                let notices = self.notices.with_label_values(&labels);
+                notices.inc_by(hub.notices().saturating_sub(notices.get()));
                 self.capacity.with_label_values(&labels).set(stats.events as i64);
                 self.revision.with_label_values(&labels).set(hub.applied());
                 // Most resources have no objects: they need no series.
@@ -233,6 +274,6 @@ impl Collector for CacheMetrics {
             }
         }
         let gauges = self.gauges().into_iter().flat_map(Collector::collect);
-        gauges.chain(self.all_counters().flat_map(|(counter, _)| counter.collect())).collect()
+        gauges.chain(self.all_counters().flat_map(Collector::collect)).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 mod by_route;
 mod encryption_metrics;
+mod etcd_metrics;
 pub mod live_backup;
 mod metered;
 mod metrics;
@@ -19,7 +20,7 @@ use kubelith_server::lifecycle::{PostStartHook, Tasks};
 use kubelith_store::cache::{Hub, HubOptions, Inheritance, Malformed, Past};
 use kubelith_store::embedded::{EmbeddedOptions, EmbeddedStore, Fsync};
 use kubelith_store::encryption::{Encryption, Keyring, LegacyKms, ReloadMode, Reloaded, Transformers};
-use kubelith_store::etcd::{EtcdOptions, EtcdStore};
+use kubelith_store::etcd::{EtcdCounts, EtcdOptions, EtcdStore};
 use kubelith_store::{HistoryLimits, KeyLayout, MemorySnapshot, MemoryStore, Store, StoreError};
 pub use metrics::CountObjects;
 
@@ -156,10 +157,7 @@ impl Storage {
         };
         let main: Arc<dyn Store> = match (&embedded, storage.backend) {
             (Some((_, store)), _) => Arc::new(store.clone()),
-            (None, StorageBackend::Etcd3) => {
-                await_etcd(options, &storage.etcd_servers).await?;
-                open_etcd(options, &storage.etcd_servers)?
-            }
+            (None, StorageBackend::Etcd3) => open_etcd(options, &storage.etcd_servers, &metrics).await?,
             (None, _) => Arc::new(memory.clone()),
         };
         let main = metered(main);
@@ -167,8 +165,7 @@ impl Storage {
         let mut stores = vec![main];
         let mut hubs = vec![hub.clone()];
         for (servers, resources) in &storage.etcd_overrides {
-            await_etcd(options, servers).await?;
-            let store = metered(open_etcd(options, servers)?);
+            let store = metered(open_etcd(options, servers, &metrics).await?);
             let options = HubOptions { past: Past::Forgotten, ..hub_options.clone() };
             let other = Hub::start_with(store.clone(), options).await.map_err(|e| e.to_string())?;
             for resource in resources {
@@ -339,10 +336,10 @@ async fn open_embedded(options: &Options, clock: Arc<dyn Clock>) -> Result<(Path
 }
 
 /// Waits for an etcd that is late. What it answers does not matter here.
-async fn await_etcd(options: &Options, servers: &[String]) -> Result<(), String> {
+async fn await_etcd(options: &Options, servers: &[String], counts: &Arc<EtcdCounts>) -> Result<(), String> {
     by_route::check_files(&options.storage.etcd_tls)?;
-    let once =
-        EtcdOptions { compaction_interval: None, patience: Duration::ZERO, ..by_route::etcd_options(options, servers) };
+    let usual = by_route::etcd_options(options, servers, counts.clone());
+    let once = EtcdOptions { compaction_interval: None, patience: Duration::ZERO, ..usual };
     let store = EtcdStore::new(once).map_err(|e| e.to_string())?;
     let patience = options.storage.initialization_timeout.max(LEAST_PATIENCE);
     let end = tokio::time::Instant::now() + patience;
@@ -367,8 +364,10 @@ async fn await_etcd(options: &Options, servers: &[String]) -> Result<(), String>
     }
 }
 
-fn open_etcd(options: &Options, servers: &[String]) -> Result<Arc<dyn Store>, String> {
-    Ok(Arc::new(EtcdStore::new(by_route::etcd_options(options, servers)).map_err(|e| e.to_string())?))
+async fn open_etcd(options: &Options, servers: &[String], metrics: &StorageMetrics) -> Result<Arc<dyn Store>, String> {
+    let counts = metrics.etcd();
+    await_etcd(options, servers, counts).await?;
+    Ok(Arc::new(EtcdStore::new(by_route::etcd_options(options, servers, counts.clone())).map_err(|e| e.to_string())?))
 }
 
 fn prefix_of<'a>(catalog: &'a Catalog, resource: &GroupResource) -> Option<&'a str> {

@@ -5,6 +5,7 @@
 mod support;
 
 mod bootstrap;
+mod cbor;
 mod console;
 mod flags;
 mod flow_control;

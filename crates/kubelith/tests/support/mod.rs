@@ -100,6 +100,17 @@ impl Server {
     }
 
     fn send(&self, method: &str, path: &str, body: Option<&str>) -> std::io::Result<Response> {
+        self.send_with(method, path, &[("Content-Type", "application/json")], body.map(str::as_bytes))
+    }
+
+    /// Anything, as the administrator.
+    pub fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> std::io::Result<Response> {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let idle = self.idle.lock().unwrap().pop();
         let mut client =
@@ -107,10 +118,9 @@ impl Server {
         let answer = client.send(&Request {
             method: method.into(),
             path: path.into(),
-            headers: vec![
-                header("Authorization", &format!("Bearer {TOKEN}")),
-                header("Content-Type", "application/json"),
-            ],
+            headers: std::iter::once(header("Authorization", &format!("Bearer {TOKEN}")))
+                .chain(headers.iter().map(|(name, value)| header(name, value)))
+                .collect(),
             body: body.map(Into::into),
         });
         self.idle.lock().unwrap().push(client);

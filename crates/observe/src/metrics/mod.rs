@@ -19,6 +19,7 @@ pub mod rest_client;
 pub mod route;
 pub mod selection;
 pub mod series;
+mod stability;
 pub mod workqueue;
 
 pub use counter::Counter;
@@ -32,6 +33,7 @@ pub use selection::Selection;
 use kubelith_auth::stats::TokenStats;
 use kubelith_features::{FeatureGates, Stage, VersionInfo};
 use kubelith_meta::time::unix_time;
+use kubelith_outbound::proxy::TransportCounts;
 use kubelith_tls::Flaws;
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntGaugeVec, Opts};
@@ -58,6 +60,8 @@ pub struct Metrics {
     pub webhooks: Arc<Flaws>,
     /// And of extension servers.
     pub extension_servers: Arc<Flaws>,
+    /// How those who call webhooks and extension servers share transports.
+    pub transports: Arc<TransportCounts>,
 }
 
 impl Default for Metrics {
@@ -71,6 +75,7 @@ impl Metrics {
         let registry = Registry::new();
         let started = unix_time();
         registry.later(move |registry| register(registry, process::ProcessMetrics::new(started)));
+        registry.later(|registry| registry.registered().show(registry));
         let slis = Registry::new();
         Metrics {
             health: Arc::new(health::HealthMetrics::new(&slis)),
@@ -83,6 +88,7 @@ impl Metrics {
             rest_client: Arc::new(rest_client::RestClientMetrics::new(&registry)),
             webhooks: flaws(&registry, "webhooks"),
             extension_servers: flaws(&registry, "kube_aggregator"),
+            transports: rest_client::transports(&registry),
             registry,
         }
     }

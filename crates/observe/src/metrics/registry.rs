@@ -1,6 +1,7 @@
 //! The metrics of one server, by name. Most servers of a test are never asked for them: what shows from the start, but costs something
 //! to describe, can be put off until somebody looks.
 
+use super::stability::{self, Registered};
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,6 +16,7 @@ pub struct Registry {
 struct Inner {
     known: prometheus::Registry,
     later: Mutex<Vec<Later>>,
+    registered: Registered,
 }
 
 type Later = Box<dyn FnOnce(&Registry) + Send>;
@@ -42,7 +44,14 @@ impl Registry {
     }
 
     pub fn register(&self, collector: Box<dyn Collector>) -> prometheus::Result<()> {
-        self.inner.known.register(collector)
+        let names: Vec<String> = collector.desc().iter().map(|desc| desc.fq_name.clone()).collect();
+        self.inner.known.register(collector)?;
+        names.iter().for_each(|name| self.inner.registered.add(name));
+        Ok(())
+    }
+
+    pub(super) fn registered(&self) -> Registered {
+        self.inner.registered.clone()
     }
 
     /// Does this before the first look at the registry. It must neither put off something more nor keep the registry.
@@ -56,7 +65,11 @@ impl Registry {
         let mut later = self.inner.later.lock().unwrap_or_else(PoisonError::into_inner);
         later.drain(..).for_each(|register| register(self));
         drop(later);
-        self.inner.known.gather()
+        let mut families = self.inner.known.gather();
+        for family in &mut families {
+            family.set_help(stability::help(family.name(), family.help()));
+        }
+        families
     }
 
     pub(super) fn downgrade(&self) -> WeakRegistry {

@@ -1,7 +1,9 @@
-//! Requests that this server sends: to itself, over the loopback client.
+//! Requests that this server sends: to itself, over the loopback client; and how it shares transports to others.
 
-use super::Registry;
-use super::{Counters, Histograms, counters, histograms};
+use super::pulled::{PulledFamilies, counter_family, gauge_family};
+use super::{Counters, Histograms, Registry, counters, histograms, register};
+use kubelith_outbound::proxy::TransportCounts;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
@@ -44,6 +46,24 @@ impl RestClientMetrics {
             self.response_sizes.with_label_values(&[method, HOST]).observe(received as f64);
         }
     }
+}
+
+/// How transports to webhooks and extension servers are shared.
+pub(super) fn transports(registry: &Registry) -> Arc<TransportCounts> {
+    const KEPT: (&str, &str) = ("rest_client_transport_cache_entries", "Transports that are kept.");
+    const CALLS: (&str, &str) =
+        ("rest_client_transport_create_calls_total", "Transports that were needed: a kept one did, or one was made.");
+    let counts = Arc::<TransportCounts>::default();
+    let shown = counts.clone();
+    registry.later(move |registry| {
+        let read = move || {
+            let calls = [("hit", shown.hits()), ("miss", shown.misses())];
+            let calls = calls.map(|(result, count)| (vec![("result", result)], count));
+            vec![gauge_family(KEPT, &[(None, shown.kept() as f64)]), counter_family(CALLS, &calls)]
+        };
+        register(registry, PulledFamilies::new(&[KEPT, CALLS], read));
+    });
+    counts
 }
 
 /// Methods that nobody uses are one.

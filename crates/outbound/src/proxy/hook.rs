@@ -2,6 +2,7 @@
 //! that a kubeconfig file has for them. Whoever names the same place gets the same client, and so its kept connections.
 
 use super::exchange::{Answer, BodyError};
+use super::kept::{KeptTransport, TransportCounts};
 use super::redirect::{self, Step};
 use super::{ClientCertificate, TlsClient, Transport};
 use crate::client::{Credential, Kubeconfig, identity_of, read_file};
@@ -58,13 +59,16 @@ pub struct HookConfig {
     pub control_plane: Route,
     /// Counts old-fashioned certificates of webhooks.
     pub flaws: Option<Arc<Flaws>>,
+    /// Counts how clients are shared.
+    pub transports: Arc<TransportCounts>,
 }
 
 impl HookConfig {
     /// Straight, and as nobody.
     pub fn direct(resolve: Resolve) -> HookConfig {
         let (cluster, control_plane) = (Route::Direct, Route::Direct);
-        HookConfig { resolve, own: None, users: Users::default(), cluster, control_plane, flaws: None }
+        let (users, transports) = Default::default();
+        HookConfig { resolve, own: None, users, cluster, control_plane, flaws: None, transports }
     }
 }
 
@@ -112,8 +116,11 @@ impl Users {
 /// Clients for webhooks.
 pub struct HookClients {
     config: HookConfig,
-    kept: Mutex<HashMap<Place, Arc<dyn Hook>>>,
+    kept: Mutex<HashMap<Place, Kept>>,
 }
+
+/// A client, with its transport if it is not this server's own.
+type Kept = (Arc<dyn Hook>, Option<KeptTransport>);
 
 impl HookClients {
     pub fn new(config: HookConfig) -> Arc<HookClients> {
@@ -221,17 +228,19 @@ impl Hooks for HookClients {
     fn hook(&self, client: &Value) -> Result<Arc<dyn Hook>, String> {
         let place = Place::of(client)?;
         let mut kept = self.kept.lock().expect("no panic under this lock");
-        if let Some(known) = kept.get(&place) {
+        let transports = &self.config.transports;
+        if let Some((known, transport)) = kept.get(&place) {
+            transport.iter().for_each(|_| transports.found());
             return Ok(known.clone());
         }
-        let hook: Arc<dyn Hook> = match (&self.config.own, place.own_path()) {
-            (Some(own), Some(path)) => Arc::new(OwnPath { server: own.clone(), path: path.to_owned() }),
-            _ => Arc::new(Client::new(&self.config, place.clone())?),
+        let (hook, transport): Kept = match (&self.config.own, place.own_path()) {
+            (Some(own), Some(path)) => (Arc::new(OwnPath { server: own.clone(), path: path.to_owned() }), None),
+            _ => (Arc::new(Client::new(&self.config, place.clone())?), Some(transports.made())),
         };
         if kept.len() >= MAX_KEPT {
             kept.clear();
         }
-        kept.insert(place, hook.clone());
+        kept.insert(place, (hook.clone(), transport));
         Ok(hook)
     }
 }
@@ -485,6 +494,19 @@ mod tests {
         ] {
             assert_eq!(found(target), want, "{target}");
         }
+    }
+
+    #[test]
+    fn who_names_the_same_place_shares_a_transport() {
+        let clients = HookClients::new(HookConfig::direct(Arc::new(|_, _, _| Err("none".to_owned()))));
+        for url in ["https://a/x", "https://b/", "https://a/x", "https://a:443/x", "https://a/x"] {
+            let client = format!("{{\"url\":\"{url}\"}}");
+            clients.hook(&kubelith_codec::json::parse(client.as_bytes()).unwrap()).unwrap();
+        }
+        let counts = clients.config.transports.clone();
+        assert_eq!((counts.hits(), counts.misses(), counts.kept()), (2, 3, 3));
+        drop(clients);
+        assert_eq!((counts.misses(), counts.kept()), (3, 0));
     }
 
     #[test]

@@ -2,22 +2,28 @@
 //! these filters knows of it. Two of them, since an answer may be a refusal, and a body is read for those only who may
 //! send it.
 
+mod words;
+
 use super::Layer;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, future};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, UPGRADE};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
-use kubelith_codec::{cbor, json, negotiate};
+use kubelith_codec::{cbor, json, negotiate, yaml};
 use kubelith_handlers::{Limits, body};
-use kubelith_http::negotiated::accept_of;
-use kubelith_http::{Body, BoxError, BoxHandler, Reply, Request, RequestBody, Response, labels, respond};
-use kubelith_meta::{Status, random};
+use kubelith_http::negotiated::{self, accept_of};
+use kubelith_http::{Body, BoxError, BoxHandler, Reply, Request, RequestBody, Response, labels, query, respond};
+use kubelith_meta::{Status, Value, random};
+use words::Read;
 
 const CBOR: &str = "application/cbor";
 const SEQUENCE: &str = "application/cbor-seq";
 const APPLY: &str = "application/apply-patch+cbor";
 const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+/// No document, whoever reads it.
+const BROKEN: &[u8] = b"{";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -25,17 +31,25 @@ enum Form {
     Events,
 }
 
-/// Answers in CBOR to who prefers it.
+/// Answers in CBOR to who prefers it. Errors that list media types name it to everybody.
 pub fn answers() -> Layer {
     Layer::from_fn("cbor-answers", |mut request, next| {
-        let Some(accept) = wanted(&request) else { return next.handle(request) };
+        let path = request.uri().path().to_owned();
+        let Some(accept) = wanted(&request) else {
+            let reply = next.handle(request);
+            return Reply::pending(async move { named(reply.await, &path) });
+        };
         request.headers_mut().insert(ACCEPT, accept);
         // What is compressed cannot be rewritten.
         request.headers_mut().remove(ACCEPT_ENCODING);
         let verb = labels::reported_verb(&request);
         let reply = next.handle(request);
         Reply::pending(async move {
-            let response = reply.await;
+            let response = named(reply.await, &path);
+            // Nothing of what was asked for can be had: that is said in JSON.
+            if response.status() == StatusCode::NOT_ACCEPTABLE {
+                return response;
+            }
             let form = match verb == "WATCH" && response.status() == StatusCode::OK {
                 true => Form::Events,
                 false => Form::Document,
@@ -60,27 +74,82 @@ pub fn bodies() -> Layer {
 }
 
 async fn read(mut request: Request, media_type: &'static str, next: BoxHandler) -> Response {
+    let read = match (request.method() == Method::DELETE, media_type == JSON) {
+        (true, _) => Read::Options,
+        (false, true) => Read::Object,
+        (false, false) => Read::Applied,
+    };
     let sent = std::mem::replace(request.body_mut(), RequestBody::Full(None));
-    let limit = Limits::default().body_bytes;
-    let text = match body::read(sent, limit).await {
-        Ok(sent) if sent.is_empty() => None,
-        Ok(sent) => match cbor::decode(&sent) {
-            Ok(value) => Some(Bytes::from(json::to_vec(&value))),
-            Err(why) => return respond::status(&request, &undecodable(&why, &sent)),
-        },
+    let sent = match body::read(sent, Limits::default().body_bytes).await {
+        Ok(sent) => sent,
         Err(status) => return respond::status(&request, &status),
     };
+    let decoded = match sent.is_empty() && read == Read::Options {
+        true => Ok(Value::Null),
+        false => words::decode(&sent, read),
+    };
+    let text = match &decoded {
+        Ok(Value::Null) => Bytes::new(),
+        Ok(value) => Bytes::from(json::to_vec(value)),
+        // Who knows the kind refuses it.
+        Err(_) => Bytes::from_static(BROKEN),
+    };
+    let pretty = query::first(request.uri().query(), "pretty");
+    let pretty = negotiate::wants_pretty(pretty.as_deref(), request.header("user-agent"));
+    let headers = request.headers().clone();
     request.headers_mut().remove(CONTENT_LENGTH);
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    *request.body_mut() = RequestBody::Full(text);
-    next.handle(request).await
+    *request.body_mut() = RequestBody::Full(Some(text));
+    let response = next.handle(request).await;
+    if response.status() != StatusCode::BAD_REQUEST {
+        return response;
+    }
+    let message = told(&response).and_then(|said| {
+        let message = said.str_at(&["message"]);
+        match &decoded {
+            Err(why) => words::unreadable(message, why, &body::summarize(&sent), read),
+            Ok(value) => words::mistyped(message, value),
+        }
+    });
+    match message {
+        Some(message) => negotiated::status(&headers, pretty, &Status::bad_request(message)),
+        None => response,
+    }
 }
 
-fn undecodable(why: &dyn std::fmt::Display, sent: &[u8]) -> Status {
-    let summary = body::summarize(sent);
-    Status::bad_request(format!(
-        "the object provided is unrecognized: unable to determine group/version/kind: {why} ({summary})"
-    ))
+/// The text of an answer that is not passed on from elsewhere, and its media type.
+fn text_of(response: &Response) -> Option<(&str, &Bytes)> {
+    let Body::Full(Some(text)) = response.body() else { return None };
+    Some((response.headers().get(CONTENT_TYPE)?.to_str().ok()?, text))
+}
+
+/// What a refusal says. One in protobuf is not looked into.
+fn told(response: &Response) -> Option<Value> {
+    match text_of(response)? {
+        (JSON, text) => json::parse(text).ok(),
+        (YAML, text) => yaml::read(text).ok().map(|read| read.value),
+        _ => None,
+    }
+}
+
+/// A refusal that lists media types, with those of CBOR.
+fn named(response: Response, path: &str) -> Response {
+    if !matches!(response.status(), StatusCode::NOT_ACCEPTABLE | StatusCode::UNSUPPORTED_MEDIA_TYPE) {
+        return response;
+    }
+    let named = match (text_of(&response), told(&response)) {
+        // As text, whose members have an order of their own.
+        (Some((JSON, text)), _) => words::named(&String::from_utf8_lossy(text), path).into_bytes(),
+        (Some((YAML, _)), Some(mut said)) => {
+            let message = words::named(said.str_at(&["message"]), path);
+            said.set_at(&["message"], Value::from(message));
+            yaml::to_vec(&said)
+        }
+        _ => return response,
+    };
+    let (mut head, _) = response.into_parts();
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(head, Body::from(Bytes::from(named)))
 }
 
 /// What to ask for in place of CBOR, if that is what the client likes best of all that we have.
@@ -166,7 +235,6 @@ fn sequence(body: Body) -> Body {
 mod tests {
     use super::*;
     use kubelith_http::RequestInfo;
-    use kubelith_meta::Value;
     use std::sync::Arc;
 
     /// Says what it got, in JSON.
@@ -229,7 +297,5 @@ mod tests {
             );
             assert_eq!(said.str_at(&["body", "kind"]), "X");
         }
-        let (_, body) = ask("/api/v1/pods", &[("content-type", CBOR)], vec![0xff]).await;
-        assert!(String::from_utf8_lossy(&body).contains("the object provided is unrecognized"), "{body:?}");
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     WatchRequest,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -172,6 +173,7 @@ impl Hub {
     /// Applies a batch to the caches it concerns, then moves `applied` on. Answers when watchers of these caches are to
     /// be woken, if that is not done.
     async fn apply(&self, batch: WatchBatch) -> Vec<(Arc<ResourceCache>, Option<Instant>)> {
+        self.freshness.notices.fetch_add(u64::from(batch.is_progress()), Ordering::Relaxed);
         let ours: Vec<(String, Registered, Event)> = {
             let resources = self.directory.resources();
             let mut unclaimed = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::hub::ReadBy;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -18,6 +18,8 @@ pub(super) struct Freshness {
     written: AtomicI64,
     /// The latest of them that admission reads.
     written_for_admission: AtomicI64,
+    /// Times that the store said how far it is, with nothing new.
+    pub notices: AtomicU64,
     /// Asks the store how far it is.
     control: RwLock<Option<crate::WatchControl>>,
 }
@@ -28,6 +30,7 @@ impl Freshness {
             applied: watch::Sender::new(applied),
             written: AtomicI64::new(0),
             written_for_admission: AtomicI64::new(0),
+            notices: AtomicU64::new(0),
             control: RwLock::default(),
         }
     }

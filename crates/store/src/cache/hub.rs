@@ -17,6 +17,7 @@ use crate::offload::Offload;
 use crate::{Result, Revision, Store, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
@@ -286,6 +287,11 @@ impl Hub {
     /// The revision up to which all caches are complete.
     pub fn applied(&self) -> i64 {
         self.freshness.applied()
+    }
+
+    /// Times that the store said how far it is, with nothing new: to all caches at once.
+    pub fn notices(&self) -> u64 {
+        self.freshness.notices.load(Ordering::Relaxed)
     }
 
     /// The revision that the next write gets if no other comes first.

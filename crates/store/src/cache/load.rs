@@ -163,7 +163,9 @@ pub(super) async fn read_as(
         Ok(opened) => make(key.clone(), revision, &opened.value).map_err(|why| Broken::new(Problem::Undecodable, why)),
         Err(why) => Err(Broken::new(Problem::Untransformable, why)),
     };
-    Some(object.unwrap_or_else(|why| CachedObject::broken(key, revision, why)))
+    let mut object = object.unwrap_or_else(|why| CachedObject::broken(key, revision, why));
+    object.stored = u32::try_from(kv.value.len()).unwrap_or(u32::MAX);
+    Some(object)
 }
 
 pub(super) fn render(

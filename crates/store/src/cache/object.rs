@@ -147,6 +147,8 @@ pub struct CachedObject {
     pub broken: Option<Box<Broken>>,
     /// See [`Rendered::is_foreign`].
     pub is_foreign: bool,
+    /// Bytes that it takes in the store.
+    pub(super) stored: u32,
     forms: Forms,
 }
 
@@ -293,6 +295,7 @@ impl CachedObject {
             kind,
             broken: None,
             is_foreign: false,
+            stored: 0,
             forms: Forms::default(),
         }
     }

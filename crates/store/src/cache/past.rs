@@ -3,8 +3,9 @@
 
 use super::directory::Registered;
 use super::hub::Hub;
-use super::load;
+use super::load::{self, Loading};
 use super::object::{CachedObject, EventKind};
+use super::replay::PastEvents;
 use crate::{
     Event, KeyRange, KeyValue, Previous, ProgressRequests, Result, Revision, StoreError, WatchError, WatchRequest,
 };
@@ -18,7 +19,7 @@ const MAX_BYTES: usize = 16 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What is asked for may be compacted while it is asked for.
 const ATTEMPTS: usize = 3;
-/// A store that was asked how far it is, is asked again this often; one that cannot be asked has told all when it is silent for as long.
+/// A store that was asked how far it is, is asked again this often.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A state of an object.
@@ -93,6 +94,34 @@ impl Hub {
         Ok(self.read_states(prefix, &registered, states).await)
     }
 
+    /// Lets watches of a resource begin after a revision that its cache has forgotten or never seen, if the store still has all that
+    /// happened since, and the cache has room for it.
+    pub async fn recall(&self, prefix: &str, after: i64) -> Result<()> {
+        let Some(registered) = self.directory.get(&format!("{prefix}/")) else { return Ok(()) };
+        let until = registered.cache.horizon();
+        if after >= until {
+            return Ok(());
+        }
+        let prefix = self.key_prefix(prefix);
+        let (mut events, mut bytes, mut reached) = (Vec::new(), 0, Revision(after));
+        let mut take = |event: Event| {
+            bytes += event.weight();
+            if bytes <= MAX_BYTES {
+                events.push(event);
+            }
+        };
+        let range = KeyRange::prefix(prefix.clone());
+        let reading = self.events_after(&range, Revision(after), Revision(until), &mut reached, &mut take);
+        tokio::time::timeout(TIMEOUT, reading).await.map_err(|_| too_slow())??;
+        if bytes <= MAX_BYTES {
+            let objects = registered.cache.snapshot().objects;
+            let loading = Loading { hub: self, prefix, registered: &registered };
+            let past = loading.past(PastEvents { after: Revision(after), events }, &objects).await;
+            registered.cache.remember(past, after, until);
+        }
+        Ok(())
+    }
+
     fn registered(&self, prefix: &str) -> Option<Registered> {
         let below = prefix.strip_prefix(&self.directory.root)?;
         self.directory.resources().get(below).cloned()
@@ -120,8 +149,7 @@ impl Hub {
         let mut reached = after;
         for _ in 0..ATTEMPTS {
             let reading = self.events_after(&range, after, until, &mut reached, &mut take);
-            let timed_out = |_| StoreError::Unavailable("the store did not tell its past in time".into());
-            match tokio::time::timeout(TIMEOUT, reading).await.map_err(timed_out)? {
+            match tokio::time::timeout(TIMEOUT, reading).await.map_err(|_| too_slow())? {
                 // Whatever was taken stays: it goes on from there, or from what is left.
                 Err(StoreError::Compacted { compacted }) => after = compacted.max(reached),
                 done => return done,
@@ -141,10 +169,11 @@ impl Hub {
         if after >= until {
             return Ok(());
         }
-        let request = WatchRequest::new(range.clone(), after).previous(Previous::Include);
-        let mut watch = self.values.raw.watch(request).await?;
-        // Where progress cannot be relied on, the past has ended when nothing more of it comes.
+        // Where progress cannot be relied on, only changes tell how far the store is: then all are read, for each revision is one.
         let tells = self.values.raw.progress_requests() == ProgressRequests::Trusted;
+        let read = if tells { range.clone() } else { KeyRange::all() };
+        let request = WatchRequest::new(read, after).previous(Previous::Include);
+        let mut watch = self.values.raw.watch(request).await?;
         if tells {
             watch.control().request_progress();
         }
@@ -154,17 +183,21 @@ impl Hub {
                 Ok(Some(Err(WatchError::Store(error)))) => return Err(error),
                 Ok(Some(Err(WatchError::Compacted { compacted }))) => return Err(StoreError::Compacted { compacted }),
                 Ok(Some(Err(WatchError::Closed)) | None) => return Err(StoreError::Closed),
-                Err(_) if tells => {
+                Err(_) => {
                     watch.control().request_progress();
                     continue;
                 }
-                Err(_) => break,
             };
             *reached = batch.revision;
-            batch.events.into_iter().filter(|event| event.revision() <= until).for_each(&mut *take);
+            let wanted = |event: &Event| event.revision() <= until && range.contains(event.key());
+            batch.events.into_iter().filter(wanted).for_each(&mut *take);
         }
         Ok(())
     }
+}
+
+fn too_slow() -> StoreError {
+    StoreError::Unavailable("the store did not tell its past in time".into())
 }
 
 /// What a change made of an object; `None` where it is not known any more.
@@ -183,8 +216,13 @@ fn state(event: &Event) -> Option<(EventKind, KeyValue)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{HubOptions, Rendered, Renderer};
-    use crate::{EmbeddedOptions, EmbeddedStore, Expect, MemoryStore, Store};
+    use crate::cache::{HubOptions, Rendered, Renderer, Scope};
+    use crate::{
+        Deleted, EmbeddedOptions, EmbeddedStore, Expect, GetResponse, MemoryStore, RangeRequest, RangeResponse, Store,
+        StoreStats, Watch, WatchControl,
+    };
+    use futures::StreamExt;
+    use futures::future::BoxFuture;
     use std::sync::Arc;
 
     struct Texts;
@@ -244,6 +282,106 @@ mod tests {
         store.compact(now).await.unwrap();
         let [a, b, gone] = look(store).await;
         assert_eq!((a, b, gone), (vec!["Added n/a 3".to_owned()], Vec::new(), Vec::new()));
+    }
+
+    /// A store that tells nothing of its progress, and takes its time.
+    struct Slow(MemoryStore);
+
+    impl Store for Slow {
+        fn get(&self, key: Bytes, at: Option<Revision>) -> BoxFuture<'_, Result<GetResponse>> {
+            self.0.get(key, at)
+        }
+
+        fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse>> {
+            self.0.range(request)
+        }
+
+        fn put(&self, k: Bytes, v: Bytes, expect: Expect, ttl: Option<Duration>) -> BoxFuture<'_, Result<Revision>> {
+            self.0.put(k, v, expect, ttl)
+        }
+
+        fn delete(&self, key: Bytes, expect: Expect) -> BoxFuture<'_, Result<Deleted>> {
+            self.0.delete(key, expect)
+        }
+
+        fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Watch>> {
+            Box::pin(async move {
+                let (batches, _) = self.0.watch(request).await?.into_parts();
+                let late = batches.then(|batch| async {
+                    tokio::time::sleep(2 * ASK_AGAIN).await;
+                    batch
+                });
+                Ok(Watch::new(late.boxed(), WatchControl::new(|| ())))
+            })
+        }
+
+        fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {
+            self.0.current_revision()
+        }
+
+        fn progress_requests(&self) -> ProgressRequests {
+            ProgressRequests::Unsupported
+        }
+
+        fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<()>> {
+            self.0.compact(revision)
+        }
+
+        fn stats(&self) -> BoxFuture<'_, Result<StoreStats>> {
+            self.0.stats()
+        }
+
+        fn health(&self) -> BoxFuture<'_, Result<()>> {
+            self.0.health()
+        }
+
+        fn close(&self) -> BoxFuture<'_, ()> {
+            self.0.close()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_not_taken_for_its_end() {
+        let store: Arc<dyn Store> = Arc::new(Slow(MemoryStore::default()));
+        write(&*store).await;
+        // The end of what is asked for is not the end of all.
+        store.put("/r/others/x".into(), "1".into(), Expect::Any, None).await.unwrap();
+        assert_eq!(look(store).await, all());
+    }
+
+    #[tokio::test]
+    async fn watches_begin_in_what_the_store_has() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        write(&*store).await;
+        let hub = Hub::start_with(store.clone(), HubOptions::new("/r/")).await.unwrap();
+        let cache = hub.register("maps", None, Arc::new(Texts)).await.unwrap();
+        let now = store.current_revision().await.unwrap();
+        let after = now.0 - 4;
+        assert!(cache.watch(Scope::All, after).is_err());
+        hub.recall("maps", after).await.unwrap();
+        assert!(cache.watch(Scope::All, after - 1).is_err());
+        let mut everything = cache.watch(Scope::All, after).unwrap();
+        let mut one = cache.watch(Scope::Key("n/b".into()), after).unwrap();
+        store.put("/r/maps/n/c".into(), "1".into(), Expect::Any, None).await.unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 5 {
+            everything.next(&mut seen).await.unwrap();
+        }
+        let told = |events: &[Arc<crate::cache::Event>]| {
+            let text = |e: &Arc<crate::cache::Event>| format!("{:?} {} {}", e.kind, e.object.key, e.revision - after);
+            events.iter().map(text).collect::<Vec<_>>()
+        };
+        let want = ["Deleted n/a 1", "Modified n/b 2", "Added n/a 3", "Deleted n/b 4", "Added n/c 5"];
+        assert_eq!(told(&seen), want);
+        let mut of_one = Vec::new();
+        one.next(&mut of_one).await.unwrap();
+        assert_eq!(told(&of_one), ["Modified n/b 2", "Deleted n/b 4"]);
+        // The state of then is there, too, and what was compacted is not.
+        assert_eq!(cache.snapshot_at(after).unwrap().objects.len(), 2);
+        store.compact(Revision(after - 1)).await.unwrap();
+        assert!(matches!(hub.recall("maps", after - 2).await, Err(StoreError::Compacted { .. })));
+        assert!(cache.watch(Scope::All, after).is_ok());
+        hub.stop();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -70,6 +70,8 @@ pub struct CacheStats {
     pub undecodable: u64,
     /// What the objects take.
     pub object_bytes: usize,
+    /// And in the store.
+    pub stored_bytes: u64,
     /// Events of the window, and what is kept for them alone.
     pub events: usize,
     pub bytes: usize,
@@ -109,8 +111,9 @@ pub struct ResourceCache {
 #[derive(Debug, Default, Clone)]
 pub(super) struct CacheState {
     pub(super) objects: Objects,
-    /// Their weight.
+    /// Their weight, and what they take in the store.
     object_bytes: usize,
+    stored_bytes: u64,
     pub(super) events: VecDeque<(Instant, Arc<Event>)>,
     /// Sequence number of `events[0]`; grows by one with each event that leaves.
     pub first: u64,
@@ -168,20 +171,23 @@ impl ResourceCache {
     /// The same, with the changes between `horizon` and `revision`, so that watches can begin there.
     pub fn load_with_past(&self, objects: Objects, revision: i64, past: Vec<PastChange>, horizon: i64) {
         let mut odd = Oddities::default();
-        let mut object_bytes = 0;
+        let (mut object_bytes, mut stored_bytes) = (0, 0);
         let mut unread = 0;
         for object in objects.values() {
             odd.add(object);
             unread += u64::from(object.is_undecodable());
             object_bytes += object.weight();
+            stored_bytes += u64::from(object.stored);
         }
         let index = Index::new(self.indexed_field).filled(objects.values());
         let mut state = self.state.write().expect("no panic under this lock");
-        let first = state.first + state.events.len() as u64 + 1;
+        // Numbers are left out, so that a past that is remembered later has some of its own.
+        let first = state.first + state.events.len() as u64 + WINDOW_EVENTS as u64 + 1;
         let (loads, received, undecodable) = (state.loads + 1, state.received, state.undecodable + unread);
         let now = CacheState {
             objects,
             object_bytes,
+            stored_bytes,
             index,
             first,
             replaced: first,
@@ -203,6 +209,31 @@ impl ResourceCache {
         self.changes.fetch_add(1, Ordering::Release);
         drop(state);
         self.watcher_groups.overflow_all();
+    }
+
+    /// Watches can begin after this revision.
+    pub(super) fn horizon(&self) -> i64 {
+        self.state.read().expect("no panic under this lock").horizon
+    }
+
+    /// Takes what happened between `after` and `until`, so that watches can begin there, as far as there is room for it. `until` is
+    /// where they could begin: if they cannot any more, nothing is taken.
+    pub(super) fn remember(&self, past: Vec<PastChange>, after: i64, until: i64) {
+        let mut state = self.state.write().expect("no panic under this lock");
+        let has_room = past.len() + state.events.len() <= WINDOW_EVENTS;
+        let Some(first) = state.first.checked_sub(past.len() as u64).filter(|_| has_room && state.horizon == until)
+        else {
+            return;
+        };
+        for (i, PastChange { kind, object, prev }) in past.into_iter().enumerate().rev() {
+            let event = Event { sequence: first + i as u64, kind, revision: object.revision, object, prev };
+            state.bytes += kept_for(&event);
+            state.events.push_front((Instant::now(), Arc::new(event)));
+        }
+        state.first = first;
+        state.replaced = state.replaced.min(first);
+        state.horizon = after;
+        state.trim();
     }
 
     /// Takes over which of its objects can be read, from a list of the same objects.
@@ -228,6 +259,7 @@ impl ResourceCache {
         CacheStats {
             objects: state.objects.len(),
             object_bytes: state.object_bytes,
+            stored_bytes: state.stored_bytes,
             loads: state.loads,
             received: state.received,
             undecodable: state.undecodable,
@@ -387,9 +419,11 @@ impl CacheState {
         self.index.follow(&object.key, prev.as_deref(), Some(&object));
         self.odd.add(&object);
         self.object_bytes += object.weight();
+        self.stored_bytes += u64::from(object.stored);
         if let Some(prev) = &prev {
             self.odd.remove(prev);
             self.object_bytes -= prev.weight();
+            self.stored_bytes -= u64::from(prev.stored);
         }
     }
 
@@ -430,10 +464,12 @@ impl CacheState {
             self.odd.add(&object);
             self.undecodable += u64::from(object.is_undecodable());
             self.object_bytes += object.weight();
+            self.stored_bytes += u64::from(object.stored);
         }
         if let Some(prev) = &prev {
             self.odd.remove(prev);
             self.object_bytes -= prev.weight();
+            self.stored_bytes -= u64::from(prev.stored);
         }
         self.revision = revision;
         let sequence = self.first + self.events.len() as u64;

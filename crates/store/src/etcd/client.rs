@@ -1,10 +1,12 @@
 //! Calls to an etcd cluster: several endpoints, one of them in use, the next one when it fails.
 
 use super::EtcdOptions;
+use super::calls::{EtcdCounts, Method};
 use super::proto::{StatusRequest, StatusResponse};
 use crate::error::{Result, StoreError};
 use crate::grpc::{self, Target, TlsFiles};
 use crate::model::Revision;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tonic::transport::Channel;
@@ -32,6 +34,7 @@ pub(super) struct Client {
     /// For how long a call is made again while no member can be reached.
     patience: Duration,
     current: AtomicUsize,
+    pub counts: Arc<EtcdCounts>,
 }
 
 pub(super) struct EtcdEndpoint {
@@ -52,7 +55,7 @@ impl Client {
         let endpoints = urls.iter().map(connect).collect::<Result<Vec<_>>>()?;
         // Replicas of this server should not all start with the same member.
         let first = std::process::id() as usize % endpoints.len();
-        Ok(Client { endpoints, patience, current: AtomicUsize::new(first) })
+        Ok(Client { endpoints, patience, current: AtomicUsize::new(first), counts: options.counts.clone() })
     }
 
     pub fn endpoints(&self) -> &[EtcdEndpoint] {
@@ -71,7 +74,7 @@ impl Client {
         let _ = self.current.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    pub async fn call<Q, A>(&self, kind: Kind, method: &'static str, request: Q) -> Result<A, CallError>
+    pub async fn call<Q, A>(&self, kind: Kind, method: Method, request: Q) -> Result<A, CallError>
     where
         Q: prost::Message + Clone + Send + Sync + 'static,
         A: prost::Message + Default + Send + Sync + 'static,
@@ -89,11 +92,9 @@ impl Client {
         let mut attempt = 1;
         loop {
             let (index, channel) = self.pick();
-            let call = grpc::unary(channel, method, Request::new(request.clone()));
-            let status = match tokio::time::timeout(per_attempt, call).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(status)) => status,
-                Err(_) => Status::deadline_exceeded("no answer from etcd in time"),
+            let status = match self.attempt(channel, method, request.clone(), per_attempt).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
             };
             if !is_outage(&status) {
                 return Err(CallError { status, applied: Applied::No });
@@ -113,11 +114,22 @@ impl Client {
     }
 
     pub async fn status(&self, endpoint: &EtcdEndpoint) -> Result<StatusResponse, CallError> {
-        let call =
-            grpc::unary(endpoint.channel.clone(), "/etcdserverpb.Maintenance/Status", Request::new(StatusRequest {}));
-        let answer = tokio::time::timeout(ATTEMPT_TIMEOUT, call).await;
+        let call = self.attempt(endpoint.channel.clone(), Method::Status, StatusRequest {}, ATTEMPT_TIMEOUT);
+        call.await.map_err(|status| CallError { status, applied: Applied::No })
+    }
+
+    async fn attempt<Q, A>(&self, channel: Channel, method: Method, request: Q, within: Duration) -> Result<A, Status>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut counted = self.counts.begin(method);
+        counted.sent();
+        let call = grpc::unary(channel, method.path(), Request::new(request));
+        let answer = tokio::time::timeout(within, call).await;
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer from etcd in time")));
-        answer.map_err(|status| CallError { status, applied: Applied::No })
+        counted.ended(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        answer
     }
 }
 

@@ -10,6 +10,7 @@
 //! A dies; five minutes later B moves 5 -> 6 and compacts 1510
 //! ```
 
+use super::calls::Method;
 use super::client::{CallError, Client, Kind};
 use super::proto::{
     CompactionRequest, CompactionResponse, Compare, CompareResult, CompareTarget, CompareValue, Operation, Outcome,
@@ -70,7 +71,7 @@ pub(super) async fn turn(client: &Client, seen: Tick) -> Result<(Tick, Revision)
         success: vec![RequestOp { request: Some(Operation::Put(put)) }],
         failure: vec![RequestOp { request: Some(Operation::Range(get)) }],
     };
-    let response: TxnResponse = client.call(Kind::Write, "/etcdserverpb.KV/Txn", request).await?;
+    let response: TxnResponse = client.call(Kind::Write, Method::Txn, request).await?;
     let revision = response.header.map_or(0, |header| header.revision);
     if !response.succeeded {
         let found = response.responses.into_iter().find_map(|op| match op.response {
@@ -88,7 +89,7 @@ pub(super) async fn turn(client: &Client, seen: Tick) -> Result<(Tick, Revision)
         return Ok((next, Revision::ZERO));
     }
     let request = CompactionRequest { revision: seen.revision, physical: false };
-    let _: CompactionResponse = client.call(Kind::Read, "/etcdserverpb.KV/Compact", request).await?;
+    let _: CompactionResponse = client.call(Kind::Read, Method::Compact, request).await?;
     tracing::debug!(revision = seen.revision, "compacted etcd");
     Ok((next, Revision(seen.revision)))
 }

@@ -3,6 +3,7 @@
 //! A key that should live for T seconds is attached to a lease with a little more than T left, so events of
 //! one minute share one lease. How much more and how many keys are kube-apiserver's figures.
 
+use super::calls::Method;
 use super::client::{CallError, Client, Kind};
 use super::proto::{LeaseGrantRequest, LeaseGrantResponse};
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ impl Leases {
         }
         let request = LeaseGrantRequest { ttl: (ttl + extra) as i64, id: 0 };
         // A lease that nobody uses costs little: a grant whose answer got lost may be made again.
-        let granted: LeaseGrantResponse = client.call(Kind::Read, "/etcdserverpb.Lease/LeaseGrant", request).await?;
+        let granted: LeaseGrantResponse = client.call(Kind::Read, Method::LeaseGrant, request).await?;
+        client.counts.leases.observe(last.map_or(1, |lease| lease.keys));
         *last = Some(Lease { id: granted.id, expires: now + Duration::from_secs(ttl + extra), keys: 1 });
         Ok(granted.id)
     }

@@ -1,6 +1,7 @@
 //! A real etcd v3 cluster as the store: for high availability and for several servers on one state, beside
 //! kube-apiservers if wished. Keys and values go to etcd as they come.
 
+mod calls;
 mod client;
 mod compactor;
 mod lease;
@@ -19,6 +20,7 @@ use crate::model::{
 use crate::traits::{ProgressRequests, Store};
 use crate::watch::{Watch, WatchRequest};
 use bytes::Bytes;
+pub use calls::{CallCounts, EtcdCounts, LeaseCounts, Method};
 use client::{CallError, Client, Kind};
 use futures::future::BoxFuture;
 use lease::{LeaseLimits, Leases};
@@ -31,12 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use version::ProgressTrust;
-
-const RANGE: &str = "/etcdserverpb.KV/Range";
-const PUT: &str = "/etcdserverpb.KV/Put";
-const DELETE: &str = "/etcdserverpb.KV/DeleteRange";
-const TXN: &str = "/etcdserverpb.KV/Txn";
-const COMPACT: &str = "/etcdserverpb.KV/Compact";
 
 /// Whose word decides if progress requests are made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +60,8 @@ pub struct EtcdOptions {
     pub trust_progress: TrustProgress,
     /// For how long calls are made again while no member can be reached.
     pub patience: Duration,
+    /// What is done is counted here.
+    pub counts: Arc<EtcdCounts>,
 }
 
 impl EtcdOptions {
@@ -78,6 +76,7 @@ impl EtcdOptions {
             trust_progress: TrustProgress::default(),
             // As long as requests have: who asked decides whether to wait longer.
             patience: Duration::from_secs(60),
+            counts: Arc::default(),
         }
     }
 }
@@ -159,7 +158,7 @@ impl EtcdStore {
     }
 
     async fn send_range(&self, request: proto::RangeRequest) -> Result<proto::RangeResponse> {
-        Ok(self.open()?.call(Kind::Read, RANGE, request).await?)
+        Ok(self.open()?.call(Kind::Read, Method::Range, request).await?)
     }
 
     /// A write that holds only if the key was last written at `expected` (0: is absent). Otherwise the
@@ -175,7 +174,7 @@ impl EtcdStore {
             success: vec![RequestOp { request: Some(then) }],
             failure: vec![RequestOp { request: Some(Operation::Range(get_request(key.clone()))) }],
         };
-        let response: TxnResponse = self.open()?.call(Kind::Write, TXN, request).await?;
+        let response: TxnResponse = self.open()?.call(Kind::Write, Method::Txn, request).await?;
         let outcome = response.responses.into_iter().next().and_then(|op| op.response);
         match outcome {
             Some(Outcome::Range(found)) if !response.succeeded => {
@@ -196,7 +195,7 @@ impl EtcdStore {
         let put = PutRequest { key: key.clone(), value: value.clone(), lease };
         let expected = match expect {
             Expect::Any => {
-                let response: PutResponse = self.open()?.call(Kind::Write, PUT, put).await?;
+                let response: PutResponse = self.open()?.call(Kind::Write, Method::Put, put).await?;
                 return Ok(revision_of(response.header));
             }
             Expect::Absent => 0,
@@ -225,7 +224,7 @@ impl EtcdStore {
         let delete = DeleteRangeRequest { key: key.clone(), range_end: Bytes::new(), prev_kv: true };
         let (revision, response) = match expect {
             Expect::Any => {
-                let response: DeleteRangeResponse = self.open()?.call(Kind::Write, DELETE, delete).await?;
+                let response: DeleteRangeResponse = self.open()?.call(Kind::Write, Method::DeleteRange, delete).await?;
                 (revision_of(response.header.clone()), response)
             }
             // Nothing can be deleted that is absent: this only asks what is there.
@@ -372,7 +371,7 @@ impl Store for EtcdStore {
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let request = proto::CompactionRequest { revision: revision.0, physical: false };
-            let _: proto::CompactionResponse = self.open()?.call(Kind::Write, COMPACT, request).await?;
+            let _: proto::CompactionResponse = self.open()?.call(Kind::Write, Method::Compact, request).await?;
             self.inner.compacted.fetch_max(revision.0, Ordering::Relaxed);
             Ok(())
         })

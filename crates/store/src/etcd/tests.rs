@@ -74,10 +74,16 @@ async fn leases_are_shared(cluster: &Cluster) {
 
     // The lease is gone, and the client does not know. A revocation has the ID where a grant has the TTL.
     let revoke = proto::LeaseGrantRequest { ttl: other, id: 0 };
-    let _: proto::LeaseGrantResponse =
-        store.inner.client.call(Kind::Write, "/etcdserverpb.Lease/LeaseRevoke", revoke).await.unwrap();
+    let (_, channel) = store.inner.client.pick();
+    let revoke = crate::grpc::unary(channel, "/etcdserverpb.Lease/LeaseRevoke", tonic::Request::new(revoke));
+    let _: proto::LeaseGrantResponse = revoke.await.unwrap();
     let renewed = put("/lease/e", 60).await;
     assert!(renewed != other && renewed != 0);
+    // Each lease counts with the key that needed the next one; of one that was gone nothing is known.
+    let (buckets, leases, keys) = store.inner.client.counts.leases.read();
+    assert_eq!((buckets, leases, keys), ([4; 7], 4, 1 + 3 + 2 + 1));
+    let granted = store.inner.client.counts.of(Method::LeaseGrant);
+    assert_eq!((granted.started(), granted.handled().collect::<Vec<_>>()), (4, vec![("OK", 4)]));
 }
 
 async fn compactors_take_turns(cluster: &Cluster) {

@@ -3,6 +3,7 @@
 //! Each watch has a stream of its own, as kube-apiserver arranges it: a progress request is answered only
 //! when all watches on the stream are in sync, so watches should not wait for each other.
 
+use super::calls::Method;
 use super::client::{Client, is_outage};
 use super::proto::{self, WatchCall, WatchCreateRequest, WatchProgressRequest, WatchResponse};
 use super::{key_and_end, to_kv};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 /// Batches that wait for a slow receiver. Beyond that etcd is not read from, and keeps the rest itself.
 const BUFFERED_BATCHES: usize = 16;
@@ -102,7 +103,9 @@ impl Task {
         if calls.send(create).await.is_err() {
             return End::Lost(Status::internal("the stream ended at once"));
         }
-        let connecting = grpc::streaming(channel, "/etcdserverpb.Watch/Watch", request);
+        let client = self.client.clone();
+        let mut counted = client.counts.begin(Method::Watch);
+        let connecting = grpc::streaming(channel, Method::Watch.path(), request);
         let opened = tokio::select! {
             opened = connecting => opened,
             () = self.output.closed() => return End::Unwanted,
@@ -111,18 +114,29 @@ impl Task {
         let mut responses = match opened {
             Ok(responses) => responses,
             Err(status) => {
+                counted.ended(status.code());
                 self.client.failed(index);
                 return End::Lost(status);
             }
         };
+        counted.sent();
         let mut fragments = Vec::new();
         loop {
             tokio::select! {
                 response = responses.message() => {
                     let ended = match response {
-                        Ok(Some(response)) => self.take(response, &mut fragments).await,
-                        Ok(None) => Some(End::Lost(Status::unavailable("the stream ended"))),
-                        Err(status) => Some(End::Lost(status)),
+                        Ok(Some(response)) => {
+                            counted.received();
+                            self.take(response, &mut fragments).await
+                        }
+                        Ok(None) => {
+                            counted.ended(Code::Ok);
+                            Some(End::Lost(Status::unavailable("the stream ended")))
+                        }
+                        Err(status) => {
+                            counted.ended(status.code());
+                            Some(End::Lost(status))
+                        }
                     };
                     if let Some(end) = ended {
                         if matches!(&end, End::Lost(status) if is_outage(status)) {
@@ -134,6 +148,7 @@ impl Task {
                 Some(()) = self.progress.recv() => {
                     let call = WatchCall::Progress(WatchProgressRequest {});
                     let _ = calls.send(proto::WatchRequest { call: Some(call) }).await;
+                    counted.sent();
                 }
                 () = self.output.closed() => return End::Unwanted,
                 () = until_closed(&mut self.closed) => return End::Failed(WatchError::Closed),

@@ -53,8 +53,8 @@ pub const FLAGS: &[Flag] = &[
         "watch-cache",
         Bool,
         "true",
-        "Answer lists of any age (resourceVersion=0) whole, whatever their limit. Reads and watches are served from \
-         memory either way, and are as new as the store.",
+        "Answer lists of any age (resourceVersion=0) whole, whatever their limit, and begin watches only in what this server \
+         has seen. Reads and watches are served from memory either way, and are as new as the store.",
     ),
     flag(
         "watch-cache-sizes",

@@ -37,7 +37,10 @@ robustness soak [options]
   --requests N       ends before that time
   --clients N        (4)
   --in-process       servers within this program, one for each processor; --clients is of each (48)
-  --feedback off     grows from recorded requests only, not from those that led to answers of a new kind
+  --coverage         the same in a build that is instrumented for it (cargo xtask makes it): requests that pass edges of the
+                     code which no other one passed are grown from, too, and the last line tells how many were passed
+  --feedback WHAT    on: grows from requests that led to answers of a new kind, or to new edges; answers, edges: only from
+                     those; off: only from recorded requests
   --against URL      sends all of them to this server, too, as the user of the token robust-token, and tells which answers
                      have another code, or say something else, there; with --clients 1 both servers see the requests in the same order
 
@@ -61,6 +64,7 @@ struct Options {
     requests: usize,
     feedback: fuzz::Feedback,
     against: Option<Address>,
+    edges: Option<fuzz::Count>,
     clients: Option<usize>,
     objects: usize,
     bytes: usize,
@@ -112,6 +116,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         requests: usize::MAX,
         feedback: fuzz::Feedback::Followed,
         against: None,
+        edges: None,
         clients: None,
         objects: 300,
         bytes: 4000,
@@ -143,15 +148,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--every" => options.plan.every = Some(Duration::from_secs(number(value()?)?)),
             "--writers" => options.plan.writers = number(value()?)? as usize,
             "--requests" => options.requests = number(value()?)? as usize,
-            "--feedback" => {
-                options.feedback = match value()?.as_str() {
-                    "on" => fuzz::Feedback::Followed,
-                    "off" => fuzz::Feedback::Ignored,
-                    other => return Err(format!("--feedback is on or off, not {other:?}")),
-                }
-            }
+            "--feedback" => options.feedback = fuzz::Feedback::parse(&value()?)?,
             "--in-process" => options.place = Place::Here,
             "--against" => options.against = Some(Address::parse(&value()?)?),
+            "--coverage" => (options.place, options.edges) = (Place::Here, Some(counted()?)),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
             "--objects" => options.objects = number(value()?)? as usize,
@@ -192,6 +192,7 @@ fn throw(options: &Options) -> Result<bool, String> {
         requests: options.requests,
         feedback: options.feedback,
         against: options.against.clone(),
+        edges: options.edges,
     };
     let found = match options.place {
         Place::Process => fuzz::run(&throws)?,
@@ -202,6 +203,13 @@ fn throw(options: &Options) -> Result<bool, String> {
 }
 
 fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
+/// What counts the edges of the code that were passed, if somebody put flags there.
+fn counted() -> Result<fuzz::Count, String> {
+    const HOW: &str =
+        "--coverage needs a build that is instrumented: `cargo xtask robustness fuzz --coverage` makes it";
+    (kubelith_coverage::all() > 0).then_some(kubelith_coverage::seen as fuzz::Count).ok_or_else(|| HOW.to_owned())
+}
+
     if options.against.is_some() {
         return Err("--against needs a server in a process of its own".to_owned());
     }

@@ -43,6 +43,7 @@ fn grown_requests_do_no_harm() {
         duration: LIMIT,
         requests: REQUESTS,
         feedback: fuzz::Feedback::Followed,
+        edges: None,
         against: None,
     });
     let found = found.unwrap();

@@ -10,7 +10,7 @@ mod pipe;
 pub mod within;
 mod words;
 
-pub use guide::Feedback;
+pub use guide::{Count, Feedback};
 pub use notes::Found;
 
 use crate::plan::{Plan, Store};
@@ -42,6 +42,8 @@ pub struct Options {
     pub duration: Duration,
     pub requests: usize,
     pub feedback: Feedback,
+    /// Counts the edges of the code that were passed: only of servers within an instrumented program.
+    pub edges: Option<Count>,
     /// Another server that gets the same requests; the administrator's token must be known there.
     pub against: Option<Address>,
 }
@@ -64,7 +66,7 @@ pub fn run(options: &Options) -> Result<Found, String> {
     }
     let end = Instant::now() + options.duration;
     let mut all = Found::default();
-    let guide = Guide::new(options.feedback);
+    let guide = Guide::new(options.feedback, None);
     while Instant::now() < end && all.requests < options.requests && all.problems.is_empty() {
         let mut plan = Plan::new(options.program.clone(), Store::Memory, options.seed);
         plan.faults.clear();

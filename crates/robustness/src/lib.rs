@@ -12,6 +12,7 @@ pub mod isolation;
 pub mod load;
 pub mod overload;
 pub mod plan;
+pub mod pressure;
 pub mod proxy;
 pub mod run;
 pub mod site;

@@ -25,7 +25,8 @@ robustness soak [options]
   --duration S       seconds for each store (60)
   --kills N          ends before that time, after so many kills of servers and members
   --faults LIST      kill, restart-loop, restart, pause, disk-full, descriptors, compact, compact-while-down, kill-member,
-                     kill-leader, pause-member, cut, silence, delay, clock, or none (default: those that fit the store)
+                     kill-leader, pause-member, cut, silence, delay, clock, memory, or none (default: those that fit the
+                     store, without clock and memory)
   --quiet MS         between two faults, at most (1200)
   --every S          seconds from one fault to the next, in place of that. With no faults but kill, restart-loop and
                      restart, nobody but clients of the server that is down may have an error

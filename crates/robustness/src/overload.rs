@@ -3,7 +3,7 @@
 
 use crate::plan::{Plan, Store};
 use crate::site::Site;
-use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, request_as};
+use crate::wire::{Api, LEADER_TOKEN, STORM_TOKEN, TOKEN, address, allow_storm, request_as};
 use kubelith_conformance::http::{Client, Response};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -120,9 +120,6 @@ fn prepare(site: &Site, options: &Options) -> Result<(), String> {
         Some((201, _)) => Ok(()),
         other => Err(format!("{path}: {other:?}")),
     };
-    let binding = json!({"metadata": {"name": "storm"}, "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "storm"}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
-    make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding)?;
     make(LEASES, &json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "one"}}))?;
     for i in 0..options.objects {
         make(OBJECTS, &json!({"metadata": {"name": format!("o{i}")}, "data": {"k": "x".repeat(options.bytes)}}))?;
@@ -138,6 +135,7 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         Command::new("nice")
             .args(["-n", "15"])
+    allow_storm(&mut api)?;
             .arg(own)
             .args(["storm", &port.to_string(), &clients.to_string(), &seconds, options.storm.name()])
             .stdout(Stdio::piped())

@@ -67,6 +67,12 @@ fn jumping_clocks_break_no_promise() {
     holds(Store::Embedded, |plan| plan.faults = faults());
 }
 
+#[test]
+fn short_memory_breaks_no_promise() {
+    let faults = || vec![FaultKind::MemoryPressure, FaultKind::MemoryPressure, FaultKind::KillServer];
+    holds(Store::Embedded, |plan| plan.faults = faults());
+}
+
 /// Too short to see a leak, long enough to see that all of it works.
 #[test]
 fn everything_comes_and_goes() {

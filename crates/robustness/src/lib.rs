@@ -15,6 +15,7 @@ pub mod plan;
 pub mod pressure;
 pub mod proxy;
 pub mod run;
+pub mod serving;
 pub mod site;
 pub mod soak;
 pub mod watchers;

@@ -64,8 +64,8 @@ struct Options {
     faults: Option<Vec<FaultKind>>,
     requests: usize,
     feedback: fuzz::Feedback,
-    against: Option<Address>,
     edges: Option<fuzz::Count>,
+    against: Option<Address>,
     clients: Option<usize>,
     objects: usize,
     bytes: usize,
@@ -116,8 +116,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
         faults: None,
         requests: usize::MAX,
         feedback: fuzz::Feedback::Followed,
-        against: None,
         edges: None,
+        against: None,
         clients: None,
         objects: 300,
         bytes: 4000,
@@ -151,8 +151,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--requests" => options.requests = number(value()?)? as usize,
             "--feedback" => options.feedback = fuzz::Feedback::parse(&value()?)?,
             "--in-process" => options.place = Place::Here,
-            "--against" => options.against = Some(Address::parse(&value()?)?),
             "--coverage" => (options.place, options.edges) = (Place::Here, Some(counted()?)),
+            "--against" => options.against = Some(Address::parse(&value()?)?),
             "--clients" => options.clients = Some(number(value()?)? as usize),
             "--storm" => options.storm = overload::Storm::parse(&value()?)?,
             "--objects" => options.objects = number(value()?)? as usize,
@@ -192,8 +192,8 @@ fn throw(options: &Options) -> Result<bool, String> {
         duration: plan.duration,
         requests: options.requests,
         feedback: options.feedback,
-        against: options.against.clone(),
         edges: options.edges,
+        against: options.against.clone(),
     };
     let found = match options.place {
         Place::Process => fuzz::run(&throws)?,
@@ -203,7 +203,6 @@ fn throw(options: &Options) -> Result<bool, String> {
     Ok(found.problems.is_empty() && found.errors.is_empty())
 }
 
-fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
 /// What counts the edges of the code that were passed, if somebody put flags there.
 fn counted() -> Result<fuzz::Count, String> {
     const HOW: &str =
@@ -211,6 +210,7 @@ fn counted() -> Result<fuzz::Count, String> {
     (kubelith_coverage::all() > 0).then_some(kubelith_coverage::seen as fuzz::Count).ok_or_else(|| HOW.to_owned())
 }
 
+fn throw_here(options: fuzz::Options) -> Result<fuzz::Found, String> {
     if options.against.is_some() {
         return Err("--against needs a server in a process of its own".to_owned());
     }
@@ -218,6 +218,7 @@ fn counted() -> Result<fuzz::Count, String> {
 }
 
 fn overloaded(options: &Options) -> Result<bool, String> {
+    let mut is_good = true;
     for fairness in ["true", "false"] {
         let mut flags = options.plan.flags.clone();
         flags.push(format!("--enable-priority-and-fairness={fairness}"));
@@ -231,8 +232,12 @@ fn overloaded(options: &Options) -> Result<bool, String> {
             flags,
         })?;
         println!("== priority and fairness: {fairness}\nidle\n{}storm\n{}", idle.text(), stormy.text());
+        for problem in overload::problems(&idle, &stormy) {
+            println!("PROBLEM {problem}");
+            is_good = false;
+        }
     }
-    Ok(true)
+    Ok(is_good)
 }
 
 fn soaked(options: &Options) -> Result<bool, String> {

@@ -22,6 +22,13 @@ const PACE: Duration = Duration::from_millis(10);
 /// Between two looks of a slow reader at what has come.
 const SLOW: Duration = Duration::from_millis(200);
 
+/// All objects, and the bookmark that ends them.
+const INITIAL_EVENTS: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
+
+/// Of a client of the storm that was refused, or found nobody.
+const REFUSED: Duration = Duration::from_millis(100);
+
 /// What the storm does, without pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storm {
@@ -101,6 +108,25 @@ impl Measured {
     }
 }
 
+/// What makes the figures worthless: those who behave were not served where nothing else went on, or there was no storm.
+pub fn problems(idle: &Measured, stormy: &Measured) -> Vec<String> {
+    let mut problems = Vec::new();
+    if idle.codes.keys().any(|code| *code != 200) {
+        problems.push(format!("idle, not all were answered: {:?}", idle.codes));
+    }
+    for (when, measured) in [("idle", idle), ("in the storm", stormy)] {
+        for (who, latencies) in [("administrator", &measured.administrator), ("leader", &measured.leader)] {
+            if latencies.0.is_empty() {
+                problems.push(format!("{when} the {who} asked nothing"));
+            }
+        }
+    }
+    if !["200: ", "201: "].iter().any(|code| stormy.storm.contains(code)) {
+        problems.push(format!("there was no storm: {:?}", stormy.storm));
+    }
+    problems
+}
+
 /// Idle, then in a storm.
 pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
     let mut plan = Plan::new(options.program.clone(), Store::Memory, 1);
@@ -116,6 +142,7 @@ pub fn run(options: &Options) -> Result<(Measured, Measured), String> {
 
 fn prepare(site: &Site, options: &Options) -> Result<(), String> {
     let mut api = Api::new(site.servers[0].port);
+    allow_storm(&mut api)?;
     let mut make = |path: &str, body: &serde_json::Value| match api.send("POST", path, "application/json", Some(body)) {
         Some((201, _)) => Ok(()),
         other => Err(format!("{path}: {other:?}")),
@@ -135,7 +162,6 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         Command::new("nice")
             .args(["-n", "15"])
-    allow_storm(&mut api)?;
             .arg(own)
             .args(["storm", &port.to_string(), &clients.to_string(), &seconds, options.storm.name()])
             .stdout(Stdio::piped())
@@ -223,8 +249,8 @@ pub fn storm(port: u16, clients: usize, duration: Duration, storm: Storm) -> Str
                     if let Ok(mut codes) = codes.lock() {
                         *codes.entry(code).or_default() += 1;
                     }
-                    if code != 200 {
-                        std::thread::sleep(Duration::from_millis(100));
+                    if !matches!(code, 200..=299) {
+                        std::thread::sleep(REFUSED);
                     }
                 }
             });
@@ -237,9 +263,10 @@ fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
     match storm {
         Storm::Lists => client.send_once(&request_as(STORM_TOKEN, "GET", OBJECTS, "", None)),
         Storm::Watches => {
-            let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
-            let lines = client.lines(&request_as(STORM_TOKEN, "GET", &path, "", None), 100, Duration::from_secs(2));
-            lines.map(|(answer, _)| answer)
+            let path = format!("{OBJECTS}?watch=true&{INITIAL_EVENTS}");
+            let has_all = |lines: &[Vec<u8>]| lines.last().is_some_and(|line| line.starts_with(BOOKMARK));
+            let watch = request_as(STORM_TOKEN, "GET", &path, "", None);
+            client.lines_until(&watch, has_all, Duration::from_secs(10)).map(|(answer, _)| answer)
         }
         Storm::SlowReaders => {
             let list = request_as(STORM_TOKEN, "GET", OBJECTS, "", None);
@@ -249,5 +276,28 @@ fn blow(client: &mut Client, storm: Storm) -> std::io::Result<Response> {
             let event = json!({"metadata": {"generateName": "storm-"}, "involvedObject": {"namespace": "default"}, "reason": "Storm"});
             client.send_once(&request_as(STORM_TOKEN, "POST", EVENTS, "application/json", Some(&event)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(code: u16, storm: &str) -> Measured {
+        let latencies = Latencies((1..=100).map(Duration::from_millis).collect());
+        let (administrator, codes) = (latencies.clone(), BTreeMap::from([(code, 100)]));
+        Measured { administrator, leader: latencies, codes, most_memory: 0, storm: storm.to_owned() }
+    }
+
+    #[test]
+    fn figures_without_a_storm_are_told() {
+        let idle = measured(200, "none");
+        assert_eq!(problems(&idle, &measured(200, "{201: 7, 429: 90}")), [""; 0]);
+        assert_eq!(problems(&idle, &measured(429, "{200: 7}")), [""; 0], "that is what is measured");
+        assert_eq!(problems(&idle, &measured(200, "{0: 7, 429: 90}")).len(), 1);
+        assert_eq!(problems(&measured(503, "none"), &measured(200, "{200: 7}")).len(), 1);
+        let silent = Measured { leader: Latencies::default(), ..measured(200, "{200: 7}") };
+        assert_eq!(problems(&idle, &silent), ["in the storm the leader asked nothing"]);
+        assert_eq!(idle.leader.percentile(99), Duration::from_millis(100));
     }
 }

@@ -10,6 +10,7 @@ pub mod fuzz;
 pub mod history;
 pub mod isolation;
 pub mod load;
+pub mod memory;
 pub mod overload;
 pub mod plan;
 pub mod pressure;

@@ -193,7 +193,7 @@ fn measure(site: &Site, options: &Options, clients: usize) -> Result<Measured, S
         });
         let end = Instant::now() + options.duration * 3 / 5;
         while Instant::now() < end {
-            most_memory = most_memory.max(site.servers[0].pid().and_then(crate::fuzz::resident).unwrap_or(0));
+            most_memory = most_memory.max(site.servers[0].pid().and_then(crate::memory::resident).unwrap_or(0));
             std::thread::sleep(Duration::from_millis(20));
         }
         stop.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@
 //! The memory of the machine is not touched: whoever else works there would notice. What the kernel does to a process that has used up
 //! its cgroup is `kill -9`, which is a fault of its own.
 
-use crate::fuzz::anonymous;
+use crate::memory::anonymous;
 use crate::site::Server;
 use crate::wire::{Api, FILLER_TOKEN, TOKEN, address, request_as};
 use kubelith_conformance::http::Client;

@@ -1,7 +1,8 @@
 //! Hours of mixed work in which everything that can come and go does: definitions, aggregated APIs, webhooks, policies, requests for
 //! certificates, tokens, connections, the certificate that it serves with. What the server takes for it must not grow.
 
-use crate::fuzz::{self, resident};
+use crate::fuzz;
+use crate::memory::resident;
 use crate::plan::{Plan, Store};
 use crate::serving::{Serving, is_served};
 use crate::site::{Server, Site};

@@ -13,6 +13,7 @@ mod words;
 pub use guide::{Count, Feedback};
 pub use notes::Found;
 
+use crate::memory::resident;
 use crate::plan::{Plan, Store};
 use crate::site::Site;
 use crate::wire::{TOKEN, address};
@@ -117,21 +118,6 @@ fn watch_over(shared: &Shared<'_>, site: &mut Site, end: Instant) {
             shared.stop.store(true, Ordering::Relaxed);
         }
     }
-}
-
-pub fn resident(pid: u32) -> Option<u64> {
-    memory(pid, "VmRSS:")
-}
-
-/// What of it nobody but the process can give back.
-pub fn anonymous(pid: u32) -> Option<u64> {
-    memory(pid, "RssAnon:")
-}
-
-fn memory(pid: u32, which: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(which))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
 fn one_client(shared: &Shared<'_>, mut random: Random) {
